@@ -115,8 +115,8 @@ class Settings:
         posts_dir: The directory of the posts tools.
         write_roots: The directories in which tools may change files; none for the usual ones
             (`qmd.files.writing.policy`).
-        push_folder: The directory for folders of other machines (`qmd push`), in which tools change
-            nothing; None takes none.
+        push_folder: The directory for folders of other machines (`qmd server push`), in which tools
+            change nothing; None takes none.
         read_only_files: Tools change no file.
         exiftool: The program that writes into photos; None for the one on PATH.
         confirm_writes: For those who hand the tools to a language model. It is called with

@@ -56,6 +56,10 @@ def model_options(function: F) -> F:
 
 @command(
     "ask",
+    usual=(
+        *("--write", "--yes", "--llm-url", "--llm-model", "--max-rounds", "--strict", "--toolset"),
+        *("--vault", "--json"),
+    ),
     examples=(
         "qmd ask 'what did we decide about backups, and where is it written?'",
         "qmd ask --write '把关于部署的笔记总结到 notes/部署.md'",

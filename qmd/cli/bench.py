@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 @command(
     "bench",
+    usual=(
+        *("--qrels", "--baseline", "--system", "--collection", "--limit", "--keep", "--agent"),
+        *("--llm-url", "--llm-model", "--json"),
+    ),
     examples=(
         "qmd bench questions.json -c notes",
         "qmd bench beir/scifact --keep ~/bench --json",

@@ -22,22 +22,18 @@ if TYPE_CHECKING:
     from qmd.values.chats import ChatMode
 
 
-class _ChatGroup(Group):
-    """What is none of its commands is a question: ``qmd chat WORDS`` is ``qmd chat ask WORDS``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        first = 0
-        while first < len(args) and args[first] in ("--db", "--index"):
-            first += 2
-        name = args[first] if first < len(args) else ""
-        if name not in self.commands and name not in ("-h", "--help"):
-            args = [*args[:first], "ask", *args[first:]]
-        return super().parse_args(ctx, args)
+#: The options that the help shows first.
+USUAL = (
+    *("--continue", "--chat", "--write", "--read-only", "--llm-url", "--llm-model", "--strict"),
+    *("--vault", "--json"),
+)
 
 
 @click.group(
     "chat",
-    cls=_ChatGroup,
+    cls=Group,
+    default="ask",
+    usual=USUAL,
     examples=(
         "qmd chat                                  # a conversation at the terminal",
         "qmd chat 'what did we decide about backups?'",
@@ -55,6 +51,7 @@ def chat() -> None:
 
 @command(
     "ask",
+    usual=USUAL,
     examples=(
         "qmd chat ask 'what did we decide about backups?'",
         "qmd chat ask --continue 'and why?'",

@@ -197,7 +197,8 @@ def _address_entry(client: Client) -> Entry:
     server = running.find(session().settings.db)
     if server is None:
         raise InputError(
-            "No server of this database runs.", hint="Start one: qmd up, or qmd service install"
+            "No server of this database runs.",
+            hint="Start one: qmd up, or qmd server service install",
         )
     try:
         return client.address_entry(f"{server.url}/mcp", server.token)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from qmd.cli import complete, elsewhere
+from qmd.cli import commands, complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import render_collections
@@ -21,7 +21,7 @@ from qmd.values.wire import to_wire
     cls=Group,
     # tobi/qmd has these names, so its users' habits and scripts carry over.
     aliases={"rm": "remove", "mv": "rename", "info": "show"},
-    elsewhere=elsewhere.COLLECTION_COMMANDS,
+    instead=commands.COLLECTION_COMMANDS,
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:

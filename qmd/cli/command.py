@@ -19,6 +19,7 @@ from qmd.cli.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ALL = "qmd.help_of_all"  # in the context: the help describes all commands
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -55,15 +56,17 @@ class Command(click.Command):
     """
     A command with ``examples``: command lines shown at the end of its help.
 
-    ``destroys`` says that it removes or replaces something without a question. No hint suggests
-    such a command to a person who typed another name. ``extra_argument`` is the hint for a person
-    who gives it more arguments than it takes.
+    ``usual`` names the options that its help shows first, in this order; the others follow below
+    "More options". ``destroys`` says that it removes or replaces something without a question. No
+    hint suggests such a command to a person who typed another name. ``extra_argument`` is the hint
+    for a person who gives it more arguments than it takes.
     """
 
     def __init__(
         self,
         *args: Any,
         examples: Sequence[str] = (),
+        usual: Sequence[str] = (),
         destroys: bool = False,
         extra_argument: str | None = None,
         **kwargs: Any,
@@ -71,6 +74,7 @@ class Command(click.Command):
         kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+        self.usual = tuple(usual)
         self.destroys = destroys
         self.extra_argument = extra_argument
         self.params.extend(database_options(hidden=True))
@@ -87,6 +91,9 @@ class Command(click.Command):
         ctx.ensure_object(Session).command = ctx.command_path
         return super().invoke(ctx)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self.get_params(ctx), self.usual, ctx, formatter)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
 
@@ -95,9 +102,16 @@ class Group(click.Group):
     """
     A group whose commands live in other modules and are imported when they are called.
 
-    ``lazy`` maps a name to ``module:attribute``; ``sections`` orders the names in the help.
-    ``aliases`` maps another name of a command to its name here, and ``elsewhere`` a name that other
-    programs have to the sentence that says what to do here.
+    Args:
+        lazy: Name → ``module:attribute``.
+        sections: Title in the help → full names of commands.
+        first: The commands that the help describes; it only names those of ``sections``, which
+            ``help --all`` describes. None describes all.
+        aliases: Another name of a command → its full name here, which may go through groups.
+        instead: A name that other programs have → the sentence that says what to do here.
+        spellings: Arguments → those that mean the same.
+        default: The command that gets the arguments if the first is no command.
+        usual: As in `Command`.
     """
 
     def __init__(
@@ -105,8 +119,12 @@ class Group(click.Group):
         *args: Any,
         lazy: Mapping[str, str] | None = None,
         sections: Mapping[str, Collection[str]] | None = None,
+        first: Sequence[str] | None = None,
         aliases: Mapping[str, str] | None = None,
-        elsewhere: Mapping[str, str] | None = None,
+        instead: Mapping[str, str] | None = None,
+        spellings: Mapping[tuple[str, ...], Sequence[str]] | None = None,
+        default: str | None = None,
+        usual: Sequence[str] = (),
         examples: Sequence[str] = (),
         root: bool = False,
         **kwargs: Any,
@@ -115,24 +133,39 @@ class Group(click.Group):
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
         self.sections = dict(sections or {})
+        self.first = first
         self.aliases = dict(aliases or {})
-        self.elsewhere = dict(elsewhere or {})
+        self.instead = dict(instead or {})
+        self.spellings = dict(spellings or {})
+        self.default = default
+        self.usual = tuple(usual)
         self.examples = tuple(examples)
         self.params.extend(database_options(hidden=not root))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        if self.sections:
-            return [name for names in self.sections.values() for name in names]
-        return list(self.commands)
+        return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        cmd_name = self.aliases.get(cmd_name, cmd_name)
-        if cmd_name in self.lazy:
-            module, _, attribute = self.lazy[cmd_name].partition(":")
+        name, _, rest = self.aliases.get(cmd_name, cmd_name).partition(" ")
+        command: click.Command | None
+        if name in self.lazy:
+            module, _, attribute = self.lazy[name].partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
-            return command
-        return super().get_command(ctx, cmd_name)
+        else:
+            command = super().get_command(ctx, name)
+        return command.get_command(ctx, rest) if rest and isinstance(command, Group) else command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = list(self.spellings.get(tuple(args), args))
+        if self.default is not None:
+            at = 0
+            while at < len(args) and args[at] in ("--db", "--index"):
+                at += 2
+            name = args[at] if at < len(args) else ""
+            if name not in (*self.list_commands(ctx), *self.aliases, "-h", "--help"):
+                args.insert(at, self.default)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -142,7 +175,7 @@ class Group(click.Group):
         if name == "help" and command is None:
             return self._help(ctx, args[1:])
         if command is not None:
-            return command.name, command, args[1:]
+            return name, command, args[1:]
         if name.startswith("-"):
             return super().resolve_command(ctx, args)
         raise WrongUsage(f"No such command: {name}", self.remedy(ctx, name), ctx)
@@ -151,7 +184,8 @@ class Group(click.Group):
         self, ctx: click.Context, names: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """What ``help NAMES`` runs: the command of these names with --help."""
-        if not names:
+        if names in ([], ["--all"]):
+            ctx.meta[_ALL] = bool(names)
             click.echo(ctx.get_help())
             ctx.exit()
         name, command, rest = self.resolve_command(ctx, names)
@@ -159,34 +193,85 @@ class Group(click.Group):
 
     def remedy(self, ctx: click.Context, name: str) -> str:
         """What a person who typed an unknown name may want instead."""
-        if name in self.elsewhere:
-            return self.elsewhere[name]
+        if name in self.instead:
+            return self.instead[name]
         import difflib
 
-        names = dict.fromkeys([*self.list_commands(ctx), *self.lazy, *self.aliases])
+        names = dict.fromkeys([*self.list_commands(ctx), *self.aliases])
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         # A person may run what is suggested without reading what it does.
         if near and not getattr(self.get_command(ctx, near[0]), "destroys", False):
-            return f"Did you mean: {near[0]}"
+            return f"Did you mean: {self.aliases.get(near[0], near[0])}"
         return f"Run '{ctx.command_path} --help'."
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[click.shell_completion.CompletionItem[str]]:
-        """Commands, without importing them for their help texts, which bash does not show."""
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*complete.commands(self, ctx, incomplete), *options]
+        """
+        Commands, without importing them for their help texts, which bash does not show.
+
+        Names that no help lists are completed only if no other begins with what was typed. Where
+        there is a default, what completes its first argument counts, too.
+        """
+        names = complete.commands(self, self.list_commands(ctx), ctx, incomplete)
+        if not names and incomplete:
+            names = complete.commands(self, self.aliases, ctx, incomplete)
+        return [*names, *self._options_and_arguments(ctx, incomplete)]
+
+    def _options_and_arguments(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem[str]]:
+        if self.default is None:
+            return click.Command.shell_complete(self, ctx, incomplete)
+        default = self.commands[self.default]
+        arguments = [each for each in default.params if isinstance(each, click.Argument)]
+        if incomplete.startswith("-") or not arguments:
+            return default.shell_complete(ctx, incomplete)
+        return arguments[0].shell_complete(ctx, incomplete)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        if self.default is None:
+            return pieces
+        return [*self.commands[self.default].collect_usage_pieces(ctx), "|", *pieces[1:]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        params = self.get_params(ctx)
+        if self.default is not None:
+            params = [*self.commands[self.default].params, *params]
+        if self.first is not None:  # a person looks for a command here
+            self.format_commands(ctx, formatter)
+        write_options(params, self.usual, ctx, formatter)
+        if self.first is None:
+            self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = self.sections or {"Commands": self.list_commands(ctx)}
-        for title, names in sections.items():
-            rows = []
-            for name in names:
-                command = self.get_command(ctx, name)
-                if command is not None and not command.hidden:
-                    rows.append((name, command.get_short_help_str(formatter.width)))
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        if self.first is None or ctx.meta.get(_ALL):
+            sections = self.sections or {"Commands": self.list_commands(ctx)}
+            for title, names in sections.items():
+                self._describe(title, names, ctx, formatter)
+            return
+        self._describe("Commands", self.first, ctx, formatter)
+        rows = []
+        for title, names in self.sections.items():
+            rest = (name.removeprefix(f"{title} ") for name in names if name != title)
+            rows.append((title, ", ".join(name for name in rest if name not in self.first)))
+        with formatter.section(f"More, described by '{ctx.command_path} help --all'"):
+            formatter.write_dl(rows)
+
+    def _describe(
+        self, title: str, names: Collection[str], ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        rows = []
+        for name in names:
+            group, _, below = name.partition(" ")
+            command = self.get_command(ctx, group)
+            if below and isinstance(command, Group):
+                command = command.get_command(ctx, below)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(formatter.width)))
+        with formatter.section(title):
+            formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
@@ -209,6 +294,27 @@ class WrongUsage(click.UsageError):
     def __init__(self, message: str, hint: str, ctx: click.Context) -> None:
         super().__init__(message, ctx)
         self.hint = hint
+
+
+def write_options(
+    params: Sequence[click.Parameter],
+    usual: Sequence[str],
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+) -> None:
+    """Write the options of a help: those of ``usual`` in its order and --help, then the others."""
+    records = {
+        param: record
+        for param in params
+        if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None
+    }
+    ordered = [param for name in usual for param in records if name in param.opts]
+    first = ordered + [param for param in records if not usual or "--help" in param.opts]
+    more = [param for param in records if param not in first]
+    for title, shown in (("Options", first), ("More options", more)):
+        if shown:
+            with formatter.section(title):
+                formatter.write_dl([records[param] for param in shown])
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:

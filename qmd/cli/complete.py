@@ -39,8 +39,10 @@ DOCUMENT = "path"
 FOLDER = "part"  # the user goes on typing behind it, so the shell adds no space
 
 
-def commands(group: click.Group, ctx: click.Context, incomplete: str) -> Items:
-    """The commands of a group, each imported only if the shell shows its help text."""
+def commands(
+    group: click.Group, names: Iterable[str], ctx: click.Context, incomplete: str
+) -> Items:
+    """Those of the commands of a group; each is imported only if the shell shows its help text."""
     from click.shell_completion import CompletionItem
 
     class CommandItem(CompletionItem):  # before click 8.5 it is not generic
@@ -50,7 +52,7 @@ def commands(group: click.Group, ctx: click.Context, incomplete: str) -> Items:
                 return None if command is None else command.get_short_help_str(SHORT_HELP)
             return super().__getattribute__(name)
 
-    return [CommandItem(name) for name in group.list_commands(ctx) if name.startswith(incomplete)]
+    return [CommandItem(name) for name in names if name.startswith(incomplete)]
 
 
 def documents(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:

@@ -1,4 +1,4 @@
-"""``qmd backup``, ``export``, ``restore-db`` and ``rescue`` copy or replace the database."""
+"""``qmd db`` copies, replaces or moves the database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import Group, command, json_option
+from qmd.cli.commands import below
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
@@ -15,7 +16,15 @@ from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.values.wire import to_wire
 
 
-@command("backup", examples=("qmd backup ~/backups/notes.sqlite", "qmd backup --force notes.bak"))
+@click.group("db", cls=Group, **below("db"), examples=("qmd db backup ~/backups/notes.sqlite",))
+def db() -> None:
+    """Back up, restore, rescue, clean up or move the database."""
+
+
+@command(
+    "backup",
+    examples=("qmd db backup ~/backups/notes.sqlite", "qmd db backup --force notes.bak"),
+)
 @click.argument("file", shell_complete=complete.files)
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @json_option
@@ -34,7 +43,7 @@ def backup(file: str, force: bool, as_json: bool) -> None:
         write(f"Wrote {one_line(target)} ({size:,} bytes)\n")
 
 
-@command("export", examples=("qmd export ~/qmd-notes.zip", "qmd export ~/qmd-notes"))
+@command("export", examples=("qmd db export ~/qmd-notes.zip", "qmd db export ~/qmd-notes"))
 @click.argument("target", metavar="FOLDER|FILE.zip", shell_complete=complete.files)
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
 @json_option
@@ -44,7 +53,7 @@ def export(target: str, force: bool, as_json: bool) -> None:
 
     These are collections, contexts, the history of what tools wrote with the earlier contents,
     conversations, and config.toml, as text files. 'qmd import qmd' reads them. Notes
-    are files of yours, and vectors are made again; 'qmd backup' copies the whole database.
+    are files of yours, and vectors are made again; 'qmd db backup' copies the whole database.
     """
     config_file = session().settings.config_file
     settings = config_file.read_bytes() if config_file.is_file() else None
@@ -67,8 +76,8 @@ def export(target: str, force: bool, as_json: bool) -> None:
 @command(
     "migrate-to",
     examples=(
-        "qmd migrate-to postgresql://qmd:secret@db.example.org/qmd",
-        "qmd --db postgresql://qmd:secret@db.example.org/qmd migrate-to notes.sqlite",
+        "qmd db migrate-to postgresql://qmd:secret@db.example.org/qmd",
+        "qmd --db postgresql://qmd:secret@db.example.org/qmd db migrate-to notes.sqlite",
     ),
 )
 @click.argument("target", metavar="URL|FILE")
@@ -100,7 +109,7 @@ def migrate_to(target: str, as_json: bool) -> None:
         note(f"{count(report.left_to_index, 'photo')} to read there: qmd --db TARGET index")
 
 
-@command("restore-db", examples=("qmd restore-db ~/backups/notes.sqlite",), destroys=True)
+@command("restore", examples=("qmd db restore ~/backups/notes.sqlite",), destroys=True)
 @click.argument("file", shell_complete=complete.files)
 @json_option
 def restore_db(file: str, as_json: bool) -> None:
@@ -123,7 +132,7 @@ def restore_db(file: str, as_json: bool) -> None:
     write("Run 'qmd index' to take in what has changed on the disk since.\n")
 
 
-@command("rescue", examples=("qmd rescue", "qmd rescue --db ~/notes.sqlite"), destroys=True)
+@command("rescue", examples=("qmd db rescue", "qmd db rescue --db ~/notes.sqlite"), destroys=True)
 @json_option
 def rescue(as_json: bool) -> None:
     """

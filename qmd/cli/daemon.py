@@ -1,4 +1,4 @@
-"""``qmd mcp --daemon`` starts a server in the background, and ``qmd mcp stop`` ends it."""
+"""``qmd mcp --daemon`` starts a server in the background, and ``qmd server stop`` ends it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start_in_background(ctx: click.Context) -> None:
     if server is not None:
         raise ConflictError(
             f"A server of this database runs already: {server.url} (process {server.pid}).",
-            hint="'qmd mcp stop' ends it.",
+            hint="'qmd server stop' ends it.",
         )
     environment: dict[str, str] = dict(os.environ)
     arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
@@ -70,7 +70,7 @@ def start_in_background(ctx: click.Context) -> None:
     )
     server = _wait_for(process, database)
     write(f"Serving at {server.url} (MCP: {server.url}/mcp), process {server.pid}\n")
-    write("Its log: qmd logs    End it: qmd mcp stop\n")
+    write("Its log: qmd server logs    End it: qmd server stop\n")
 
 
 def _detached() -> dict[str, Any]:
@@ -90,7 +90,9 @@ def _wait_for(process: subprocess.Popen[bytes], database: DatabaseLocation) -> R
         time.sleep(_STEP_S)
     if process.poll() is None:
         process.terminate()
-        raise QmdError(f"The server did not answer within {_START_S:g} s.", hint="See 'qmd logs'.")
+        raise QmdError(
+            f"The server did not answer within {_START_S:g} s.", hint="See 'qmd server logs'."
+        )
     raise QmdError(
         _last_error(process.pid) or "The server cannot start.",
         hint="For more run it in the foreground: qmd server --transport http",
@@ -119,7 +121,7 @@ def _find(database: DatabaseLocation) -> RunningServer | None:
     return server if server is not None and running.answers(server) else None
 
 
-@command("stop", examples=("qmd mcp stop", "qmd --index work mcp stop"))
+@command("stop", examples=("qmd server stop", "qmd --index work server stop"))
 @json_option
 def stop(as_json: bool) -> None:
     """
@@ -153,7 +155,8 @@ def stop(as_json: bool) -> None:
         time.sleep(_STEP_S)
     if running.is_alive(server.pid):
         raise QmdError(
-            f"Process {server.pid} has not ended within {_END_S:g} s.", hint="See 'qmd logs'."
+            f"Process {server.pid} has not ended within {_END_S:g} s.",
+            hint="See 'qmd server logs'.",
         )
     if as_json:
         write_json({"stopped": server.url, "pid": server.pid})

@@ -1,4 +1,4 @@
-"""``qmd links``, ``backlinks``, ``orphans``, ``broken``, ``tags``, ``recent`` and ``similar``."""
+"""``qmd links`` with its commands, ``tags``, ``recent`` and ``similar``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command
+from qmd.cli.command import Group, command
+from qmd.cli.commands import below
 from qmd.cli.listings import ListingOptions, ListingView, listing_options
 from qmd.cli.session import session
 from qmd.cli.terminal import columns, fitting, note, one_line, paint, use_color, write
@@ -43,15 +44,32 @@ def _limit(default: int) -> Callable[[F], F]:
     )
 
 
-@command("links", examples=("qmd links notes/MOC.md", "qmd links MOC --json"))
-@click.argument("file", shell_complete=complete.documents)
-@_limit(100)
-@listing_options()
-def links(file: str, limit: int, options: ListingOptions) -> None:
+@click.group(
+    "links",
+    cls=Group,
+    default="of",
+    **below("links"),
+    examples=("qmd links notes/MOC.md", "qmd links backlinks MOC", "qmd links broken -c notes"),
+)
+def links() -> None:
     """
     List the links in a note, and where each leads.
 
-    Embeds and web addresses are links, too. FILE is a name as 'qmd get' takes it.
+    Embeds and web addresses are links, too. FILE is a name as 'qmd get' takes it. The commands
+    list the links that lead to a note, notes without such links, and links that lead nowhere; a
+    note that is named like one of them is 'qmd links of NAME'.
+    """
+
+
+@command("of", examples=("qmd links of notes/MOC.md", "qmd links of broken --json"))
+@click.argument("file", shell_complete=complete.documents)
+@_limit(100)
+@listing_options()
+def links_of(file: str, limit: int, options: ListingOptions) -> None:
+    """
+    List the links in a note: the same as 'qmd links FILE'.
+
+    For a note that is named like one of the other commands.
     """
     with session().open() as kb:
         view = options.view(kb)
@@ -69,6 +87,9 @@ def links(file: str, limit: int, options: ListingOptions) -> None:
     )
 
 
+links.add_command(links_of)
+
+
 def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
     if link.state == "web":
         return ""
@@ -80,7 +101,9 @@ def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
     )
 
 
-@command("backlinks", examples=("qmd backlinks notes/MOC.md", "qmd backlinks MOC -n 20"))
+@command(
+    "backlinks", examples=("qmd links backlinks notes/MOC.md", "qmd links backlinks MOC -n 20")
+)
 @click.argument("file", shell_complete=complete.documents)
 @_limit(100)
 @listing_options()
@@ -105,7 +128,7 @@ def backlinks(file: str, limit: int, options: ListingOptions) -> None:
     )
 
 
-@command("orphans", examples=("qmd orphans", "qmd orphans -c notes --json"))
+@command("orphans", examples=("qmd links orphans", "qmd links orphans -c notes --json"))
 @_collection
 @_limit(100)
 @listing_options()
@@ -134,7 +157,7 @@ def orphans(collection: str | None, limit: int, options: ListingOptions) -> None
     )
 
 
-@command("broken", examples=("qmd broken", "qmd broken -c notes --json"))
+@command("broken", examples=("qmd links broken", "qmd links broken -c notes --json"))
 @_collection
 @_limit(100)
 @listing_options()

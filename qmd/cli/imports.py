@@ -166,7 +166,7 @@ def export_of_qmd(
     as_json: bool,
 ) -> None:
     """
-    Add what 'qmd export' wrote on another machine.
+    Add what 'qmd db export' wrote on another machine.
 
     Collections, contexts and conversations are added to those that are here; a history only to a
     database without one. The folders of the collections must be on this machine: say with --move

@@ -1,4 +1,4 @@
-"""``qmd logs`` prints the log of the servers."""
+"""``qmd server logs`` prints the log of the servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _PAUSE_S = 0.25
 
 @command(
     "logs",
-    examples=("qmd logs", "qmd logs -f", "qmd logs -n 1000 --level warning", "qmd logs --json"),
+    examples=(
+        "qmd server logs -f",
+        "qmd server logs -n 1000 --level warning",
+        "qmd server logs --json",
+    ),
 )
 @click.option(
     "-n",

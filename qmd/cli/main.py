@@ -14,96 +14,12 @@ from typing import NoReturn
 import click
 
 from qmd import __version__
-from qmd.cli import elsewhere
+from qmd.cli import commands
 from qmd.cli.command import Group
 from qmd.cli.session import Session
 from qmd.cli.terminal import escape_json, hanging, harmless, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
-#: Section of the help → command → ``module:attribute``, imported when the command is called.
-_SECTIONS = {
-    "Start": {
-        "up": "qmd.cli.up:up",
-        "collection": "qmd.cli.collections:collection",
-        "context": "qmd.cli.contexts:context",
-        "index": "qmd.cli.indexing:index",
-        "update": "qmd.cli.indexing:update",
-        "embed": "qmd.cli.indexing:embed",
-        "watch": "qmd.cli.watch:watch",
-    },
-    "Search and read": {
-        "search": "qmd.cli.search:search",
-        "vsearch": "qmd.cli.search:vsearch",
-        "query": "qmd.cli.search:query",
-        "get": "qmd.cli.read:get",
-        "multi-get": "qmd.cli.read:multi_get",
-        "outline": "qmd.cli.outline:outline",
-        "ls": "qmd.cli.read:ls",
-        "edit": "qmd.cli.edit:edit",
-        "properties": "qmd.cli.properties:properties",
-        "posts": "qmd.cli.posts:posts",
-        "ask": "qmd.cli.ask:ask",
-        "chat": "qmd.cli.chat:chat",
-    },
-    "Explore": {
-        "links": "qmd.cli.graph:links",
-        "backlinks": "qmd.cli.graph:backlinks",
-        "orphans": "qmd.cli.graph:orphans",
-        "broken": "qmd.cli.graph:broken",
-        "tags": "qmd.cli.graph:tags",
-        "recent": "qmd.cli.graph:recent",
-        "similar": "qmd.cli.graph:similar",
-    },
-    "Look after it": {
-        "status": "qmd.cli.upkeep:status",
-        "why": "qmd.cli.upkeep:why",
-        "cleanup": "qmd.cli.upkeep:cleanup",
-        "doctor": "qmd.cli.upkeep:doctor",
-        "config": "qmd.cli.settings:config",
-        "models": "qmd.cli.models:models",
-        "import": "qmd.cli.imports:import_",
-        "export": "qmd.cli.copies:export",
-        "backup": "qmd.cli.copies:backup",
-        "migrate-to": "qmd.cli.copies:migrate_to",
-        "restore-db": "qmd.cli.copies:restore_db",
-        "rescue": "qmd.cli.copies:rescue",
-        "bench": "qmd.cli.bench:bench",
-    },
-    "Write": {
-        "note": "qmd.cli.notes:note_",
-        "summary": "qmd.cli.summary:summary",
-        "image": "qmd.cli.images:image",
-        "history": "qmd.cli.history:history",
-        "restore": "qmd.cli.history:restore",
-        "undo": "qmd.cli.history:undo",
-        "mv": "qmd.cli.history:mv",
-        "rm": "qmd.cli.history:rm",
-    },
-    "Serve": {
-        "setup": "qmd.cli.clients:setup",
-        "server": "qmd.cli.serve:server",
-        "mcp": "qmd.cli.serve:mcp",
-        "open": "qmd.cli.open:open_",
-        "push": "qmd.cli.push:push",
-        "service": "qmd.cli.service:service",
-        "token": "qmd.cli.tokens:token",
-        "audit": "qmd.cli.tokens:audit",
-        "logs": "qmd.cli.logs:logs",
-        "completion": "qmd.cli.shell_completion:completion",
-        "man": "qmd.cli.man:man",
-    },
-}
-#: Other names of commands, which the help does not list.
-_OTHER_NAMES = {
-    "multi_get": "qmd.cli.read:multi_get",
-    # tobi/qmd has these names, so its users' habits and scripts carry over.
-    "vector-search": "qmd.cli.search:vsearch",
-    "deep-search": "qmd.cli.search:query",
-    "pull": "qmd.cli.models:pull",
-}
-_LAZY = {
-    name: place for commands in _SECTIONS.values() for name, place in commands.items()
-} | _OTHER_NAMES
 _EXAMPLES = (
     "qmd up ~/notes                 # index a folder and make it searchable",
     'qmd search "error handling"    # by words; Chinese too: qmd search 数据库',
@@ -115,13 +31,20 @@ _EXAMPLES = (
 @click.group(
     cls=Group,
     root=True,
-    lazy=_LAZY,
-    elsewhere=elsewhere.COMMANDS | elsewhere.HABITS,
-    sections=_SECTIONS,
+    lazy={place.name: place.target for place in commands.TABLE if " " not in place.name},
+    aliases=commands.OTHER_NAMES,
+    instead=commands.COMMANDS | commands.HABITS,
+    first=commands.FIRST,
+    sections=commands.sections(),
+    spellings={
+        ("version",): ("--version",),
+        ("--help", "--all"): ("help", "--all"),
+        ("-h", "--all"): ("help", "--all"),
+    },
     examples=_EXAMPLES,
     help="Search folders of Markdown by words and by meaning; one SQLite file holds it all.",
 )
-@click.version_option(__version__, prog_name="qmd")
+@click.version_option(__version__, "-V", "--version", prog_name="qmd")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     ctx.ensure_object(Session)
@@ -192,9 +115,9 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
     hint: str | None = getattr(error, "hint", None)
     ctx = getattr(error, "ctx", None)
     if hint is None and isinstance(error, click.NoSuchOption):
-        if error.option_name in elsewhere.OPTIONS:
+        if error.option_name in commands.OPTIONS:
             message = f"No such option: {error.option_name}"
-            hint = elsewhere.OPTIONS[error.option_name]
+            hint = commands.OPTIONS[error.option_name]
         elif error.possibilities:
             message = f"No such option: {error.option_name}"
             import difflib

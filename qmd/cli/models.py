@@ -103,7 +103,7 @@ def use(name: str, as_json: bool) -> None:
 
     All documents get new vectors: in the background, if a server or 'qmd watch' runs, else by
     'qmd embed'. The old vectors answer searches until the last new one is made. They stay until
-    'qmd cleanup', in case you want to go back.
+    'qmd db cleanup', in case you want to go back.
     """
     with session().open(write=True) as kb:
         change = kb.models.use(name)

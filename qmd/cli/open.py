@@ -52,7 +52,10 @@ def _link() -> tuple[str, str]:
     from qmd.system import running
 
     option = session().database_option
-    hint = f"Start one with 'qmd up{option}', or at each login with 'qmd service install{option}'."
+    hint = (
+        f"Start one with 'qmd up{option}', or at each login with"
+        f" 'qmd server service install{option}'."
+    )
     database = session().settings.db
     server = running.find(database)
     if server is None:

@@ -1,4 +1,4 @@
-"""``qmd push`` sends folders of this machine to the server of a team."""
+"""``qmd server push`` sends folders of this machine to the server of a team."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 @command(
     "push",
     examples=(
-        "qmd push https://qmd.example.org ~/notes --name alice",
-        "qmd push https://qmd.example.org ~/notes --watch",
-        "qmd push https://qmd.example.org       # all collections of this machine",
+        "qmd server push https://qmd.example.org ~/notes --name alice",
+        "qmd server push https://qmd.example.org ~/notes --watch",
+        "qmd server push https://qmd.example.org      # all collections of this machine",
     ),
 )
 @click.argument("url")
@@ -86,7 +86,7 @@ def push(
     server = PushServer(url, token, allow_plain_http=allow_plain_http)
     owner = owner or _this_person()
     chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
-    session().interrupted = "What was sent is stored; the next 'qmd push' goes on."
+    session().interrupted = "What was sent is stored; the next 'qmd server push' goes on."
     pushes = [(each, FolderPush(server, each, checksum=checksum)) for each in chosen]
     pushed, problems = _push_all(pushes)
     _show(pushed, as_json=as_json)
@@ -160,11 +160,13 @@ def _collections(name: str | None, owner: str) -> list[LocalFolder]:
     from qmd.transfer.push.folder import LocalFolder
 
     if name is not None:
-        raise InputError("--name needs a folder.", hint="qmd push URL FOLDER --name NAME")
+        raise InputError("--name needs a folder.", hint="qmd server push URL FOLDER --name NAME")
     with session().open() as kb:
         collections = kb.collections()
     if not collections:
-        raise InputError("There is no collection here.", hint="Name a folder: qmd push URL FOLDER")
+        raise InputError(
+            "There is no collection here.", hint="Name a folder: qmd server push URL FOLDER"
+        )
     return [
         LocalFolder(Path(each.path), each.name, each.pattern, each.ignore, owner)
         for each in sorted(collections, key=lambda each: each.name)

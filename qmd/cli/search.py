@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from qmd.cli.command import command
 from qmd.cli.places import Places, places
-from qmd.cli.search_options import View, search_options
+from qmd.cli.search_options import USUAL, View, search_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
 from qmd.system import running
@@ -28,6 +28,7 @@ _FRAME_TOKENS = 15
 
 @command(
     "search",
+    usual=USUAL,
     examples=(
         'qmd search "connection pool" -n 5',
         "qmd search 数据库 -c notes --after 2025-01-01",
@@ -48,6 +49,7 @@ def search(request: SearchRequest, view: View) -> None:
 
 @command(
     "vsearch",
+    usual=USUAL,
     examples=('qmd vsearch "how to recover from a failed deploy"', "qmd vsearch 如何备份 -n 3"),
 )
 @search_options("vsearch")
@@ -62,6 +64,7 @@ def vsearch(request: SearchRequest, view: View) -> None:
 
 @command(
     "query",
+    usual=USUAL,
     examples=(
         'qmd query "why did we choose SQLite?"',
         "qmd query 为什么选择它 --explain",

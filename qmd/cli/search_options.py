@@ -116,6 +116,12 @@ _SPELLINGS = {
     "intent": _Spelling(metavar="TEXT"),
 }
 
+#: The options that the help of a search shows first.
+USUAL = (
+    *("--limit", "--collection", "--path", "--tag", "--property", "--after", "--before"),
+    *("--sort", "--full", "--json"),
+)
+
 #: Options that all searches accept, so that a script may give all of them the same.
 _ACCEPTED_BY_ALL = ("rerank", "expand", "candidates", "intent")
 

@@ -10,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 from qmd.cli import complete
-from qmd.cli.command import Group, command
+from qmd.cli.command import Group
+from qmd.cli.commands import below
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
 from qmd.system.database_files import is_missing
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 PORT = 18765
+
+#: The options that the help of a server shows first.
+USUAL = (
+    *("--transport", "--host", "--port", "--token", "--daemon", "--read-only", "--toolset"),
+    *("--vault", "--write-root", "--no-watch"),
+)
 
 #: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
 #: too long. A test compares the two.
@@ -119,7 +126,7 @@ def server_options(transport: str) -> Callable[[F], F]:
         function = mcp_options(address_options(conduct_options(function)))
         function = click.option(
             "--daemon", is_flag=True,
-            help="Serve over HTTP in the background; 'qmd mcp stop' ends it.",
+            help="Serve over HTTP in the background; 'qmd server stop' ends it.",
         )(function)  # fmt: skip
         # tobi/qmd has this name for --transport http.
         function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
@@ -131,8 +138,12 @@ def server_options(transport: str) -> Callable[[F], F]:
     return wrap
 
 
-@command(
+@click.group(
     "server",
+    cls=Group,
+    **below("server"),
+    invoke_without_command=True,
+    usual=USUAL,
     examples=(
         "qmd server --transport http",
         "qmd server --transport http --port 0 --log-format json",
@@ -149,15 +160,19 @@ def server(ctx: click.Context, /, **options: Any) -> None:
     transports the server ends when its stdin ends; if stdin is a terminal or /dev/null, only
     HTTP is served. After SIGTERM or Ctrl-C the requests in progress are answered first.
     """
-    ctx.exit(_serve(ctx, options))
+    _serve_unless_subcommand(ctx, options)
+
+
+#: The options of ``qmd server`` without its commands, for what starts a server later.
+server_alone = click.Command("server", params=server.params)
 
 
 @click.group(
     "mcp",
     cls=Group,
     lazy={"install": "qmd.cli.clients:install_", "stop": "qmd.cli.daemon:stop"},
-    sections={"Commands": ["install", "stop"]},
     invoke_without_command=True,
+    usual=USUAL,
     examples=(
         'claude mcp add qmd -- qmd mcp       # or "command": "qmd", "args": ["mcp"]',
         "qmd mcp --http --daemon             # one server for all clients",
@@ -167,6 +182,10 @@ def server(ctx: click.Context, /, **options: Any) -> None:
 @click.pass_context
 def mcp(ctx: click.Context, /, **options: Any) -> None:
     """Serve MCP over stdin and stdout, to a client that starts it."""
+    _serve_unless_subcommand(ctx, options)
+
+
+def _serve_unless_subcommand(ctx: click.Context, options: dict[str, Any]) -> None:
     if ctx.invoked_subcommand is None:
         ctx.ensure_object(Session).command = ctx.command_path
         ctx.exit(_serve(ctx, options))

@@ -1,4 +1,4 @@
-"""``qmd service`` has the system run the server: at login, and again when it fails."""
+"""``qmd server service`` has the system run the server: at login, and again when it fails."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _manager_option = click.option(
 @click.group(
     "service",
     cls=Group,
-    examples=("qmd service install", "qmd service status", "qmd service uninstall"),
+    examples=("qmd server service install", "qmd server service status"),
 )
 def service() -> None:
     """
@@ -57,11 +57,11 @@ class _InstallCommand(Command):
     """Completes the options of the server, too, which it passes on."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        from qmd.cli.serve import server
+        from qmd.cli.serve import server_alone
 
         items = super().shell_complete(ctx, incomplete)
         present = {item.value for item in items}
-        others = server.shell_complete(click.Context(server, ctx), incomplete)
+        others = server_alone.shell_complete(click.Context(server_alone, ctx), incomplete)
         return items + [item for item in others if item.value not in present]
 
 
@@ -69,9 +69,9 @@ class _InstallCommand(Command):
     "install",
     cls=_InstallCommand,
     examples=(
-        "qmd service install --dry-run",
-        "qmd service install --port 9000 --read-only",
-        "QMD_TOKEN=… qmd service install --host 0.0.0.0",
+        "qmd server service install --dry-run",
+        "qmd server service install --port 9000 --read-only",
+        "QMD_TOKEN=… qmd server service install --host 0.0.0.0",
     ),
     context_settings={
         "ignore_unknown_options": True,
@@ -112,7 +112,8 @@ def install(
         return
     write(f"Wrote {one_line(str(file))}\n")
     if url is None:
-        note(f"No answer within {_START_S:g} s: see 'qmd service status' and 'qmd logs'.",
+        note(f"No answer within {_START_S:g} s: see 'qmd server service status' and"
+             " 'qmd server logs'.",
              style="warning")  # fmt: skip
     else:
         write(f"The service {planned.name} serves {url} (MCP: {url}/mcp); its page: qmd open\n")
@@ -122,7 +123,7 @@ def install(
         note(f"Not kept: the key in {', '.join(keys)}. A service takes it from llm_key_file.")
 
 
-@command("uninstall", examples=("qmd service uninstall",), destroys=True)
+@command("uninstall", examples=("qmd server service uninstall",), destroys=True)
 @click.option("--dry-run", is_flag=True, help="Print what would be run and deleted.")
 @_manager_option
 @json_option
@@ -145,7 +146,7 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     if not file.exists():
         raise NotFoundError(
             f"There is no service {name}: {file} is missing.",
-            hint="'qmd service status' says what there is.",
+            hint="'qmd server service status' says what there is.",
         )
     managers.uninstall(manager, name)
     if as_json:
@@ -154,7 +155,7 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
         write(f"Removed the service {name}: {one_line(str(file))}\n")
 
 
-@command("status", examples=("qmd service status", "qmd service status --json"))
+@command("status", examples=("qmd server service status", "qmd server service status --json"))
 @json_option
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
@@ -186,15 +187,18 @@ def status(ctx: click.Context, as_json: bool) -> None:
             }
         )
     else:
-        place = one_line(str(file)) if is_installed else "not installed ('qmd service install')"
+        place = one_line(str(file)) if is_installed else "not installed: qmd server service install"
         write(f"service: {name}, {place}\n")
         write(f"{manager.name}: {'runs' if is_active else 'does not run'}\n")
         if server is not None:
             write(f"server:  {server.url}, process {server.pid}, version {server.version}\n")
             if is_active and server.version != __version__:
-                note(f"This is version {__version__}: 'qmd service install' restarts the service.")
+                note(
+                    f"This is version {__version__}: 'qmd server service install' restarts the"
+                    " service."
+                )
         else:
-            write("server:  none answers; what was logged: qmd logs\n")
+            write("server:  none answers; what was logged: qmd server logs\n")
     if not is_active:
         ctx.exit(1)
 
@@ -247,7 +251,7 @@ def _service(options: Sequence[str]) -> Service:
         UsageError: ``options`` are not those of `qmd server`.
         QmdError: qmd would not be there at the next login.
     """
-    from qmd.cli.serve import server
+    from qmd.cli.serve import server_alone
     from qmd.system import installation
     from qmd.system.log_file import log_file
     from qmd.system.services.definition import Service
@@ -259,7 +263,7 @@ def _service(options: Sequence[str]) -> Service:
         )
     here = session()
     words = list(options)
-    with server.make_context("qmd service install", words, click.get_current_context()) as ctx:
+    with server_alone.make_context(here.command, words, obj=here) as ctx:
         token = ctx.params["token"]
         arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
     environment = environment_of_settings(here)

@@ -1,4 +1,4 @@
-"""``qmd token`` manages the tokens of clients; ``qmd audit`` shows who wrote what."""
+"""``qmd server token`` manages the tokens of clients; ``qmd server audit`` shows who wrote what."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from qmd.values.access import AccessToken
     "token",
     cls=Group,
     examples=(
-        "qmd token create anna --read work,docs --write inbox --expires 90d",
-        "qmd token list",
-        "qmd token revoke anna",
+        "qmd server token create anna --read work,docs --write inbox --expires 90d",
+        "qmd server token list",
+        "qmd server token revoke anna",
     ),
 )
 def token() -> None:
@@ -33,9 +33,9 @@ def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @command(
     "create",
     examples=(
-        "qmd token create anna --read work,docs",
-        "qmd token create agent --read docs --write inbox --expires 90d",
-        "qmd token create bea --read docs --push bea    # for qmd push",
+        "qmd server token create anna --read work,docs",
+        "qmd server token create agent --read docs --write inbox --expires 90d",
+        "qmd server token create bea --read docs --push bea    # for qmd server push",
     ),
 )
 @click.argument("name")
@@ -94,7 +94,7 @@ def create(
     click.echo(f"Token '{name}' {_described(created.stored)}. It is not shown again.", err=True)
 
 
-@command("list", examples=("qmd token list", "qmd token list --json"))
+@command("list", examples=("qmd server token list", "qmd server token list --json"))
 @json_option
 def list_(as_json: bool) -> None:
     """List the tokens: what they open, and when each was last used."""
@@ -107,10 +107,10 @@ def list_(as_json: bool) -> None:
         used = f"last used {each.last_used}" if each.last_used else "never used"
         write(f"{one_line(each.name)}: {_described(each)}, {used}\n")
     if not tokens:
-        write("No tokens. To make one: qmd token create NAME --read COLLECTION\n")
+        write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
 
 
-@command("revoke", examples=("qmd token revoke anna",), destroys=True)
+@command("revoke", examples=("qmd server token revoke anna",), destroys=True)
 @click.argument("name")
 @json_option
 def revoke(name: str, as_json: bool) -> None:
@@ -142,7 +142,7 @@ token.add_command(list_)
 token.add_command(revoke)
 
 
-@command("audit", examples=("qmd audit", "qmd audit --since 7d --token anna", "qmd audit --json"))
+@command("audit", examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"))
 @click.option("--since", metavar="WHEN", help="Only since then: 7d, 12h, 2w or a date.")
 @click.option(
     "--token",

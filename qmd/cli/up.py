@@ -20,7 +20,7 @@ from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_index_report, render_status
-from qmd.cli.serve import address_options, chosen_options, mcp_options
+from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, waiting, write
 from qmd.errors import QmdError
@@ -42,6 +42,7 @@ _INTERRUPTED = 130  # the exit code of a server that Ctrl-C ended
 
 @command(
     "up",
+    usual=("--once", *USUAL),
     examples=("qmd up ~/notes", "qmd up ~/notes ~/work/docs", "qmd up --once ~/notes", "qmd up"),
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete.folders)

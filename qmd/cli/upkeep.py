@@ -1,4 +1,4 @@
-"""``qmd status``, ``qmd why``, ``qmd cleanup`` and ``qmd doctor`` inspect and tidy the index."""
+"""``qmd status``, ``qmd why``, ``qmd db cleanup`` and ``qmd doctor`` inspect and tidy the index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def why(path: str, as_json: bool) -> None:
         render_explanation(explanation)
 
 
-@command("cleanup", examples=("qmd cleanup --dry-run", "qmd cleanup"), destroys=True)
+@command("cleanup", examples=("qmd db cleanup --dry-run", "qmd db cleanup"), destroys=True)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:

@@ -106,7 +106,7 @@ _ROWS = (
         "where a server keeps the folders that other machines push; unset means it takes none",
         "--push-folder",
         "DIR",
-        "Take folders of other machines ('qmd push'), and keep them in DIR.",
+        "Take folders of other machines ('qmd server push'), and keep them in DIR.",
     ),
     Setting(
         "exiftool",

@@ -215,7 +215,7 @@ def _check_address(check: MakeCheck, file: Path, server: Mapping[str, Any]) -> C
         return check(
             "error",
             f"{file}: {one_line(url)} {error}",
-            "Start it with 'qmd up' or 'qmd service install', or have the client start qmd: "
+            "Start it with 'qmd up' or 'qmd server service install', or have the client start qmd: "
             f'"command": "{_program()}", "args": ["mcp"]',
         )
     return check(

@@ -14,7 +14,7 @@ from qmd.store import recovery
 from qmd.system.temporary import temporary_beside
 from qmd.values import Rescued
 
-_BACKUP_HINT = "Give a file that 'qmd backup' made."
+_BACKUP_HINT = "Give a file that 'qmd db backup' made."
 
 
 def restore(database: Path, backup: Path) -> Path | None:

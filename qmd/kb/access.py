@@ -104,7 +104,9 @@ class AccessMethods(Parts):
         def remove(writer: Writer) -> AccessToken:
             removed = writer.access.remove_token(name)
             if removed is None:
-                raise NotFoundError(f"There is no token '{name}'.", hint="See: qmd token list")
+                raise NotFoundError(
+                    f"There is no token '{name}'.", hint="See: qmd server token list"
+                )
             return removed
 
         return self._write_audited(self._store, "token revoke", name, remove)

@@ -224,7 +224,7 @@ class ScopedKnowledgeBase(KnowledgeBase):
         raise ScopeError(
             f"This token may not push '{name}'.",
             hint=f"{instead}The administrator of the server makes another:"
-            f" qmd token create NAME --push '{name}'",
+            f" qmd server token create NAME --push '{name}'",
         )
 
     def _exiftool(self) -> ExifTool:

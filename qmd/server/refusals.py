@@ -70,7 +70,7 @@ MISSING_TOKEN = Refusal(401, UNAUTHORIZED, CHALLENGE)
 UNKNOWN_TOKEN = Refusal(
     401,
     "This token is not valid: it has expired, was revoked, or is none of this server.\n\n"
-    "Ask the administrator of the server for another: qmd token create",
+    "Ask the administrator of the server for another: qmd server token create",
     ((b"www-authenticate", b'Bearer realm="qmd", error="invalid_token"'),),
 )
 OPENS_NOTHING = Refusal(

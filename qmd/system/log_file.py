@@ -1,5 +1,5 @@
 """
-The log of the servers, which several processes write and ``qmd logs`` reads.
+The log of the servers, which several processes write and ``qmd server logs`` reads.
 
 A record is a line of JSON, written by one call in append mode, so that lines of several processes
 do not mix. At `MAX_BYTES` the file is renamed to ``NAME.1`` and so on; the oldest is deleted.

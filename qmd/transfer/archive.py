@@ -38,7 +38,7 @@ FILES = frozenset(
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """The methods of compression that are read: all that exports of programs have."""
 
-_HINT = "Give what 'qmd export' wrote: a folder or a .zip file."
+_HINT = "Give what 'qmd db export' wrote: a folder or a .zip file."
 
 
 class ExportWriter(Protocol):

@@ -1,4 +1,4 @@
-"""What one machine sends to the server of a team: the files of its folders (`qmd push`)."""
+"""What one machine sends to the server of a team: the files of its folders (`qmd server push`)."""
 
 from __future__ import annotations
 

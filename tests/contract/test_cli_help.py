@@ -13,8 +13,10 @@ from types import ModuleType
 import click
 import pytest
 
+from qmd import __version__
 from qmd.cli.command import Command, Group, all_commands
-from qmd.cli.main import cli
+from qmd.cli.commands import FIRST, OTHER_NAMES, TABLE
+from qmd.cli.main import cli, main
 from qmd.config import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -139,21 +141,61 @@ COMMANDS = {
 }
 
 
-def test_every_command_of_the_contract_is_there() -> None:
-    assert set(CONTRACT) <= set(COMMANDS)
+def command_of(words: str) -> click.Command | None:
+    """What ``qmd WORDS`` runs."""
+    command: click.Command | None = cli
+    for word in words.split("."):
+        assert isinstance(command, Group), words
+        command = command.get_command(click.Context(command), word)
+    return command
 
 
-def test_the_other_spelling_of_multi_get_is_the_same_command() -> None:
-    context = click.Context(cli)
-    assert cli.get_command(context, "multi_get") is cli.get_command(context, "multi-get")
+@pytest.mark.parametrize("name", CONTRACT)
+def test_every_command_of_the_contract_is_there(name: str) -> None:
+    assert command_of(name) is not None
 
 
-@pytest.mark.parametrize(
-    ("other", "name"),
-    [("vector-search", "vsearch"), ("deep-search", "query"), ("pull", "models.pull")],
-)
+@pytest.mark.parametrize(("other", "name"), sorted(OTHER_NAMES.items()))
 def test_the_other_names_of_a_command_are_the_same_command(other: str, name: str) -> None:
-    assert cli.get_command(click.Context(cli), other) is COMMANDS[name]
+    assert cli.get_command(click.Context(cli), other) is COMMANDS[name.replace(" ", ".")]
+
+
+def test_the_help_describes_a_dozen_commands_and_names_all_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--help"]) == 0
+    commands, rest = capsys.readouterr().out.split("Commands:\n")[1].split("More,")
+    assert [line.split()[0] for line in commands.strip().splitlines()] == list(FIRST)
+    words = set(rest.split("Options:")[0].replace(",", " ").split())
+    for place in TABLE:
+        assert place.name in FIRST or place.name.split()[-1] in words, place
+
+
+@pytest.mark.parametrize("line", ["help --all", "--help --all", "-h --all"])
+def test_the_help_of_all_describes_each_command(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for place in TABLE:
+        assert any(each.startswith(f"  {place.name}  ") for each in lines), place
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_help_shows_few_options_first(name: str) -> None:
+    command = COMMANDS[name]
+    text = command.get_help(click.Context(command, info_name="qmd", terminal_width=80))
+    first = text.partition("\nMore options:\n")[0].partition("\nOptions:\n")[2]
+    assert len([line for line in first.splitlines() if line.startswith("  -")]) <= 15
+    for param in command.params:
+        record = param.get_help_record(click.Context(command))
+        assert not isinstance(param, click.Option) or not record or record[0].split()[0] in text
+
+
+def test_the_version_has_three_spellings(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("--version", "-V", "version"):
+        assert main([line]) == 0
+        assert capsys.readouterr().out == f"qmd, version {__version__}\n"
 
 
 def test_the_page_about_the_command_line_has_every_setting() -> None:
@@ -185,8 +227,9 @@ def test_every_help_fits_a_terminal_of_80_columns(name: str) -> None:
 
 @pytest.mark.parametrize("name", READING)
 def test_every_command_that_reads_has_json(name: str) -> None:
-    options = [option for param in COMMANDS[name].params for option in param.opts]
-    assert "--json" in options
+    command = command_of(name)
+    assert command is not None
+    assert "--json" in [option for param in command.params for option in param.opts]
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS)))

@@ -240,7 +240,7 @@ class TestDatabase:
         scratch.write("a-file", "no database, though long enough to be one")
         result = scratch.call("restore-db", name)
         assert result.code == 1
-        assert result.err.endswith("hint: Give a file that 'qmd backup' made.\n")
+        assert result.err.endswith("hint: Give a file that 'qmd db backup' made.\n")
 
     def test_a_backup_needs_its_directory(self, scratch: Scratch) -> None:
         result = scratch.call("backup", "nowhere/x.sqlite")

@@ -1,4 +1,4 @@
-"""``qmd mcp --daemon`` and ``qmd mcp stop``: a server in the background, as a real process."""
+"""``qmd mcp --daemon`` and ``qmd server stop``: a server in the background, as a real process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_server_is_started_and_stopped(scratch: Scratch) -> None:
     assert server is not None and running.answers(server)
     assert started.out == (
         f"Serving at {server.url} (MCP: {server.url}/mcp), process {server.pid}\n"
-        "Its log: qmd logs    End it: qmd mcp stop\n"
+        "Its log: qmd server logs    End it: qmd server stop\n"
     )
     again = scratch.run("mcp", "--daemon")
     assert (again.code, "runs already" in again.err) == (1, True)

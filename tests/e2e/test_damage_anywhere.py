@@ -184,7 +184,7 @@ def assert_harmless(vault: Vault, made_by: str) -> None:
             use()
         except QmdError as error:
             if isinstance(error, CorruptDatabaseError):
-                assert "qmd rescue --db" in (error.hint or "")
+                assert "qmd db rescue --db" in (error.hint or "")
         except Exception as error:
             raise AssertionError(f"{made_by}: {name}") from error
         now = vault.files_now()
@@ -261,11 +261,11 @@ def test_a_wrong_value_where_it_counts_is_called_damage(
         if asked == "doctor":
             checks = {check.name: check for check in kb.doctor(home=vault.root)}
             assert checks["integrity"].status == "error"
-            assert "qmd rescue" in (checks["integrity"].remedy or "")
+            assert "qmd db rescue" in (checks["integrity"].remedy or "")
             return
         with pytest.raises(CorruptDatabaseError) as caught:
             ask[asked](kb)
-    assert f"qmd rescue --db {vault.database}" in (caught.value.hint or "")
+    assert f"qmd db rescue --db {vault.database}" in (caught.value.hint or "")
 
 
 def test_a_mistake_of_ours_is_not_taken_for_damage(vault: Vault) -> None:

@@ -111,7 +111,7 @@ def test_while_it_is_gone_nothing_is_replaced_and_everything_says_so(
         with pytest.raises(REFUSED) as refused:
             kb.notes.create(NOTE, "third\n")
         assert "was deleted or moved while it was open" in str(refused.value)
-        assert "qmd restore-db" in str(refused.value.hint)
+        assert "qmd db restore" in str(refused.value.hint)
         with pytest.raises(DatabaseReplacedError):
             kb.files.append(home / "notes/plan.md", lambda old: b"more", tool="test")
         with pytest.raises(DatabaseReplacedError):

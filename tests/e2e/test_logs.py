@@ -1,4 +1,4 @@
-"""``qmd logs``: what a real server has written, and nothing that is private."""
+"""``qmd server logs``: what a real server has written, and nothing that is private."""
 
 from __future__ import annotations
 

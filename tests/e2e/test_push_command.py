@@ -1,4 +1,4 @@
-"""``qmd push`` to a real server, as real processes."""
+"""``qmd server push`` to a real server, as real processes."""
 
 from __future__ import annotations
 

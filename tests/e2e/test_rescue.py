@@ -1,4 +1,4 @@
-"""`qmd rescue`, and every hint about a damaged database done as it is written."""
+"""`qmd db rescue`, and every hint about a damaged database done as it is written."""
 
 from __future__ import annotations
 
@@ -265,4 +265,4 @@ def test_rest_tells_the_hint(database: Path) -> None:
     with KnowledgeBase.open(database) as kb, rest_client(kb) as client:
         reply = client.post("/search", json={"query": "sourdough"})
         assert reply.status_code == 503
-        assert "qmd rescue --db" in reply.json()["detail"]
+        assert "qmd db rescue --db" in reply.json()["detail"]

@@ -1,4 +1,4 @@
-"""``qmd service``: the files are those that the managers take, and a manager runs the server."""
+"""``qmd server service``: the managers take its files, and a manager runs the server."""
 
 from __future__ import annotations
 

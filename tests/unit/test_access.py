@@ -139,7 +139,7 @@ def test_a_client_edits_moves_and_undoes_in_its_collections(
     assert (tmp_path / "inbox" / "new.md").exists()
     with pytest.raises(OutsideRootsError, match=r"does not open .*plan\.md for writing") as caught:
         part.edit_note("work/plan", NoteEdit("append", text="more"))
-    assert "qmd token create NAME --write" in str(caught.value.hint)
+    assert "qmd server token create NAME --write" in str(caught.value.hint)
     with pytest.raises(OutsideRootsError, match="is hidden; a token opens no hidden files"):
         part.policy.resolve(tmp_path / "inbox" / ".hidden.md")
     with pytest.raises(OutsideRootsError):

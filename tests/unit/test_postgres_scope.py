@@ -163,7 +163,7 @@ def test_views_are_made_when_they_are_missing_and_an_error_says_who_can(
             part = readonly._store.scoped(scope({"a"}))
             with pytest.raises(StoreError, match="no views yet") as raised, part.reading():
                 pass
-            assert "qmd token create" in raised.value.with_hint
+            assert "qmd server token create" in raised.value.with_hint
     postgres_server.execute("CREATE ROLE poor LOGIN", name)
     postgres_server.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO poor", name)
     poor = ServerDatabase(database.url.replace("qmd:", "poor:", 1))

@@ -1,4 +1,4 @@
-"""What a client of `qmd push` does with a server that answers wrongly, or without end."""
+"""What a client of `qmd server push` does with a server that answers wrongly, or without end."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ _SYSTEM = tuple(
 _PORTS = (f"{port}{number}" for port in ("COM", "LPT") for number in "0123456789¹²³")
 _DEVICES = frozenset({"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", *_PORTS})
 _ASK_FOR_WRITES = (
-    "Ask the administrator of the server for a token that does: qmd token create NAME --write"
-    " COLLECTION"
+    "Ask the administrator of the server for a token that does: qmd server token create NAME"
+    " --write COLLECTION"
 )
 
 
@@ -209,7 +209,7 @@ class WritePolicy:
         if self.pushed is not None and path.is_relative_to(self.pushed):
             raise OutsideRootsError(
                 f"{path} is the copy of a file of another machine.",
-                hint="Change it there: 'qmd push' brings the change here.",
+                hint="Change it there: 'qmd server push' brings the change here.",
             )
 
     def _is_closed(self, path: Path, root: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The endpoints that take the folders of other machines, for ``qmd push``."""
+"""The endpoints that take the folders of other machines, for ``qmd server push``."""
 
 from __future__ import annotations
 

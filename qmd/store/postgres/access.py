@@ -80,7 +80,7 @@ class PostgresAccessWriter(PostgresAccess):
         if self._tokens(" WHERE t.name = %s", [token.name]):
             raise ConflictError(
                 f"There is already a token named '{token.name}'.",
-                hint=f"Choose another name, or first: qmd token revoke {token.name}",
+                hint=f"Choose another name, or first: qmd server token revoke {token.name}",
             )
         self._connection.execute(
             "INSERT INTO access_tokens (id, name, hash, created_at, expires_at)"

@@ -185,6 +185,6 @@ def remove(connection: Connection) -> bool:
 def missing_views(location: ServerDatabase) -> StoreError:
     return StoreError(
         f"The database {location} has no views yet that show a client with a token its part.",
-        hint="Run 'qmd token create' once with the primary server, as a user who may create a"
-        " schema there (GRANT CREATE ON DATABASE …).",
+        hint="Run 'qmd server token create' once with the primary server, as a user who may create"
+        " a schema there (GRANT CREATE ON DATABASE …).",
     )

@@ -82,7 +82,7 @@ def check(connection: Connection, path: Path) -> None:
         migrate.check(connection, path)
         if not migrate.applied(connection):
             raise StoreError(
-                f"{path} is an empty database.", hint="Give a file that 'qmd backup' made."
+                f"{path} is an empty database.", hint="Give a file that 'qmd db backup' made."
             )
         problems = damage.first_problems(connection)
     except FAILURES as error:

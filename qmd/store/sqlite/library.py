@@ -247,10 +247,11 @@ def missing_database(path: Path) -> DatabaseMissingError:
 
 DAMAGED = "The database {path} is damaged."
 RESCUE = (
-    "Your files are not affected. End what uses the database, then run 'qmd rescue --db {quoted}':"
-    " it saves what cannot be made anew (collections, contexts, earlier contents of files) as far"
-    " as it can be read, and keeps the damaged file; 'qmd index' and 'qmd embed' make the rest."
-    " Or put a backup in its place: 'qmd restore-db BACKUP --db {quoted}'."
+    "Your files are not affected. End what uses the database, then run"
+    " 'qmd db rescue --db {quoted}': it saves what cannot be made anew (collections, contexts,"
+    " earlier contents of files) as far as it can be read, and keeps the damaged file;"
+    " 'qmd index' and 'qmd embed' make the rest."
+    " Or put a backup in its place: 'qmd db restore BACKUP --db {quoted}'."
 )
 
 
@@ -288,7 +289,7 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
         NotADatabaseError,
         "The file {path} is not a SQLite database.",
         "Give another file with --db; this one was left untouched. If it was a database of qmd,"
-        " its beginning is destroyed: 'qmd restore-db BACKUP --db {quoted}' puts a backup in its"
+        " its beginning is destroyed: 'qmd db restore BACKUP --db {quoted}' puts a backup in its"
         " place and keeps it; without a backup move it away and run 'qmd up FOLDER --db {quoted}'.",
     ),
     (

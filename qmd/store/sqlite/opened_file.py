@@ -95,7 +95,7 @@ def replaced_error(path: Path, change: Change) -> DatabaseReplacedError:
         return DatabaseReplacedError(
             f"The database {path} was deleted or moved while it was open.",
             hint=(
-                "Put the file back, or a backup with 'qmd restore-db', or make a new one with"
+                "Put the file back, or a backup with 'qmd db restore', or make a new one with"
                 " 'qmd up FOLDER'. What is at that path then is opened at once."
             ),
         )

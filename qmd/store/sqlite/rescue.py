@@ -181,7 +181,7 @@ def _nothing(damaged: Path) -> CorruptDatabaseError:
     quoted = shlex.quote(str(damaged))
     return CorruptDatabaseError(
         f"Nothing can be read of the database {damaged}; it was left as it is.",
-        hint=f"Put a backup in its place: 'qmd restore-db BACKUP --db {quoted}'. Without one, move"
+        hint=f"Put a backup in its place: 'qmd db restore BACKUP --db {quoted}'. Without one, move"
         f" it away and run 'qmd up FOLDER --db {quoted}' for each of your folders: contexts and"
         " earlier contents of files are lost then.",
     )

@@ -105,7 +105,7 @@ def _run(steps: Iterable[Step]) -> None:
             raise QmdError(
                 f"{' '.join(step.command)} failed: {reason}",
                 hint="Containers and some remote sessions have no manager of services. "
-                "'qmd service install --dry-run' shows the file and the commands.",
+                "'qmd server service install --dry-run' shows the file and the commands.",
             )
 
 

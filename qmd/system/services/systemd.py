@@ -34,8 +34,9 @@ class Systemd:
             for name, value in sorted(service.environment.items())
         )
         return (
-            "# Written by 'qmd service install'; 'qmd service uninstall' removes it.\n"
-            f"# The log: qmd logs, or journalctl --user -u {service.name}\n"
+            "# Written by 'qmd server service install'; 'qmd server service uninstall' removes"
+            " it.\n"
+            f"# The log: qmd server logs, or journalctl --user -u {service.name}\n"
             "[Unit]\n"
             f"Description={_literal(service.description)}\n"
             "StartLimitIntervalSec=300\n"

@@ -160,7 +160,7 @@ def _hint(status: int, hint: str) -> str:
     if status == 401:
         return (
             "Put a token of that server into QMD_PUSH_TOKEN; its administrator makes one:"
-            " qmd token create NAME --push COLLECTION"
+            " qmd server token create NAME --push COLLECTION"
         )
     if status == 404:
         return "Is the address right, and the server of version 1.5 or newer?"
