@@ -185,7 +185,7 @@ def test_a_file_of_which_nothing_can_be_read_is_left_as_it_is(database: Path) ->
     database.write_bytes(b"\xa5" * 40_000)
     with pytest.raises(CorruptDatabaseError, match="Nothing can be read") as caught:
         KnowledgeBase.rescue(database)
-    assert "restore-db BACKUP" in (caught.value.hint or "")
+    assert "db restore BACKUP" in (caught.value.hint or "")
     assert database.read_bytes() == b"\xa5" * 40_000
     assert [path.name for path in database.parent.iterdir() if "rescue" in path.name] == []
 
@@ -231,12 +231,12 @@ def test_the_hint_on_damage_leads_to_a_database_that_answers(
     for word in ("files are not affected", "earlier contents", "contexts", "keeps the damaged"):
         assert word in hint
     rescue, index, _embed, restore = commands_in(hint)
-    assert rescue == ["rescue", "--db", str(database)]
+    assert rescue == ["db", "rescue", "--db", str(database)]
     assert "1 collection, 2 contexts, 12 earlier contents" in scratch.ok(*rescue).out
     scratch.ok(*index, "--db", str(database))
     found = scratch.ok("search", "sourdough", "--files", "--db", str(database))
     assert len(found.out.splitlines()) == 10
-    assert restore[:2] == ["restore-db", "BACKUP"]
+    assert restore[:3] == ["db", "restore", "BACKUP"]
     scratch.ok(*[str(backup) if word == "BACKUP" else word for word in restore])
     found = scratch.ok("search", "sourdough", "--files", "--db", str(database))
     assert len(found.out.splitlines()) == 10
