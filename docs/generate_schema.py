@@ -68,7 +68,10 @@ REWORDED = {
     " documents.name_key; NULL for a web address, empty for a link inside the note. text is the"
     " alias of a wikilink; the text of a Markdown link is in the document.",
     "chunks": "A piece of a document: substr(text, start_char + 1, end_char - start_char)."
-    " Ends are exclusive, as in Python; lines count from 1. Ids are never reused.",
+    " Ends are exclusive, as in Python; lines count from 1. Ids are never reused. hash is the hash"
+    " of the embedded text: title, headings and text of the chunk. If only the title or the"
+    " headings are others since, next_hash is that of the text to embed, and the old vector"
+    " answers until then.",
     "searchable": "The text that the full-text index uses for a document, if that differs from the"
     " document's own: NULL means that the title, body, path, frontmatter or description is used"
     " unchanged."

@@ -12,7 +12,12 @@ import click
 from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import count, render_embed_report, render_index_report
+from qmd.cli.render_reports import (
+    count,
+    earlier_titles,
+    render_embed_report,
+    render_index_report,
+)
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write
 from qmd.errors import InferenceError, QmdError
@@ -119,20 +124,24 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
 
     status = kb.status()
     pending = status.needs_embedding
-    if not pending:
+    if not pending and not status.chunks_outdated:
         _make_token_states(kb, status, collections)
         return
     if embed is None and not kb.can_embed():
         # A model is fetched only with the user's consent, which is to run 'qmd embed'.
-        note(
-            f"Everything is searchable by words. For search by meaning run 'qmd embed' "
-            f"({count(pending, 'document')}): it fetches a model first."
-        )
+        if pending:
+            note(
+                f"Everything is searchable by words. For search by meaning run 'qmd embed' "
+                f"({count(pending, 'document')}): it fetches a model first."
+            )
         return
     # How many documents of some collections wait is not counted.
     is_part = collections and {each.name for each in status.collections} - set(collections)
     what = ", ".join(map(one_line, collections)) if is_part else count(pending, "document")
-    write(f"Everything is searchable by words; making vectors of {what}.\n")
+    if status.chunks_outdated:
+        write(f"{earlier_titles(status)}.\n")
+    if pending:
+        write(f"Everything is searchable by words; making vectors of {what}.\n")
     sys.stdout.flush()
     try:
         run_embed(kb, collections, force=False)

@@ -127,7 +127,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
     rows = [
         ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
-        ("Vectors", _vectors(status, status.needs_embedding > 0 and fresh.embedding)),
+        ("Vectors", _vectors(status, fresh.embedding)),
         ("Indexed", [minute(status.last_indexed)]),
     ]
     if fresh.keeper is not None:
@@ -164,12 +164,22 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     if status.needs_embedding:
         left = "" if status.embedding_left_s is None else f", {duration(status.embedding_left_s)}"
         lines.append(f"{count(status.needs_embedding, 'document')} to do{left}: {how}")
+    if status.chunks_outdated:
+        lines.append(f"{earlier_titles(status)}: {how}")
     if status.token_states is not None and status.token_states < status.chunks_embedded:
         states = f"token states: {status.token_states:,} of {status.chunks_embedded:,} chunks"
         lines.append(states + ("" if status.needs_embedding else f": {how}"))
     if status.next_model:
         lines.append(f"{status.next_model} is to follow, with {status.next_embedded:,} so far")
     return lines
+
+
+def earlier_titles(status: Status) -> str:
+    """How many vectors are renewed, without a full stop."""
+    return (
+        f"{count(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
+        " until a new one is made"
+    )
 
 
 def minute(stamp: str | None) -> str:

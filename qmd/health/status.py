@@ -28,6 +28,7 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
         needs_embedding=counts.needs_embedding,
         chunks=counts.chunks,
         chunks_embedded=counts.chunks_embedded,
+        chunks_outdated=counts.chunks_outdated,
         has_vector_index=counts.chunks_embedded > 0,
         model=model.name if model else None,
         collections=tuple(collections),
@@ -36,7 +37,8 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
         embedding_left_s=left_s(
-            reader, missing if coming else counts.chunks - counts.chunks_embedded
+            reader,
+            missing if coming else counts.chunks - counts.chunks_embedded + counts.chunks_outdated,
         ),
         token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
         last_indexed=max(

@@ -2,20 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from qmd.store.models import StoredModel
 
+if TYPE_CHECKING:
+    from qmd.values import NewDocument
+
+
+#: The column of a chunk ``k`` for a model's id → SQL conditions of the chunks that wait for its
+#: vector. No chunk meets two of them; those of the first are embedded first: a chunk with another
+#: title or other headings than before is found by its earlier vector until it has the new one.
+WAITING: Mapping[str, Sequence[str]] = {
+    "model_id": ("k.model_id IS NULL", "k.next_hash IS NOT NULL AND k.model_id IS NOT NULL"),
+    "next_model_id": ("k.next_model_id IS NULL",),
+}
+
 
 class ChunkText(NamedTuple):
-    """A chunk with what is embedded of it: title, heading path and text together."""
+    """
+    A chunk with what is embedded of it: title, heading path and text together.
+
+    ``hash`` is that of these three, also while the chunk has the vector of an earlier title.
+    """
 
     id: int
     hash: bytes
     title: str
     heading_path: str
     text: str
+
+
+class StoredChunk(NamedTuple):
+    """A chunk of a document that is about to be replaced; ``next_hash`` as in the table."""
+
+    id: int
+    hash: bytes
+    next_hash: bytes | None
+    has_vector: bool
+    start_char: int
+    end_char: int
+
+
+class ChunkRow(NamedTuple):
+    """Which row a chunk takes (None: a new one), and its hashes."""
+
+    id: int | None
+    hash: bytes
+    next_hash: bytes | None
+
+
+def chunk_rows(
+    stored: Sequence[StoredChunk], old_text: str, document: NewDocument
+) -> list[ChunkRow]:
+    """
+    The rows of a document's chunks, in their order; each keeps a vector if there is one for it.
+
+    A chunk takes the row of the same embedded text, else one with a vector of the same text below
+    another title or other headings: its earlier vector answers until it has its own.
+    """
+    by_hash: dict[bytes, list[StoredChunk]] = {}
+    for chunk in reversed(stored):
+        by_hash.setdefault(chunk.next_hash or chunk.hash, []).append(chunk)
+    same = [
+        by_hash[digest].pop() if by_hash.get(digest) else None for digest in document.chunk_hashes
+    ]
+    by_text: dict[str, list[StoredChunk]] = {}
+    if None in same:
+        for chunk in (chunk for chunks in by_hash.values() for chunk in chunks if chunk.has_vector):
+            by_text.setdefault(old_text[chunk.start_char : chunk.end_char], []).append(chunk)
+    text = document.parsed.text
+    rows: list[ChunkRow] = []
+    for new, digest, row in zip(document.parsed.chunks, document.chunk_hashes, same, strict=True):
+        if row is not None:
+            rows.append(ChunkRow(row.id, row.hash, row.next_hash))
+        elif below_other_title := by_text.get(text[new.start_char : new.end_char]):
+            earlier = below_other_title.pop()
+            next_hash = None if earlier.hash == digest else digest
+            rows.append(ChunkRow(earlier.id, earlier.hash, next_hash))
+        else:
+            rows.append(ChunkRow(None, digest, None))
+    return rows
 
 
 class Embeddings(Protocol):
@@ -29,7 +97,9 @@ class Embeddings(Protocol):
         after: int = 0,
     ) -> list[ChunkText]:
         """
-        Chunks that have no vector of this model yet, sorted by id.
+        Chunks whose text has no vector of this model yet, sorted by id.
+
+        Chunks with the vector of an earlier title come when there are no others.
 
         Args:
             limit: Return at most this many.
@@ -43,7 +113,7 @@ class Embeddings(Protocol):
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         """
-        How many chunks have no vector of a model.
+        How many chunks have a text without a vector of a model.
 
         ``model`` None stands for the active model; without one, all chunks are counted.
         """

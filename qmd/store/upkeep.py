@@ -11,12 +11,14 @@ class Counts(NamedTuple):
     """
     How much the database holds.
 
+    ``chunks_outdated``: how many of those with a vector have another title or other headings now.
     ``needs_embedding``: how many distinct texts have a chunk without a vector.
     """
 
     documents: int
     chunks: int
     chunks_embedded: int
+    chunks_outdated: int
     needs_embedding: int
 
 

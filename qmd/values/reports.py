@@ -173,6 +173,8 @@ class Status:
     Attributes:
         database: The path of the file.
         needs_embedding: How many distinct texts have a chunk without a vector.
+        chunks_outdated: How many chunks have the vector of an earlier title or of earlier headings,
+            which answers until the new one is made.
         model: The model whose vectors answer searches.
         next_model: The model whose vectors are being made; None if the model does not change.
         next_embedded: How many chunks have a vector of ``next_model``.
@@ -190,6 +192,7 @@ class Status:
     needs_embedding: Annotated[int, Range(0), Describe("Distinct contents without vectors")]
     chunks: int
     chunks_embedded: int
+    chunks_outdated: int
     has_vector_index: bool
     model: str | None
     next_model: str | None

@@ -633,6 +633,81 @@ def test_another_model_takes_over_when_no_vector_is_missing(store: Store, notes:
     store.write(run)
 
 
+def stale(path: str, title: str, text: str = NOTES["a.md"]) -> NewDocument:
+    """The document of a text whose title is read otherwise: its chunks have other hashes."""
+    new = document(path, text)
+    hashes = [hashlib.sha256(title.encode() + each).digest()[:16] for each in new.chunk_hashes]
+    return replace(new, parsed=replace(new.parsed, title=title), chunk_hashes=hashes)
+
+
+def test_a_chunk_keeps_its_vector_until_that_of_another_title_is_made(
+    store: Store, notes: int
+) -> None:
+    def run(writer: Writer) -> None:
+        model = writer.models.begin(SPEC)
+        embed(writer, model)
+        number = ids(writer)["a.md"]
+
+        def of_document() -> list[tuple[int, int, bytes]]:
+            rows = writer.vectors.all(model, writer.all_documents)
+            return sorted(row for row in rows if row[1] == number)
+
+        before = of_document()
+        writer.files.put(notes, stale("a.md", "Another"))
+        assert of_document() == before
+        assert writer.upkeep.counts().chunks_outdated == len(before)
+        assert writer.upkeep.count_documents_waiting() == 0
+        writer.files.put(notes, document("a.md", NOTES["a.md"]))  # the title is what it was
+        assert (of_document(), writer.embeddings.count_waiting(model)) == (before, 0)
+
+        writer.files.put(notes, stale("a.md", "Another"))
+        writer.files.put(notes, document("new.md", "# New\n\nWithout any vector.\n"))
+        (new,) = writer.embeddings.waiting(model, 100)  # it comes first
+        assert new.title == "New"
+        embed(writer, model)
+        assert not any(writer.upkeep.count_leftovers().values())
+        outdated = writer.embeddings.waiting(model, 100)
+        assert {chunk.title for chunk in outdated} == {"Another"}
+        embed(writer, model)
+        assert writer.upkeep.counts().chunks_outdated == 0
+        after = of_document()
+        assert len(after) == len(before)
+        # Processes hold vectors by the ids of chunks.
+        assert {row[0] for row in after}.isdisjoint(row[0] for row in before)
+        present = stale("a.md", "Another").chunk_hashes
+        assert {row[2] for row in after} == set(writer.embeddings.cached(model, present).values())
+        leftovers = writer.upkeep.count_leftovers()
+        assert leftovers["cached vectors of texts that are gone"] == len(before)
+
+    store.write(run)
+
+
+def test_a_model_that_takes_over_has_the_vectors_of_the_present_titles(
+    store: Store, notes: int
+) -> None:
+    def run(writer: Writer) -> None:
+        old = writer.models.begin(SPEC)
+        embed(writer, old)
+        new = writer.models.begin(ModelSpec("n", "other", 8, 512))
+        embed(writer, new)
+        writer.files.put(notes, stale("a.md", "Another"))
+        waiting = writer.embeddings.waiting(new, 100)
+        assert {chunk.title for chunk in waiting} == {"Another"}
+        assert not writer.models.take_over(new)
+        embed(writer, new)
+        assert len(embed(writer, old)) == len(waiting)  # under new ids
+        assert writer.embeddings.count_waiting(new) == 0
+        writer.files.put(notes, stale("a.md", "A third"))
+        embed(writer, new)
+        writer.upkeep.remove_leftovers()  # nothing that is still needed
+        assert writer.models.take_over(new)
+        assert writer.embeddings.count_waiting(new) == 0
+        rows = list(writer.vectors.all(new, writer.all_documents))
+        assert len(rows) == writer.vectors.count_chunks()
+
+    store.write(run)
+
+
 def test_forgotten_vectors_are_made_again(store: Store, notes: int) -> None:
     def run(writer: Writer) -> None:
         model = writer.models.begin(SPEC)

@@ -264,6 +264,7 @@ class TestUpkeep:
             "needs_embedding",
             "chunks",
             "chunks_embedded",
+            "chunks_outdated",
             "has_vector_index",
             "model",
             "next_model",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from qmd.store.embeddings import StoredChunk, chunk_rows
 from qmd.store.files import DocumentPlace
 from qmd.store.postgres import postings, properties, vector_state
 from qmd.store.postgres.library import Connection
@@ -35,20 +36,20 @@ def put_all(
     """As `qmd.store.files.FilesWriter.put_all`."""
     ids = []
     stored: dict[int, NewDocument] = {}
-    replaced: set[int] = set()
+    old_texts: dict[int, str] = {}
     batch = list(documents)
-    for (document, _), (document_id, is_new) in zip(
+    for (document, _), (document_id, old_text) in zip(
         batch, _put_rows(connection, collection_id, batch), strict=True
     ):
         ids.append(document_id)
         stored[document_id] = document
-        if not is_new:
-            replaced.add(document_id)
+        if old_text is not None:  # of two that replace it, the first has replaced the chunks' text
+            old_texts.setdefault(document_id, old_text)
     in_order = sorted(stored.items())
-    for table in _PARSED_TABLES if replaced else ():
-        connection.execute(f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(replaced)])
+    for table in _PARSED_TABLES if old_texts else ():
+        connection.execute(f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(old_texts)])
     _put_parsed(connection, [(number, document.parsed) for number, document in in_order])
-    _put_chunks(connection, in_order, replaced)
+    _put_chunks(connection, in_order, old_texts)
     postings.put(connection, in_order)
     return ids
 
@@ -57,9 +58,9 @@ def _put_rows(
     connection: Connection,
     collection_id: int,
     documents: Sequence[tuple[NewDocument, DocumentPlace | None]],
-) -> list[tuple[int, bool]]:
+) -> list[tuple[int, str | None]]:
     """
-    The id of each document, and whether it is new.
+    The id of each document, and what it said before; None for a new one.
 
     The documents of new paths take few round trips; the others are put one after the other.
     """
@@ -83,7 +84,7 @@ def _put_rows(
         )
     )
     return [
-        (int(next(new)[0]), True) if plain else _put_row(connection, collection_id, document, place)
+        (int(next(new)[0]), None) if plain else _put_row(connection, collection_id, document, place)
         for (document, place), plain in zip(documents, is_plain, strict=True)
     ]
 
@@ -93,14 +94,14 @@ def _put_row(
     collection_id: int,
     document: NewDocument,
     replace: DocumentPlace | None,
-) -> tuple[int, bool]:
-    """The id of the document, and whether it is new."""
+) -> tuple[int, str | None]:
+    """The id of the document, and what it said before; None for a new one."""
     row = _row(collection_id, document)
-    document_id = _id_to_replace(connection, collection_id, document.path, replace)
-    if document_id is None:
-        return int(one(connection, _INSERT, row)[0]), True
-    connection.execute(_UPDATE, [*row, document_id])
-    return document_id, False
+    stored = _to_replace(connection, collection_id, document.path, replace)
+    if stored is None:
+        return int(one(connection, _INSERT, row)[0]), None
+    connection.execute(_UPDATE, [*row, stored[0]])
+    return stored
 
 
 def _row(collection_id: int, document: NewDocument) -> list[object]:
@@ -126,19 +127,25 @@ def _row(collection_id: int, document: NewDocument) -> list[object]:
     ]
 
 
-def _id_to_replace(
+def _to_replace(
     connection: Connection, collection_id: int, path: str, replace: DocumentPlace | None
-) -> int | None:
-    """The document at the path; if there is none, the one at ``replace``, if it is still there."""
+) -> tuple[int, str] | None:
+    """
+    The document at the path; if there is none, the one at ``replace``, if it is still there.
+
+    Returns:
+        Its id and its text.
+    """
     row = connection.execute(
-        "SELECT id FROM documents WHERE collection_id = %s AND path = %s", [collection_id, path]
+        "SELECT id, text FROM documents WHERE collection_id = %s AND path = %s",
+        [collection_id, path],
     ).fetchone()
     if row is None and replace is not None:
         row = connection.execute(
-            "SELECT id FROM documents WHERE id = %s AND collection_id = %s AND path = %s",
+            "SELECT id, text FROM documents WHERE id = %s AND collection_id = %s AND path = %s",
             [replace.id, collection_id, replace.path],
         ).fetchone()
-    return None if row is None else int(row[0])
+    return None if row is None else (int(row[0]), str(row[1]))
 
 
 def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
@@ -190,21 +197,27 @@ def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...
 
 
 def _put_chunks(
-    connection: Connection, documents: Sequence[tuple[int, NewDocument]], replaced: set[int]
+    connection: Connection,
+    documents: Sequence[tuple[int, NewDocument]],
+    old_texts: Mapping[int, str],
 ) -> None:
-    """Chunks whose text has not changed keep their rows, and so their vectors."""
-    old: dict[tuple[int, bytes], list[int]] = {}
-    for chunk_id, document_id, digest in connection.execute(
-        "SELECT id, document_id, hash FROM chunks WHERE document_id = ANY(%s)"
-        " ORDER BY document_id, seq DESC",
-        [list(replaced)],
+    """``old_texts``: what the documents that are replaced said, by their ids."""
+    stored: dict[int, list[StoredChunk]] = {}
+    for document_id, *old in connection.execute(
+        "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
+        " FROM chunks WHERE document_id = ANY(%s) ORDER BY document_id, seq",
+        [list(old_texts)],
     ):
-        old.setdefault((document_id, digest), []).append(chunk_id)
+        stored.setdefault(document_id, []).append(StoredChunk(*old))
     inserts: list[tuple[object, ...]] = []
     updates: list[tuple[object, ...]] = []
+    gone = {each.id for chunks in stored.values() for each in chunks}
     for document_id, document in documents:
-        for chunk, digest in zip(document.parsed.chunks, document.chunk_hashes, strict=True):
-            row = (
+        rows = chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
+        for chunk, row, digest in zip(
+            document.parsed.chunks, rows, document.chunk_hashes, strict=True
+        ):
+            place = (
                 document_id,
                 chunk.seq,
                 chunk.start_char,
@@ -214,22 +227,23 @@ def _put_chunks(
                 chunk.start_line,
                 chunk.end_line,
                 " > ".join(chunk.heading_path),
-                digest,
+                row.hash,
             )
-            same = old.get((document_id, digest))
-            if same:
-                updates.append((*row, same.pop()))
+            if row.id is None:
+                inserts.append(place)
             else:
-                inserts.append(row)
-    gone = [chunk_id for ids in old.values() for chunk_id in ids]
+                gone.remove(row.id)
+                updates.append((*place, row.next_hash, digest, row.id))
     if gone:
-        connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [gone])
+        connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [sorted(gone)])
         vector_state.advance(connection)
+    # The vector for the model that is to follow belongs to the text that it was made of.
     many(
         connection,
         "UPDATE chunks SET document_id = %s, seq = %s, start_char = %s, end_char = %s,"
         " start_byte = %s, end_byte = %s, start_line = %s, end_line = %s, heading_path = %s,"
-        " hash = %s WHERE id = %s",
+        " hash = %s, next_hash = %s, next_model_id = CASE coalesce(next_hash, hash)"
+        " WHEN %s THEN next_model_id END WHERE id = %s",
         updates,
     )
     many(

@@ -3,14 +3,15 @@ Lists the chunks that wait for a vector, and stores the vectors.
 
 ``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
 hash of the embedded text; it is a cache that outlives the chunks. ``chunks.model_id`` tells whose
-vector a chunk has in the index, NULL while it waits for one.
+vector a chunk has in the index, NULL while it waits for one. A chunk with ``next_hash`` waits for
+another vector than the one that it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from qmd.store.embeddings import ChunkText
+from qmd.store.embeddings import WAITING, ChunkText
 from qmd.store.models import StoredModel
 from qmd.store.postgres import pgvector, vector_state
 from qmd.store.postgres.chunk_texts import chunk_texts
@@ -36,40 +37,55 @@ class PostgresEmbeddings:
         after: int = 0,
     ) -> list[ChunkText]:
         condition, values = _of_collections(collection_ids)
-        return chunk_texts(
-            self._connection,
-            f" WHERE k.{self._column(model)} IS NULL AND k.id > %s{condition}"
-            " ORDER BY k.id LIMIT %s",
-            [after, *values, limit],
-        )
+        chunks: list[ChunkText] = []
+        for waits in WAITING[self._column(model)]:
+            chunks = chunk_texts(
+                self._connection,
+                f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
+                [after, *values, limit],
+            )
+            if chunks:
+                break
+        return chunks
 
     def waiting_hashes(
         self, model: StoredModel, limit: int, collection_ids: Sequence[int] = (), after: int = 0
     ) -> list[tuple[int, bytes]]:
-        """Ids and text hashes of the first chunks behind an id that have no vector of a model."""
+        """Ids and text hashes of the first chunks behind an id that wait, as `waiting`."""
         condition, values = _of_collections(collection_ids)
         join = " JOIN documents d ON d.id = k.document_id" if condition else ""
-        return self._connection.execute(
-            f"SELECT k.id, k.hash FROM chunks k{join}"
-            f" WHERE k.{self._column(model)} IS NULL AND k.id > %s{condition}"
-            " ORDER BY k.id LIMIT %s",
-            [after, *values, limit],
-        ).fetchall()
+        rows: list[tuple[int, bytes]] = []
+        for waits in WAITING[self._column(model)]:
+            rows = self._connection.execute(
+                f"SELECT k.id, coalesce(k.next_hash, k.hash) FROM chunks k{join}"
+                f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
+                [after, *values, limit],
+            ).fetchall()
+            if rows:
+                break
+        return rows
 
     def waiting_among(self, model: StoredModel, ids: Sequence[int]) -> list[ChunkText]:
-        """Those of these chunks that have no vector of this model, sorted by id."""
+        """Those of these chunks that wait for a vector of this model, sorted by id."""
+        waits = " OR ".join(f"({each})" for each in WAITING[self._column(model)])
         return chunk_texts(
-            self._connection,
-            f" WHERE k.id = ANY(%s) AND k.{self._column(model)} IS NULL ORDER BY k.id",
-            [list(ids)],
+            self._connection, f" WHERE k.id = ANY(%s) AND ({waits}) ORDER BY k.id", [list(ids)]
         )
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         column = "model_id" if model is None else self._column(model)
         condition, values = _of_collections(collection_ids)
         join = " JOIN documents d ON d.id = k.document_id" if condition else ""
-        sql = f"SELECT count(*) FROM chunks k{join} WHERE k.{column} IS NULL{condition}"
-        return int(one(self._connection, sql, values)[0])
+        return sum(
+            int(
+                one(
+                    self._connection,
+                    f"SELECT count(*) FROM chunks k{join} WHERE {waits}{condition}",
+                    values,
+                )[0]
+            )
+            for waits in WAITING[column]
+        )
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         return dict(
@@ -123,14 +139,19 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
         rows = self._connection.execute(
-            "SELECT k.id, k.hash, d.collection_id FROM chunks k"
-            " JOIN documents d ON d.id = k.document_id WHERE k.id = ANY(%s)",
+            "SELECT k.id, coalesce(k.next_hash, k.hash), d.collection_id, k.next_hash IS NOT NULL"
+            " FROM chunks k JOIN documents d ON d.id = k.document_id WHERE k.id = ANY(%s)",
             [[chunk_id for chunk_id, _ in chunks]],
         )
-        places = {(chunk_id, digest): collection for chunk_id, digest, collection in rows}
-        stored = [
-            (*chunk, places[chunk]) for chunk in chunks if chunk in places and chunk[1] in vectors
-        ]
+        places = {(row[0], row[1]): row for row in rows}
+        stored: list[tuple[int, bytes, int]] = []
+        for chunk in chunks:
+            if chunk not in places or chunk[1] not in vectors:
+                continue
+            chunk_id, digest, collection_id, is_outdated = places[chunk]
+            if is_outdated and column == "model_id":
+                chunk_id = self._renumber(chunk_id)
+            stored.append((chunk_id, digest, collection_id))
         if not stored:
             return 0
         pgvector.put(
@@ -145,6 +166,28 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
         if column == "model_id":
             vector_state.advance(self._connection)
         return len(stored)
+
+    def _renumber(self, chunk_id: int) -> int:
+        """
+        Give a chunk whose vector is replaced another id: processes hold vectors by it.
+
+        Returns:
+            The new id; the chunk has the hash of its present text, and waits.
+        """
+        columns = (
+            "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
+            " heading_path, next_model_id"
+        )
+        new_id, next_model_id = one(
+            self._connection,
+            f"INSERT INTO chunks ({columns}, hash) SELECT {columns}, next_hash FROM chunks"
+            " WHERE id = %s RETURNING id, next_model_id",
+            [chunk_id],
+        )
+        if next_model_id is not None:  # a vector of that model is of the present text
+            pgvector.renumber(self._connection, next_model_id, chunk_id, new_id)
+        self._connection.execute("DELETE FROM chunks WHERE id = %s", [chunk_id])
+        return int(new_id)
 
 
 def _of_collections(collection_ids: Sequence[int]) -> tuple[str, list[object]]:

@@ -129,7 +129,10 @@ class PostgresModelsWriter(PostgresModels):
         if missing is not None:
             return False
         before = self.active()
-        self._connection.execute("UPDATE chunks SET model_id = next_model_id, next_model_id = NULL")
+        self._connection.execute(
+            "UPDATE chunks SET model_id = next_model_id, next_model_id = NULL,"
+            " hash = coalesce(next_hash, hash), next_hash = NULL"
+        )
         self._connection.execute("UPDATE models SET active = (id = %s), next = false", [model.id])
         if before is not None:
             pgvector.remove(self._connection, before)

@@ -91,12 +91,13 @@ def prepare(connection: Connection) -> None:
 
 def _fill(connection: Connection) -> None:
     """Copy the vectors of all chunks that have one."""
-    for column in ("model_id", "next_model_id"):
+    columns = {"model_id": "k.hash", "next_model_id": "coalesce(k.next_hash, k.hash)"}
+    for column, digest in columns.items():
         rows = stream(
             connection,
             f"SELECT k.id, e.model_id, d.collection_id, e.vector FROM chunks k"
             " JOIN documents d ON d.id = k.document_id"
-            f" JOIN embeddings e ON e.hash = k.hash AND e.model_id = k.{column}",
+            f" JOIN embeddings e ON e.hash = {digest} AND e.model_id = k.{column}",
             binary=True,
         )
         batch: list[tuple[object, ...]] = []
@@ -125,6 +126,15 @@ def _insert(connection: Connection, rows: Sequence[Sequence[object]]) -> None:
         " DO UPDATE SET embedding = excluded.embedding",
         rows,
     )
+
+
+def renumber(connection: Connection, model_id: int, chunk_id: int, new_id: int) -> None:
+    """Give a vector of a chunk to another chunk, if there is a table."""
+    if schema(connection) is not None:
+        connection.execute(
+            "UPDATE vectors SET chunk_id = %s WHERE chunk_id = %s AND model_id = %s",
+            [new_id, chunk_id, model_id],
+        )
 
 
 def remove(

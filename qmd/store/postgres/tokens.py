@@ -89,7 +89,7 @@ class PostgresTokens:
         column = PostgresModels(self._connection).chunk_column(model)
         clauses = (
             " JOIN embeddings e ON e.hash = k.hash AND e.model_id = %s"
-            f" WHERE k.{column} = %s"
+            f" WHERE k.{column} = %s AND k.next_hash IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
         )
         values: list[object] = [model.id, model.id]

@@ -18,7 +18,8 @@ _LEFTOVERS = (
     (
         "cached vectors of texts that are gone",
         "embeddings",
-        "NOT EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)",
+        "NOT EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)"
+        " AND hash NOT IN (SELECT next_hash FROM chunks WHERE next_hash IS NOT NULL)",
     ),
     (
         "vectors of models that are not in use",
@@ -44,7 +45,10 @@ class PostgresUpkeep:
         documents = self._count("SELECT count(*) FROM documents")
         chunks = self.count_chunks()
         embedded = chunks - self.count_chunks_waiting()
-        return Counts(documents, chunks, embedded, self.count_contents_waiting())
+        outdated = self._count(
+            "SELECT count(*) FROM chunks WHERE next_hash IS NOT NULL AND model_id IS NOT NULL"
+        )
+        return Counts(documents, chunks, embedded, outdated, self.count_contents_waiting())
 
     def count_chunks(self) -> int:
         return self._count("SELECT count(*) FROM chunks")

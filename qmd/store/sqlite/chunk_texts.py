@@ -16,7 +16,8 @@ def chunk_texts(connection: Connection, clauses: str, values: Sequence[object]) 
         clauses: SQL behind ``FROM chunks k JOIN documents d``.
     """
     rows = connection.execute(
-        "SELECT k.id, k.hash, d.title, k.heading_path, k.document_id, k.start_char, k.end_char"
+        "SELECT k.id, coalesce(k.next_hash, k.hash), d.title, k.heading_path, k.document_id,"
+        " k.start_char, k.end_char"
         f" FROM chunks k JOIN documents d ON d.id = k.document_id{clauses}",
         values,
     ).fetchall()

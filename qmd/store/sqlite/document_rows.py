@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
+from qmd.store.embeddings import StoredChunk, chunk_rows
 from qmd.store.files import DocumentPlace
 from qmd.store.sqlite import properties, vector_state
 from qmd.store.sqlite.library import Connection
@@ -55,15 +56,18 @@ def _put_rows(
     """Its row and its chunks; takes out the other rows of a document that it replaces. Its id."""
     row = _row(collection_id, document)
     document_id = _id_to_replace(connection, collection_id, document.path, replace)
-    is_new = document_id is None
     if document_id is None:
         document_id = connection.execute(_INSERT, row).lastrowid
         assert document_id is not None  # an INSERT has one
+        _put_chunks(connection, document_id, document, old_text=None)
     else:
+        (old_text,) = connection.execute(
+            "SELECT text FROM documents WHERE id = ?", [document_id]
+        ).fetchone()
         connection.execute(_UPDATE, [*row, document_id])
         for table in ("tags", "aliases", "names", "links", "properties"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
-    _put_chunks(connection, document_id, document, is_new=is_new)
+        _put_chunks(connection, document_id, document, old_text)
     return document_id
 
 
@@ -169,18 +173,29 @@ def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullText
 
 
 def _put_chunks(
-    connection: Connection, document_id: int, document: NewDocument, *, is_new: bool
+    connection: Connection, document_id: int, document: NewDocument, old_text: str | None
 ) -> None:
-    old: dict[bytes, list[int]] = {}
-    if not is_new:
-        for chunk_id, digest in connection.execute(
-            "SELECT id, hash FROM chunks WHERE document_id = ? ORDER BY seq DESC", [document_id]
-        ):
-            old.setdefault(digest, []).append(chunk_id)
+    """``old_text``: what the document said, None for a new one."""
+    stored: list[StoredChunk] = []
+    if old_text is not None:
+        stored = [
+            StoredChunk(*row)
+            for row in connection.execute(
+                "SELECT id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
+                " FROM chunks WHERE document_id = ? ORDER BY seq",
+                [document_id],
+            )
+        ]
     inserts: list[tuple[object, ...]] = []
     updates: list[tuple[object, ...]] = []
-    for chunk, digest in zip(document.parsed.chunks, document.chunk_hashes, strict=True):
-        row = (
+    gone = {chunk.id for chunk in stored}
+    for chunk, row, digest in zip(
+        document.parsed.chunks,
+        chunk_rows(stored, old_text or "", document),
+        document.chunk_hashes,
+        strict=True,
+    ):
+        place = (
             document_id,
             chunk.seq,
             chunk.start_char,
@@ -190,21 +205,22 @@ def _put_chunks(
             chunk.start_line,
             chunk.end_line,
             " > ".join(chunk.heading_path),
-            digest,
+            row.hash,
         )
-        same = old.get(digest)
-        if same:
-            updates.append((*row, same.pop()))
+        if row.id is None:
+            inserts.append(place)
         else:
-            inserts.append(row)
-    gone = [chunk_id for ids in old.values() for chunk_id in ids]
+            gone.remove(row.id)
+            updates.append((*place, row.next_hash, digest, row.id))
     if gone:
-        delete_chunks(connection, gone)
+        delete_chunks(connection, sorted(gone))
     if updates:
+        # The vector for the model that is to follow belongs to the text that it was made of.
         connection.executemany(
             "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
             " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
-            " hash = ? WHERE id = ?",
+            " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
+            " WHEN ? THEN next_model_id END WHERE id = ?",
             updates,
         )
     if inserts:

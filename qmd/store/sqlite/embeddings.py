@@ -3,14 +3,15 @@ Lists the chunks that wait for a vector, and stores the vectors.
 
 ``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
 hash of the embedded text; it is an ordinary table, and a cache that outlives the chunks.
-``chunks.model_id`` tells whose vector a chunk has in the index, NULL while it waits for one.
+``chunks.model_id`` tells whose vector a chunk has in the index, NULL while it waits for one. A
+chunk with ``next_hash`` waits for another vector than the one that it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from qmd.store.embeddings import ChunkText
+from qmd.store.embeddings import WAITING, ChunkText
 from qmd.store.models import StoredModel
 from qmd.store.sqlite import vector_state
 from qmd.store.sqlite.chunk_texts import chunk_texts
@@ -35,30 +36,34 @@ class SqliteEmbeddings:
         collection_ids: Sequence[int] = (),
         after: int = 0,
     ) -> list[ChunkText]:
-        column = self._column(model)
         condition = ""
         if collection_ids:
             condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
-        return chunk_texts(
-            self._connection,
-            f" WHERE k.{column} IS NULL AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
-            [after, *collection_ids, limit],
-        )
+        chunks: list[ChunkText] = []
+        for waits in WAITING[self._column(model)]:
+            chunks = chunk_texts(
+                self._connection,
+                f" WHERE {waits} AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
+                [after, *collection_ids, limit],
+            )
+            if chunks:
+                break
+        return chunks
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         column = "model_id" if model is None else self._column(model)
-        if not collection_ids:
+        join = condition = ""
+        if collection_ids:
+            join = " JOIN documents d ON d.id = k.document_id"
+            condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
+        count = 0
+        for waits in WAITING[column]:
             row = self._connection.execute(
-                f"SELECT count(*) FROM chunks WHERE {column} IS NULL"
-            ).fetchone()
-        else:
-            row = self._connection.execute(
-                "SELECT count(*) FROM chunks k JOIN documents d ON d.id = k.document_id"
-                f" WHERE k.{column} IS NULL"
-                f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})",
+                f"SELECT count(*) FROM chunks k{join} WHERE {waits}{condition}",
                 list(collection_ids),
             ).fetchone()
-        return int(row[0])
+            count += int(row[0])
+        return count
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         vectors: dict[bytes, bytes] = {}
@@ -107,12 +112,15 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
         stored = 0
         for chunk_id, digest in chunks:
             row = self._connection.execute(
-                "SELECT d.collection_id FROM chunks k JOIN documents d ON d.id = k.document_id"
-                " WHERE k.id = ? AND k.hash = ?",
+                "SELECT d.collection_id, k.next_hash IS NOT NULL FROM chunks k"
+                " JOIN documents d ON d.id = k.document_id"
+                " WHERE k.id = ? AND coalesce(k.next_hash, k.hash) = ?",
                 [chunk_id, digest],
             ).fetchone()
             if row is None or digest not in vectors:
                 continue
+            if row[1] and column == "model_id":
+                chunk_id = self._renumber(chunk_id)  # noqa: PLW2901
             self._connection.execute(
                 "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
                 " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
@@ -126,3 +134,29 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
         if stored and column == "model_id":
             vector_state.advance(self._connection)
         return stored
+
+    def _renumber(self, chunk_id: int) -> int:
+        """
+        Give a chunk whose vector is replaced another id: processes hold vectors by it.
+
+        Returns:
+            The new id; the chunk has the hash of its present text, and waits.
+        """
+        columns = (
+            "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
+            " heading_path, next_model_id"
+        )
+        new_id = self._connection.execute(
+            f"INSERT INTO chunks ({columns}, hash) SELECT {columns}, next_hash FROM chunks"
+            " WHERE id = ?",
+            [chunk_id],
+        ).lastrowid
+        assert new_id is not None  # an INSERT has one
+        # A vector of the model that is to follow is of the present text.
+        self._connection.execute(
+            "UPDATE vectors SET chunk_id = ? WHERE chunk_id = ? AND model_id IN"
+            " (SELECT next_model_id FROM chunks WHERE id = ?)",
+            [new_id, chunk_id, new_id],
+        )
+        self._connection.execute("DELETE FROM chunks WHERE id = ?", [chunk_id])
+        return new_id

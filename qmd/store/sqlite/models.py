@@ -135,7 +135,10 @@ class SqliteModelsWriter(SqliteModels):
         ).fetchone()
         if missing is not None:
             return False
-        self._connection.execute("UPDATE chunks SET model_id = next_model_id, next_model_id = NULL")
+        self._connection.execute(
+            "UPDATE chunks SET model_id = next_model_id, next_model_id = NULL,"
+            " hash = coalesce(next_hash, hash), next_hash = NULL"
+        )
         self._connection.execute("UPDATE models SET active = (id = ?), next = 0", [model.id])
         self._connection.execute("DELETE FROM vectors WHERE model_id <> ?", [model.id])
         vector_state.advance(self._connection, remade=True)

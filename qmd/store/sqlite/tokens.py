@@ -107,7 +107,7 @@ class SqliteTokens:
         column = SqliteModels(self._connection).chunk_column(model)
         clauses = (
             " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            f" WHERE k.{column} = ?"
+            f" WHERE k.{column} = ? AND k.next_hash IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
         )
         if collection_ids:

@@ -19,7 +19,8 @@ _LEFTOVERS = (
         # order, which is slower and slower beyond SQLite's cache. Without the limit, SQLite would
         # drop the order and use a tree, too.
         "hash IN (SELECT hash FROM (SELECT hash FROM embeddings"
-        " EXCEPT SELECT hash FROM chunks ORDER BY 1 LIMIT -1))",
+        " EXCEPT SELECT hash FROM chunks EXCEPT SELECT next_hash FROM chunks"
+        " WHERE next_hash IS NOT NULL ORDER BY 1 LIMIT -1))",
     ),
     (
         "vectors of models that are not in use",
@@ -110,7 +111,10 @@ class SqliteUpkeep:
         (documents,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
         chunks = self.count_chunks()
         embedded = chunks - self.count_chunks_waiting()
-        return Counts(documents, chunks, embedded, self.count_contents_waiting())
+        (outdated,) = self._connection.execute(
+            "SELECT count(*) FROM chunks WHERE next_hash IS NOT NULL AND model_id IS NOT NULL"
+        ).fetchone()
+        return Counts(documents, chunks, embedded, outdated, self.count_contents_waiting())
 
     def count_chunks(self) -> int:
         row = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
