@@ -8,6 +8,7 @@ their modules are imported only when they are called.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ import click
 from qmd.cli import complete
 from qmd.cli.query_words import with_words
 from qmd.cli.session import Session
+from qmd.system.session import SERVES_ONLY
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +52,21 @@ def database_options(*, hidden: bool) -> list[click.Option]:
             hidden=hidden,
         ),
     ]
+
+
+def refuse_unless_server(ctx: click.Context) -> None:
+    """
+    Refuse what is no server where `doctor` only asks whether an entry starts one.
+
+    Raises:
+        WrongUsage: The program was started to serve and do nothing else.
+    """
+    if SERVES_ONLY in os.environ:
+        raise WrongUsage(
+            f"'{ctx.command_path}' is no server that a client can start.",
+            "It is no server; an entry that works has the arguments: mcp",
+            ctx,
+        )
 
 
 class Command(click.Command):
@@ -89,6 +106,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.ensure_object(Session).command = ctx.command_path
+        refuse_unless_server(ctx)
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

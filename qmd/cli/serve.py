@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from qmd.cli import complete
-from qmd.cli.command import Group
+from qmd.cli.command import Group, refuse_unless_server
 from qmd.cli.commands import below
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
@@ -197,6 +197,7 @@ def _serve_unless_subcommand(ctx: click.Context, options: dict[str, Any]) -> Non
 
 def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["daemon"]:
+        refuse_unless_server(ctx)
         from qmd.cli.daemon import start_in_background
 
         start_in_background(ctx)

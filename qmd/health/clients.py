@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from qmd.clients import install
 from qmd.clients.table import CLIENTS
-from qmd.errors import ConfigError, InputError
+from qmd.config import load_settings
+from qmd.errors import InputError, QmdError
 from qmd.system import handshake, installation
 from qmd.system.handshake import HandshakeError
+from qmd.system.session import SERVES_ONLY
 from qmd.values import Check
-from qmd.values.location import as_location
 from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
@@ -30,8 +33,10 @@ MAX_TRIED = 10
 
 _PYTHON = re.compile(r"pythonw?[0-9.]*|py")
 _FLAGS_OF_PYTHON = frozenset({"-I", "-E", "-s", "-P", "-u"})
-_SERVERS = frozenset({"mcp", "server", "serve"})  # the last one is a common mistake
-_NO_SERVER = frozenset({"install", "stop", "--daemon"})
+_SUFFIXES_OF_PROGRAMS = frozenset({"", ".exe", ".cmd"})
+# What an entry may set for the program that is tried. Other variables, such as PATH, PYTHONPATH,
+# HOME and LD_PRELOAD, may replace the program, or have it run something else first.
+_SAFE_VARIABLE = re.compile(r"QMD_\w+|XDG_\w+|LC_\w+|LANG|TZ|NO_COLOR", re.ASCII)
 
 
 def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Check]:
@@ -98,8 +103,18 @@ def _is_program(command: object, words: Sequence[str]) -> bool:
     """
     if not isinstance(command, str):
         return False
-    name = PurePath(command.replace("\\", "/")).stem.lower()
-    return name == "qmd" or (_PYTHON.fullmatch(name) is not None and _module(words) == "qmd")
+    file = PurePath(command.replace("\\", "/"))
+    if file.stem.lower() == "qmd":
+        return file.suffix.lower() in _SUFFIXES_OF_PROGRAMS
+    return _PYTHON.fullmatch(file.stem.lower()) is not None and _module(words) == "qmd"
+
+
+def _is_own(program: str, words: Sequence[str]) -> bool:
+    """Whether a program is that of this installation, which `SERVES_ONLY` keeps from all else."""
+    if _module(words) == "qmd":
+        # Not the file: several environments may link to one interpreter.
+        return Path(program).parent.resolve() == Path(sys.executable).parent.resolve()
+    return Path(program).resolve() == Path(_program()).resolve()
 
 
 def _module(words: Sequence[str]) -> str | None:
@@ -108,17 +123,13 @@ def _module(words: Sequence[str]) -> str | None:
     return rest[1] if rest[:1] == ["-m"] and len(rest) > 1 else None
 
 
-def _is_server(words: Sequence[str]) -> bool:
-    """
-    Whether arguments of qmd start a server and do nothing else: `doctor` changes nothing.
-
-    Those that qmd does not know do nothing at all, so they may be tried, too.
-    """
-    rest = list(words[words.index("qmd") + 1 :] if _module(words) == "qmd" else words)
-    while rest and rest[0].startswith("-"):  # an option, and the value of it
-        has_value = "=" not in rest[0] and len(rest) > 1 and rest[1] not in _SERVERS
-        rest = rest[2 if has_value else 1 :]
-    return not rest or (rest[0] in _SERVERS and _NO_SERVER.isdisjoint(rest))
+def _is_plain_server(words: Sequence[str]) -> bool:
+    """Whether arguments say ``mcp`` and nothing else but the database, in any version of qmd."""
+    rest = [word for word in words if not word.startswith("--db=")]
+    if "--db" in rest[:-1]:
+        at = rest.index("--db")
+        del rest[at : at + 2]
+    return rest in ([], ["mcp"])
 
 
 def _words(entry: Mapping[str, Any]) -> list[str]:
@@ -141,12 +152,18 @@ def _check_entry(
         return check(
             "error", f'{file}: "args" of qmd is no list of texts.', 'For example: "args": ["mcp"]'
         )
-    words, environment, shown = _words(server), _environment(server), one_line(command)
-    program = shutil.which(command, path=environment.get("PATH")) or ""
+    words, shown = _words(server), one_line(command)
+    variables = _environment(server)
+    environment = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
+    # Not with the PATH of the entry: it chooses the program.
+    program = shutil.which(command) or ""
     refusal = _reason_not_to_start(check, file, command, program, words)
     if refusal is not None:
         return refusal
-    other = _database_of(server)
+    try:
+        other = _database_of(server)
+    except QmdError as error:
+        return check("error", f"{file}: {one_line(str(error))}", error.hint or _add_program())
     if other is not None and other != database:
         return check(
             "warning",
@@ -154,7 +171,7 @@ def _check_entry(
             f"If it is to use this one: --db {database}",
         )
     try:
-        info = handshake.over_stdio([program, *words], environment)
+        info = handshake.over_stdio([program, *words], {**environment, SERVES_ONLY: "1"})
     except HandshakeError as error:
         return check(
             "error",
@@ -174,7 +191,9 @@ def _check_entry(
             f"{file} starts {shown} without its path; a client may not search where you do.",
             _add_program(),
         )
-    return check("ok", f"{file} starts {shown}, which answers")
+    left = sorted(variables.keys() - environment)
+    without = f" (tried without {one_line(', '.join(left))}, which it sets)" if left else ""
+    return check("ok", f"{file} starts {shown}, which answers{without}")
 
 
 def _reason_not_to_start(
@@ -195,9 +214,12 @@ def _reason_not_to_start(
     if not Path(program).is_absolute():
         message = f"{file} starts {shown}, which depends on the folder that the client is in."
         return check("error", message, _add_program())
-    if not _is_server(words):
-        message = f"{file} starts '{one_line(' '.join([command, *words]))}', which is no server."
-        return check("error", message, 'For example: "args": ["mcp"]')
+    if not (_is_own(program, words) or _is_plain_server(words)):
+        message = (
+            f"{file} starts '{one_line(' '.join([command, *words]))}' of another installation. It"
+            " may be no server, so it was not tried."
+        )
+        return check("warning", message, _add_program())
     return None
 
 
@@ -242,24 +264,25 @@ def _add_program() -> str:
     return f'\'qmd mcp install\' writes an entry that works: "command": "{_program()}"'
 
 
-def _location(text: str) -> DatabaseLocation:
-    try:
-        location = as_location(text)
-    except ConfigError:  # the program that it starts says so
-        return Path(text)
-    return location.absolute() if isinstance(location, Path) else location
-
-
 def _database_of(server: Mapping[str, Any]) -> DatabaseLocation | None:
-    """The database that an entry names with ``--db`` or ``QMD_DB``; None if it names none."""
-    words = _words(server)
+    """
+    The database that an entry names, by an option or a variable; None if it names none.
+
+    Raises:
+        QmdError: It names none that can be.
+    """
+    words, environment = _words(server), _environment(server)
+    named: dict[str, str] = {}
     for word, following in zip(words, [*words[1:], ""], strict=False):
-        if word == "--db" and following:
-            return _location(following)
-        if word.startswith("--db="):
-            return _location(word.removeprefix("--db="))
-    path = _environment(server).get("QMD_DB")
-    return _location(path) if path else None
+        option, has_value, value = word.partition("=")
+        if option in ("--db", "--index") and (has_value or following):
+            named[option] = value if has_value else following
+    if not named and not environment.get("QMD_DB"):
+        return None
+    settings = load_settings(
+        db=named.get("--db"), index=named.get("--index"), environ={**os.environ, **environment}
+    )
+    return settings.db.absolute() if isinstance(settings.db, Path) else settings.db
 
 
 def _program() -> str:

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+#: The variable that keeps the command line from all but serving: `doctor` starts programs with it.
+SERVES_ONLY = "_QMD_SERVES_ONLY"
+
 #: The most characters of a session's name; the rest of a longer one is dropped.
 MAX_LENGTH = 100
 

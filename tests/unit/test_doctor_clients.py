@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from qmd import __version__
+from qmd import KnowledgeBase, __version__
+from qmd.config import load_settings
 from qmd.health import clients
 from qmd.system import handshake
 from qmd.system.handshake import HandshakeError
@@ -71,10 +72,11 @@ def test_a_client_that_starts_qmd_is_fine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"args": ["collection", "remove", "notes"]}, "is no server"),
-        ({"args": ["--db", "/a", "mcp", "stop"]}, "is no server"),
-        ({"args": ["mcp", "--http", "--daemon"]}, "is no server"),
-        ({"command": sys.executable, "args": ["-I", "-m", "qmd", "reset"]}, "is no server"),
+        ({"command": QMD, "args": ["collection", "remove", "notes"]}, "is no server"),
+        ({"command": QMD, "args": ["mcp", "stop"]}, "is no server"),
+        ({"command": QMD, "args": ["mcp", "--http", "--daemon"]}, "is no server"),
+        ({"command": sys.executable, "args": ["-I", "-m", "qmd", "status"]}, "is no server"),
+        ({"command": QMD, "args": ["--index", "a/b", "mcp"]}, "Not a name for an index"),
         ({"command": QMD, "args": ["serve"]}, "ends without an answer: "),
         ({"command": QMD, "args": []}, "ends without an answer"),
         ({"command": QMD, "args": "mcp"}, "is no list of texts"),
@@ -196,15 +198,63 @@ def test_a_program_of_the_folder_that_one_is_in_is_not_run(
     mark = tmp_path / "mark"
     program(tmp_path, f"open({str(mark)!r}, 'w')")
     monkeypatch.chdir(tmp_path / "programs")
-    for values in ({"command": "./qmd"}, {"command": "qmd", "env": {"PATH": "."}}):
-        (check,) = findings(tmp_path, ".cursor/mcp.json", entry(tmp_path, **values))
-        program(tmp_path, f"open({str(mark)!r}, 'w')")
-        (check,) = clients.examine(DATABASE, tmp_path, __version__)
+    (tmp_path / "programs/qmd").write_text(f"#!{sys.executable}\nopen({str(mark)!r}, 'w')")
+    for command, path in (("./qmd", "/bin"), ("qmd", ".")):
+        monkeypatch.setenv("PATH", path)
+        content = {"mcpServers": {"qmd": {"command": command, "args": ["mcp"]}}}
+        (check,) = findings(tmp_path, ".cursor/mcp.json", content)
         assert (check.status, "depends on the folder" in check.message) == ("error", True), check
     # ``python -m`` takes a module from where it starts.
     (tmp_path / "programs/qmd.py").write_text(f"open({str(mark)!r}, 'w')")
     with pytest.raises(HandshakeError):
         handshake.over_stdio([sys.executable, "-m", "qmd", "serve"])
+    assert not mark.exists()
+
+
+def test_only_a_server_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QMD_DB", "")
+    (tmp_path / "notes").mkdir()
+    database = load_settings(index="mcp").db
+    assert isinstance(database, Path)
+    with KnowledgeBase.open(database, create=True) as kb:
+        kb.add_collection(tmp_path / "notes", name="x")
+    removing = ["--index", "mcp", "collection", "remove", "x"]
+    others = (["--index=mcp", *removing[2:]], ["server", *removing], ["mcp", *removing])
+    for words in (removing, *others):
+        content = {"mcpServers": {"qmd": {"command": QMD, "args": words}}}
+        path = tmp_path / ".cursor" / "mcp.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content))
+        (check,) = clients.examine(database, tmp_path, __version__)
+        assert check.status == "error", (words, check)
+    with KnowledgeBase.open(database) as kb:
+        assert [each.name for each in kb.collections()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["PATH", "PYTHONPATH", "HOME", "LD_PRELOAD", "PYTHONSTARTUP"])
+def test_an_entry_replaces_no_part_of_the_program(tmp_path: Path, name: str) -> None:
+    program(tmp_path, "raise SystemExit('replaced')")
+    (tmp_path / "programs" / "qmd.py").write_text("raise SystemExit('replaced')")
+    words = ["-m", "qmd", "--db", str(DATABASE), "mcp", "--read-only"]
+    values = {"command": sys.executable, "args": words, "env": {name: str(tmp_path / "programs")}}
+    (check,) = findings(tmp_path, ".cursor/mcp.json", {"mcpServers": {"qmd": values}})
+    assert "replaced" not in check.message, check
+    assert name in check.message or check.status == "error"
+
+
+def test_another_program_is_started_as_a_plain_server_alone(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    command = program(tmp_path, f"open({str(mark)!r}, 'w')")
+    script = Path(command).with_name("qmd.sh")
+    script.write_bytes(Path(command).read_bytes())
+    script.chmod(0o755)
+    for values in (
+        {"command": str(script), "args": ["mcp"]},
+        {"command": command, "args": ["mcp", "--toolset", "qmd"]},
+        {"command": command, "args": ["cleanup"]},
+    ):
+        (check,) = findings(tmp_path, ".cursor/mcp.json", {"mcpServers": {"qmd": values}})
+        assert (check.status, "not tried" in check.message) == ("warning", True), check
     assert not mark.exists()
 
 
