@@ -212,10 +212,11 @@ def test_a_program_of_the_folder_that_one_is_in_is_not_run(
 
 
 def test_only_a_server_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QMD_DB", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     (tmp_path / "notes").mkdir()
     database = load_settings(index="mcp").db
     assert isinstance(database, Path)
+    assert database.is_relative_to(tmp_path)
     with KnowledgeBase.open(database, create=True) as kb:
         kb.add_collection(tmp_path / "notes", name="x")
     removing = ["--index", "mcp", "collection", "remove", "x"]
