@@ -75,6 +75,7 @@ the command line prints ``qmd: error: MESSAGE`` and ``hint: HINT`` and exits wit
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
@@ -84,7 +85,7 @@ class QmdError(Exception):
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
-    http_status: ClassVar[int] = 500
+    http_status: int = 500
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -419,13 +420,22 @@ class FileAccessError(QmdError):
     """The operating system refused to write a file, which is as it was; ``os_error`` says why."""
 
     code = "file_access"
+    _STATUS: ClassVar = {errno.ENAMETOOLONG: 400, errno.ENOSPC: 507, errno.EDQUOT: 507}
+    _HINTS: ClassVar = {
+        errno.ENAMETOOLONG: "Choose a shorter name; most disks allow 255 bytes.",
+        errno.ENOSPC: "Free some space, then try again.",
+        errno.EDQUOT: "Free some space, then try again.",
+    }
 
     def __init__(self, path: str, os_error: OSError) -> None:
         reason = os_error.strerror or str(os_error)
+        number = os_error.errno or 0
+        shown = path if len(path) <= 500 else path[:500] + "…"
         super().__init__(
-            f"Failed to write {path}: {reason}.",
-            hint="Check the disk, the path and its permissions.",
+            f"Failed to write {shown}: {reason}.",
+            hint=self._HINTS.get(number, "Check the disk, the path and its permissions."),
         )
+        self.http_status = self._STATUS.get(number, QmdError.http_status)
         self.path = path
         self.os_error = os_error
 

@@ -18,6 +18,7 @@ from qmd.cli import complete
 from qmd.cli.query_words import with_words
 from qmd.cli.session import Session
 from qmd.system.session import SERVES_ONLY
+from qmd.values.facts import LARGEST_INTEGER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,11 +99,16 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, with_words(self, args))
+            left = super().parse_args(ctx, with_words(self, args))
         except click.UsageError as error:
             if type(error) is click.UsageError and self.extra_argument and args:
                 raise WrongUsage(error.message, self.extra_argument, ctx) from error
             raise
+        for param in self.params:
+            value = ctx.params.get(param.name or "")
+            if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+                raise click.BadParameter(f"{LARGEST_INTEGER:,} is the largest number.", ctx, param)
+        return left
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.ensure_object(Session).command = ctx.command_path

@@ -1,5 +1,5 @@
 """
-Limits the length of the texts and lists that a client may send to a tool or endpoint.
+Limits the texts, lists and integers that a client may send to a tool or endpoint.
 
 An argument far longer than any real one costs time (a path of a million components) or fails deep
 inside (SQLite allows 32,766 values, and expressions 1,000 deep). So it is refused first, with an
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from qmd.ingest.new_collection import MAX_CONTEXT
+from qmd.values.facts import LARGEST_INTEGER
 from qmd.values.pushes import MAX_FILES
 from qmd.values.search import MAX_QUERY, MAX_TAGS
 
@@ -30,7 +31,12 @@ class Bound(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """An argument that is too long: the client sent ``sent`` units, and ``most`` are allowed."""
+    """
+    An argument that is too long or too large.
+
+    Attributes:
+        unit: What ``most`` and ``sent`` count, such as ``characters``; "" if they are the number.
+    """
 
     name: str
     most: int
@@ -38,6 +44,8 @@ class Excess(NamedTuple):
     sent: int
 
     def __str__(self) -> str:
+        if not self.unit:
+            return f"{self.name} may be {self.most:,} at most"
         return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.sent:,}"
 
 
@@ -68,12 +76,19 @@ _BOUNDS: Mapping[str, Bound] = {
 
 
 def excesses(arguments: Mapping[str, Any]) -> list[Excess]:
-    """The arguments of a call that are too long. Objects and wrong types are not checked here."""
+    """
+    The arguments of a call that are too long or too large.
+
+    Objects and wrong types are not checked here.
+    """
     if len(arguments) > MAX_ARGUMENTS:
         return [Excess("the call", MAX_ARGUMENTS, "arguments", len(arguments))]
     too_long = []
     for name, value in arguments.items():
         bound = _BOUNDS.get(name, OTHERS)
+        if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+            too_long.append(Excess(name, LARGEST_INTEGER, "", value))
+            continue
         if isinstance(value, list) and len(value) > bound.items:
             too_long.append(Excess(name, bound.items, "items", len(value)))
             continue

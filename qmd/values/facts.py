@@ -17,6 +17,10 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+#: The largest integer that any face takes; JSON carries it exactly. Larger ones would fail deep
+#: inside: SQLite takes 64 bits, floats overflow, and Python refuses to read 4,301 digits.
+LARGEST_INTEGER = 2**53 - 1
+
 FactT = TypeVar("FactT")
 _Schema = dict[str, Any]  # of pydantic: a core schema, or a JSON Schema
 

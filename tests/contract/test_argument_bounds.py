@@ -116,6 +116,42 @@ def test_every_text_and_list_of_an_endpoint_has_a_bound(
     assert f"{name} may have {bound.most:,} {bound.unit} at most" in response.json()["detail"]
 
 
+def integers(schema: Mapping[str, Any]) -> list[str]:
+    return [name for name, each in schema["properties"].items() if each.get("type") == "integer"]
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_a_number_of_a_tool_has_few_digits(kb: KnowledgeBase, tool: Tool[Any]) -> None:
+    for name in integers(tool.input_schema()):
+        for number in (10**20, -(10**4000)):
+            said = refusal(kb, tool, {**least(tool.input_schema()), name: number})
+            assert (name in said, "9,007,199,254,740,991" in said) == (True, True)
+            assert len(said) < 500
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+def test_a_number_of_an_endpoint_has_few_digits(client: TestClient, endpoint: RestEndpoint) -> None:
+    path = endpoint.path.replace("{name}", "notes")
+    if endpoint.body is not None:
+        schema = input_schema(endpoint.body, camel_case=False)
+        for name in integers(schema):
+            for digits in (20, 4_000, 5_000):  # Python reads 4,300
+                body = json.dumps({**least(schema), name: "number"})
+                body = body.replace('"number"', "9" * digits)
+                headers = {"content-type": "application/json"}
+                response = client.request(endpoint.method, path, content=body, headers=headers)
+                assert response.status_code == 400, (name, digits)
+    for name in integers(input_schema(endpoint.query, camel_case=False)):
+        response = client.request(endpoint.method, path, params={name: "9" * 5_000})
+        assert response.status_code == 400, name
+
+
+def test_a_name_may_end_with_any_number(kb: KnowledgeBase, client: TestClient) -> None:
+    for name in ("plan.md:" + "9" * 5_000, "plan.md:1:" + "9" * 5_000, "9" * 5_000):
+        assert client.post("/get", json={"file": name}).status_code == 404
+        assert refusal(kb, TOOLS["multi_get"], {"pattern": name}).startswith("No files matched")
+
+
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_a_call_has_a_hundred_arguments_at_most(kb: KnowledgeBase, tool: Tool[Any]) -> None:
     many = {f"argument{number}": 1 for number in range(200_000)}

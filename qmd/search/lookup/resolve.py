@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: ``:LINE`` is tried before ``:LINE:COUNT``, because a file may be called ``notes.md:100``.
 _LINES = (
-    re.compile(r"(?P<file>.+):(?P<line>[0-9]+)(?P<count>)", re.DOTALL),
-    re.compile(r"(?P<file>.+):(?P<line>[0-9]+):(?P<count>[0-9]+)", re.DOTALL),
+    re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,18})(?P<count>)", re.DOTALL),
+    re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,18}):(?P<count>[0-9]{1,18})", re.DOTALL),
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _GLOB_SIGN = re.compile(r"[*?\[\]{}\\!|~()@+]")

@@ -23,7 +23,7 @@ def routes(site: Site) -> list[Route]:
         site.route("/tick/{file:file}", forms.tick, ("GET", "POST")),
         site.route("/move/{file:file}", forms.move, ("GET", "POST")),
         site.route("/delete/{file:file}", forms.delete, ("GET", "POST")),
-        site.route("/undo/{change:int}", forms.undo, ("POST",)),
+        site.route("/undo/{change}", forms.undo, ("POST",)),
     ]
 
 
@@ -126,8 +126,11 @@ class _Forms:
         return site.redirect(f"/note/{address(moved.file)}")
 
     async def undo(self, request: Request) -> Response:
-        site, number = self._site, int(request.path_params["change"])
+        site, text = self._site, request.path_params["change"]
         self._require_writable(request)
+        if not (text.isascii() and text.isdecimal() and len(text) < 16):
+            raise InputError("The address does not name a change.")
+        number = int(text)
         reply = await site.run(request, lambda: site.kb.undo.undo_change(number), timeout_s=WRITE_S)
         if reply.refused:
             return site.page(request, "undo_refused.html", http_status=409, refused=reply.refused)

@@ -178,7 +178,7 @@ def _query(chosen: PhotoFilter) -> str:
 
 def _page_number(request: Request) -> int:
     number = request.query_params.get("page", "1")
-    return max(1, min(_MAX_PAGES, int(number))) if number.isascii() and number.isdigit() else 1
+    return max(1, min(_MAX_PAGES, int(number[:9]))) if number.isascii() and number.isdigit() else 1
 
 
 def _names(text: str) -> tuple[str, ...]:
