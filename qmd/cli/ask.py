@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from qmd.cli.command import command, json_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
-from qmd.cli.terminal import note, write_json
+from qmd.cli.terminal import confirmed, note, write_json
+from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
 from qmd.system.database_files import is_missing
@@ -24,7 +26,7 @@ from qmd.system.database_files import is_missing
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
     from qmd.cli.ask_view import RunView
-    from qmd.inference.llm import LlmClient
+    from qmd.inference.llm import LlmClient, LlmSettings
     from qmd.kb import KnowledgeBase
     from qmd.values.proposed import Confirm
 
@@ -67,7 +69,7 @@ def model_options(function: F) -> F:
         "qmd ask --json 'which notes mention Docker?' | jq -r .finalResponse",
     ),
 )
-@click.argument("question", nargs=-1, required=True, metavar="QUESTION...")
+@click.argument("question", nargs=-1, metavar="[QUESTION]...")
 @model_options
 @click.option(
     "--write",
@@ -93,16 +95,49 @@ def ask(
     Ask a language model that searches and reads your notes.
 
     With --write it may also write notes: inside the collections and the vault, never a file
-    that steers other programs, and only what you have seen and agreed to. QUESTION '-' is read
-    from stdin. Any OpenAI-compatible server works; the key comes from QMD_LLM_API_KEY, for
-    DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode 600 (QMD_LLM_KEY_FILE). What the
-    model reads of your notes is sent to that server. Its citations are compared with the notes;
-    one that fails is marked "not found in the source".
+    that steers other programs, and only what you have seen and agreed to. QUESTION '-' is all of
+    stdin; without one, each line of a pipe is a question. Any OpenAI-compatible server works; the
+    key comes from QMD_LLM_API_KEY, for DeepSeek also from DEEPSEEK_API_KEY, or from a file of mode
+    600 (QMD_LLM_KEY_FILE). What the model reads of your notes is sent to that server. Its citations
+    are compared with the notes; one that fails is marked "not found in the source".
     """
-    question_text = _question_from(question)
     command_session = session()
     may_write = _may_write(command_session, write=write, yes=yes, read_only=read_only)
     settings = command_session.llm()
+    for text in questions_from(question):
+        result = _answer(
+            text,
+            settings,
+            may_write=may_write,
+            yes=yes,
+            strict=strict,
+            max_rounds=max_rounds,
+            toolsets=toolsets,
+            as_json=as_json,
+        )
+        if as_json:
+            _write_run_as_json(text, settings.model, result)
+        if result.error is not None:
+            raise result.error
+        if result.interrupted:
+            command_session.interrupted = _used_tools(result)
+            raise KeyboardInterrupt
+        if not as_json:
+            _warn(result)
+
+
+def _answer(
+    question: str,
+    settings: LlmSettings,
+    *,
+    may_write: bool,
+    yes: bool,
+    strict: bool,
+    max_rounds: int,
+    toolsets: tuple[str, ...],
+    as_json: bool,
+) -> LoopResult:
+    """Put one question to the model, and show its run."""
     from qmd.cli.ask_view import view_of_a_run
     from qmd.cli.ask_writes import WriteQuestions
     from qmd.inference.llm import LlmClient
@@ -112,20 +147,11 @@ def ask(
         _interrupts() as interrupts,
     ):
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
-        with _open(command_session, questions if may_write else None) as kb:
-            model_time_s = command_session.settings.ask_timeout or MODEL_TIME_S
+        with _open(session(), questions if may_write else None) as kb:
+            model_time_s = session().settings.ask_timeout or MODEL_TIME_S
             client = LlmClient(settings)
             loop = _loop(kb, client, view, interrupts, max_rounds, model_time_s, toolsets)
-            result = _with_second_chances(loop, loop.run(question_text), as_json)
-    if as_json:
-        _write_run_as_json(question_text, settings.model, result)
-    if result.error is not None:
-        raise result.error
-    if result.interrupted:
-        command_session.interrupted = _used_tools(result)
-        raise KeyboardInterrupt
-    if not as_json:
-        _warn(result)
+            return _with_second_chances(loop, loop.run(question), as_json)
 
 
 def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
@@ -157,11 +183,35 @@ def _open(command_session: Session, confirm: Confirm | None) -> KnowledgeBase:
     )
 
 
-def _question_from(words: tuple[str, ...]) -> str:
-    text = sys.stdin.read() if words == ("-",) else " ".join(words)
-    if not text.strip():
+def questions_from(words: tuple[str, ...]) -> Iterator[str]:
+    """
+    The questions of a command line: its words, all of stdin for ``-``, or without words each line
+    that a pipe has, as soon as it is asked for.
+
+    Raises:
+        click.UsageError: There is none.
+    """
+    if words:
+        text = sys.stdin.read() if words == ("-",) else " ".join(words)
+        lines = iter([text])
+    elif sys.stdin.isatty():
+        raise click.UsageError("Give a question, or a line for each on stdin.")
+    else:
+        lines = iter(sys.stdin)
+    questions = (text for line in lines if (text := line.strip()))
+    first = next(questions, None)
+    if first is None:
         raise click.UsageError("The question is empty.")
-    return text.strip()
+    return iter([first]) if words else _one_after_another(first, questions)
+
+
+def _one_after_another(first: str, others: Iterator[str]) -> Iterator[str]:
+    """Questions of a pipe, each shown before it is answered, and an empty line between answers."""
+    for number, question in enumerate(itertools.chain([first], others)):
+        if number:
+            print_text("\n")
+        note(f"> {question}")
+        yield question
 
 
 def _loop(
@@ -212,7 +262,7 @@ def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool)
     is_interactive = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
     while is_interactive and isinstance(result.error, TransientInferenceError):
         note(f"qmd: {result.error}", style="warning")
-        if not click.confirm("Try again?", default=True, err=True):
+        if not confirmed("Try again?", default=True):
             break
         result = loop.resume(result)
     return result

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 import click
 
 from qmd.agent.proposal import described, heading, shortened
-from qmd.cli.terminal import paint, use_color
+from qmd.cli.terminal import choose, paint, use_color
 from qmd.errors import WriteDeclinedError
 from qmd.values.proposed import Proposed
 
@@ -81,15 +81,7 @@ class WriteQuestions:
             choices |= {"a": "a", "all": "a"}
         try:
             with self._answering():
-                while True:
-                    reply = click.prompt(
-                        f"{question} [{'y/N/a' if more else 'y/N'}]",
-                        default="",
-                        show_default=False,
-                        err=True,
-                    )
-                    if (answer := choices.get(reply.strip().lower())) is not None:
-                        return answer
+                return choose(question, choices, shown="y/N/a" if more else "y/N")
         except click.Abort:  # Ctrl-C or the end of the input
             return "n"
 

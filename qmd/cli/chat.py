@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli import complete
-from qmd.cli.ask import model_options, strict_option
+from qmd.cli.ask import model_options, questions_from, strict_option
 from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.listings import limit_options
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
@@ -92,13 +93,13 @@ def ask(
     Ask a question, and further ones at a terminal.
 
     The conversation is kept in the database. At a terminal, /help lists what else can be typed;
-    Ctrl-C stops an answer, Ctrl-D ends. QUESTION '-' is read from stdin.
+    Ctrl-C stops an answer, Ctrl-D ends. QUESTION '-' is all of stdin; without one, each line of a
+    pipe is a question of the same conversation.
     """
     _check(goes_on, chat_id, may_write, yes, read_only)
-    text = sys.stdin.read() if question == ("-",) else " ".join(question)
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-    if not text.strip() and not is_interactive:
-        raise click.UsageError("Give a question; without one a terminal is needed.")
+    has_question = any(word.strip() for word in question)
+    questions = questions_from(question) if has_question or not is_interactive else iter([""])
     command_session = session()
     from qmd.agent.chat import Chats
     from qmd.cli.chat_talk import Talk
@@ -109,10 +110,11 @@ def ask(
         mode: ChatMode = "write" if may_write else "read"
         talk = Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
         try:
-            if is_interactive:
-                talk.hold(text.strip())
-            else:
-                talk.ask_once(text.strip(), as_json=as_json)
+            for text in questions:
+                if is_interactive:
+                    talk.hold(text)
+                else:
+                    talk.ask_once(text, as_json=as_json)
         finally:
             chats.close()
 
@@ -149,9 +151,9 @@ def _current(kb: KnowledgeBase, goes_on: bool, chat_id: str | None) -> str | Non
     return latest[0].id
 
 
-def _print_list(query: str, limit: int, offset: int, as_json: bool) -> None:
+def _print_list(query: str, limit: int | None, offset: int, as_json: bool) -> None:
     with session().open() as kb:
-        page = kb.chats(query, limit=limit, offset=offset)
+        page = kb.chats(query, limit=limit or MOST, offset=offset)
     if as_json:
         write_json(page)
         return
@@ -161,13 +163,12 @@ def _print_list(query: str, limit: int, offset: int, as_json: bool) -> None:
         write(f"{each.id}  {updated}  {one_line(each.name)} ({turns})\n")
     more = page.total - offset - len(page.chats)
     if more > 0:
-        note(f"{more} more: --offset {offset + len(page.chats)}")
+        note(f"… {more:,} more: --all shows them")
     elif not page.chats:
         note("No conversation." if query else "No conversation yet: qmd chat 'QUESTION'")
 
 
-_limit = click.option("-n", "--limit", type=click.IntRange(1, MOST), default=20,
-                      show_default=True, metavar="N", help="At most N.")  # fmt: skip
+_limit = limit_options(20, most=MOST)
 _offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N",
                        help="Leave out the first N.")  # fmt: skip
 
@@ -176,7 +177,7 @@ _offset = click.option("--offset", type=click.IntRange(0), default=0, metavar="N
 @_limit
 @_offset
 @json_option
-def list_(limit: int, offset: int, as_json: bool) -> None:
+def list_(limit: int | None, offset: int, as_json: bool) -> None:
     """List the conversations, the latest first."""
     _print_list("", limit, offset, as_json)
 
@@ -186,7 +187,7 @@ def list_(limit: int, offset: int, as_json: bool) -> None:
 @_limit
 @_offset
 @json_option
-def search(text: tuple[str, ...], limit: int, offset: int, as_json: bool) -> None:
+def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool) -> None:
     """List conversations with all these words.
 
     They may stand in the name, in questions and in answers.

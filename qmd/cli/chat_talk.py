@@ -13,7 +13,7 @@ import click
 from qmd.cli.ask_view import RunView, view_of_a_run
 from qmd.cli.ask_writes import WriteQuestions
 from qmd.cli.chat_ids import resolve
-from qmd.cli.terminal import note, one_line, write_json, write_text
+from qmd.cli.terminal import confirmed, note, one_line, write_json, write_text
 from qmd.errors import QmdError, TransientInferenceError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Talk:
             lambda view: self._chats.start(question, self._chat, mode=self._mode, watch=view),
             silent=as_json,
         )
+        self._chat = turn.chat
         if as_json:
             write_json(_as_json(turn, self._model))
         if turn.error is not None:
@@ -108,7 +109,7 @@ class Talk:
     def _after(self, turn: AgentTurn) -> None:
         while isinstance(turn.error, TransientInferenceError):
             note(f"qmd: {turn.error}", style="warning")
-            if not click.confirm("Try again?", default=True, err=True):
+            if not confirmed("Try again?", default=True):
                 return
             turn = self._turn(partial(self._resume, turn.chat))
         if turn.error is not None:

@@ -15,7 +15,7 @@ import click
 from qmd.cli.command import command, json_option
 from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import confirmed, note, one_line, paint, use_color, write, write_json
 from qmd.cli.typed_options import (
     environment_of_settings,
     typed_server_options,
@@ -291,4 +291,4 @@ def _agreed(change: SettingsChange, question: str, *, asks: bool, dry_run: bool)
         return True
     if not sys.stdin.isatty():
         raise ConflictError("Nobody can be asked here.", hint="Add --yes to make this change.")
-    return click.confirm(question, default=False, err=True)
+    return confirmed(question, default=False)

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import click
 
 from qmd.cli import complete
-from qmd.cli.query_words import with_words
+from qmd.cli.query_words import options_taken_for_words, with_words
 from qmd.cli.session import Session
+from qmd.cli.terminal import note
 from qmd.system.session import SERVES_ONLY
 from qmd.values.facts import LARGEST_INTEGER
 
@@ -98,6 +99,9 @@ class Command(click.Command):
         self.params.extend(database_options(hidden=True))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for option in options_taken_for_words(self, args):
+            note(f"qmd: {option} stands behind -- and is searched for: put it before --.",
+                 style="warning")  # fmt: skip
         try:
             left = super().parse_args(ctx, with_words(self, args))
         except click.UsageError as error:

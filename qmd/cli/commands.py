@@ -186,5 +186,9 @@ OPTIONS = {
     "--refresh": "A damaged model is made or downloaded again by itself; leave it out.",
     "--skill": _SKILL,
     "--token": "Other users see arguments; put the token of the server into QMD_PUSH_TOKEN.",
+    "--color": "FORCE_COLOR=1 in front of the command turns colours on, NO_COLOR=1 off.",
+    "--verbose": "Commands say what matters anyway; 'qmd server logs' has the log of the server,"
+    " and --explain says how a score came about.",
+    "--quiet": "Progress is shown on a terminal alone; '2>/dev/null' leaves out remarks, too.",
     "--timeout": "It goes on until it is done. Ctrl-C loses nothing: the next run goes on.",
 }

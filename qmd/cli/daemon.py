@@ -159,6 +159,7 @@ def stop(as_json: bool) -> None:
             hint="See 'qmd server logs'.",
         )
     if as_json:
-        write_json({"stopped": server.url, "pid": server.pid})
+        write_json({"stopped": server.url, "pid": server.pid, "command": server.command})
     else:
-        write(f"Stopped the server at {one_line(server.url)}\n")
+        what = f"'{server.command}', process" if server.command else "process"
+        write(one_line(f"Stopped the server at {server.url} ({what} {server.pid})") + "\n")

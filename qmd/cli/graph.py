@@ -11,10 +11,9 @@ import click
 from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.commands import below
-from qmd.cli.listings import ListingOptions, ListingView, listing_options
+from qmd.cli.listings import ListingOptions, ListingView, limit_options, listing_options
 from qmd.cli.session import session
 from qmd.cli.terminal import columns, fitting, note, one_line, paint, use_color, write
-from qmd.values.graph import MAX_LISTED
 
 if TYPE_CHECKING:
     from qmd.values.graph import NoteLink, RecentChanges, TagTree
@@ -30,18 +29,6 @@ def _collection(function: F) -> F:
         help="Only documents of this collection.",
         shell_complete=complete.collections,
     )(function)
-
-
-def _limit(default: int) -> Callable[[F], F]:
-    return click.option(
-        "-n",
-        "--limit",
-        type=click.IntRange(1, MAX_LISTED),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help="Show at most N.",
-    )
 
 
 @click.group(
@@ -63,9 +50,9 @@ def links() -> None:
 
 @command("of", examples=("qmd links of notes/MOC.md", "qmd links of broken --json"))
 @click.argument("file", shell_complete=complete.documents)
-@_limit(100)
+@limit_options(100)
 @listing_options()
-def links_of(file: str, limit: int, options: ListingOptions) -> None:
+def links_of(file: str, limit: int | None, options: ListingOptions) -> None:
     """
     List the links in a note: the same as 'qmd links FILE'.
 
@@ -105,9 +92,9 @@ def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
     "backlinks", examples=("qmd links backlinks notes/MOC.md", "qmd links backlinks MOC -n 20")
 )
 @click.argument("file", shell_complete=complete.documents)
-@_limit(100)
+@limit_options(100)
 @listing_options()
-def backlinks(file: str, limit: int, options: ListingOptions) -> None:
+def backlinks(file: str, limit: int | None, options: ListingOptions) -> None:
     """
     List the links in other notes that lead to a note.
 
@@ -130,9 +117,9 @@ def backlinks(file: str, limit: int, options: ListingOptions) -> None:
 
 @command("orphans", examples=("qmd links orphans", "qmd links orphans -c notes --json"))
 @_collection
-@_limit(100)
+@limit_options(100)
 @listing_options()
-def orphans(collection: str | None, limit: int, options: ListingOptions) -> None:
+def orphans(collection: str | None, limit: int | None, options: ListingOptions) -> None:
     """
     List the documents to which no other document links.
 
@@ -159,9 +146,9 @@ def orphans(collection: str | None, limit: int, options: ListingOptions) -> None
 
 @command("broken", examples=("qmd links broken", "qmd links broken -c notes --json"))
 @_collection
-@_limit(100)
+@limit_options(100)
 @listing_options()
-def broken(collection: str | None, limit: int, options: ListingOptions) -> None:
+def broken(collection: str | None, limit: int | None, options: ListingOptions) -> None:
     """
     List the links that lead nowhere, with the nearest existing name.
 
@@ -189,9 +176,9 @@ def broken(collection: str | None, limit: int, options: ListingOptions) -> None:
 @command("similar", examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"))
 @click.argument("file", shell_complete=complete.documents)
 @_collection
-@_limit(10)
+@limit_options(10)
 @listing_options()
-def similar(file: str, collection: str | None, limit: int, options: ListingOptions) -> None:
+def similar(file: str, collection: str | None, limit: int | None, options: ListingOptions) -> None:
     """
     List the documents most similar to one, by their vectors.
 
@@ -221,9 +208,9 @@ def similar(file: str, collection: str | None, limit: int, options: ListingOptio
 @command("tags", examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"))
 @click.argument("prefix", metavar="[PREFIX/]", default="", shell_complete=complete.tags)
 @_collection
-@_limit(100)
+@limit_options(100)
 @listing_options(has_files=False)
-def tags(prefix: str, collection: str | None, limit: int, options: ListingOptions) -> None:
+def tags(prefix: str, collection: str | None, limit: int | None, options: ListingOptions) -> None:
     """
     Show the tags as a tree, with their numbers of documents.
 
@@ -257,9 +244,11 @@ def _write_tags(tree: TagTree, view: ListingView) -> None:
 )
 @click.option("--since", metavar="SPAN", help="Since 7d, 12h, 2w, or a date.")
 @_collection
-@_limit(20)
+@limit_options(20)
 @listing_options()
-def recent(since: str | None, collection: str | None, limit: int, options: ListingOptions) -> None:
+def recent(
+    since: str | None, collection: str | None, limit: int | None, options: ListingOptions
+) -> None:
     """
     List what changed last, and who wrote it: a tool or the disk.
 

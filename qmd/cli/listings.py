@@ -12,6 +12,7 @@ import click
 from qmd.cli.command import json_option
 from qmd.cli.places import Places, full_path_option, places
 from qmd.cli.terminal import note, one_line, paint, write_json
+from qmd.values.graph import MAX_LISTED
 from qmd.values.tokens import MIN_TOKENS
 
 if TYPE_CHECKING:
@@ -48,6 +49,39 @@ def listing_options(*, has_files: bool = True) -> Callable[[F], F]:
 
         decorated: Any = json_option(with_options)
         return cast("F", max_tokens_option(full_path_option(decorated) if has_files else decorated))
+
+    return add
+
+
+def limit_options(default: int | None, *, most: int = MAX_LISTED) -> Callable[[F], F]:
+    """
+    Add ``-n`` and ``--all``. The command gets one argument ``limit``; None is for all.
+
+    Args:
+        default: The limit without either option.
+        most: The largest number that ``-n`` takes.
+    """
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def with_limit(limit: int | None, is_all: bool, **arguments: Any) -> Any:
+            return function(limit=None if is_all else limit, **arguments)
+
+        decorated = click.option("--all", "is_all", is_flag=True, help="Show all of them.")(
+            with_limit
+        )
+        return cast(
+            "F",
+            click.option(
+                "-n",
+                "--limit",
+                type=click.IntRange(1, most),
+                default=default,
+                show_default=default is not None,
+                metavar="N",
+                help="Show at most N.",
+            )(decorated),
+        )
 
     return add
 
@@ -107,10 +141,8 @@ class ListingView:
         """Say how many items are missing, if any are."""
         if total > shown:
             rest = total - shown
-            options = "-n" if self.max_tokens is None else "-n or --max-tokens"
-            note(
-                f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: raise the limit with {options}"
-            )
+            remedy = "--all shows them" if self.max_tokens is None else "raise -n or --max-tokens"
+            note(f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: {remedy}")
 
     def _object(self, value: object) -> object:
         from qmd.values.wire import to_wire

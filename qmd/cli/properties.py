@@ -9,9 +9,10 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command
-from qmd.cli.listings import ListingOptions, listing_options
+from qmd.cli.listings import ListingOptions, limit_options, listing_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, paint, use_color, write
+from qmd.errors import NotFoundError
 
 
 @command(
@@ -19,7 +20,7 @@ from qmd.cli.terminal import note, one_line, paint, use_color, write
     examples=("qmd properties", "qmd properties status", "qmd properties --json"),
 )
 @click.argument("key", default="", shell_complete=complete.property_keys)
-@click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N lines.")
+@limit_options(None)
 @listing_options(has_files=False)
 def properties(key: str, limit: int | None, options: ListingOptions) -> None:
     """
@@ -32,7 +33,11 @@ def properties(key: str, limit: int | None, options: ListingOptions) -> None:
     with session().open() as kb:
         view = options.view(kb)
         if key:
-            all_values = kb.property_values(key)
+            try:
+                all_values = kb.property_values(key)
+            except NotFoundError as error:
+                hint = f"{error.hint or ''} The properties of one note: qmd get NOTE".strip()
+                raise NotFoundError(str(error), hint=hint) from error
             total = len(all_values)
             values = view.take(all_values[:limit])
             rows = [(each.documents, each.value or "(none)", each.kind) for each in values]
@@ -47,8 +52,7 @@ def properties(key: str, limit: int | None, options: ListingOptions) -> None:
         note("No document has properties.")
     else:
         _write(rows)
-    if options.max_tokens is not None:  # whoever gives only a limit knows that there are more
-        view.note_rest(len(rows), total, "value" if key else "key")
+    view.note_rest(len(rows), total, "value" if key else "key")
 
 
 def _counts(kinds: Mapping[str, int]) -> str:

@@ -26,9 +26,23 @@ class QueryWord(click.ParamType):  # type: ignore[type-arg]  # generic from clic
 
 def with_words(command: click.Command, args: Sequence[str]) -> list[str]:
     """The arguments of a command, with each ``-word`` of a query marked as no option."""
-    if not any(isinstance(param.type, QueryWord) for param in command.params):
+    if not takes_words(command):
         return list(args)
     return list(_marked(_options(command), args))
+
+
+def takes_words(command: click.Command) -> bool:
+    """Whether the command has an argument for the words of a query."""
+    return any(isinstance(param.type, QueryWord) for param in command.params)
+
+
+def options_taken_for_words(command: click.Command, args: Sequence[str]) -> list[str]:
+    """The options of the command that stand behind ``--`` and so are words of the query."""
+    if "--" not in args or not takes_words(command):
+        return []
+    behind = args[list(args).index("--") + 1 :]
+    options = _options(command)
+    return [arg for arg in behind if arg.partition("=")[0] in options]
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:

@@ -7,7 +7,7 @@ import click
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.formats import format_options
-from qmd.cli.listings import max_tokens_option
+from qmd.cli.listings import ListingView, limit_options, max_tokens_option
 from qmd.cli.places import full_path_option, places
 from qmd.cli.render_documents import (
     left_out_text,
@@ -16,6 +16,7 @@ from qmd.cli.render_documents import (
     render_listing,
     same_name_text,
 )
+from qmd.cli.search_options import filter_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
 from qmd.errors import NoMatchError
@@ -166,6 +167,7 @@ def multi_get(
     "ls",
     examples=(
         "qmd ls notes/2025",
+        "qmd ls --tag work --sort -date -n 20",
         "qmd ls -p status:draft -p 'rating:>4' --sort -rating",
         "qmd ls notes --group-by status --json",
     ),
@@ -173,31 +175,15 @@ def multi_get(
 @click.argument(
     "prefix", metavar="[COLLECTION[/PREFIX]]", default="", shell_complete=complete.documents
 )
-@click.option(
-    "-p",
-    "--property",
-    "properties",
-    multiple=True,
-    metavar="KEY:VALUE",
-    help="Only such as rating:>4; repeat for several.",
-    shell_complete=complete.conditions,
-)
-@click.option(
-    "--sort",
-    metavar="BY",
-    help="By date, title or a property; -BY descends.",
-    shell_complete=complete.sort_keys,
-)
-@click.option(
-    "--group-by",
-    metavar="KEY",
-    help="Put those with the same property together.",
-    shell_complete=complete.property_keys,
-)
+@limit_options(None)
+@filter_options("collections", "tags", "properties", "sort", "group_by")
 @full_path_option
 @json_option
 def ls(
     prefix: str,
+    limit: int | None,
+    collections: tuple[str, ...],
+    tags: tuple[str, ...],
     properties: tuple[str, ...],
     sort: str | None,
     group_by: str | None,
@@ -207,13 +193,25 @@ def ls(
     """List documents: docid, size, time of change, file, title."""
 
     with session().open() as kb:
-        documents = kb.documents(prefix, properties=properties, sort=sort, group_by=group_by)
+        documents = kb.documents(
+            prefix,
+            collections=collections,
+            tags=tags,
+            properties=properties,
+            sort=sort,
+            group_by=group_by,
+            limit=limit,
+        )
+        total = len(documents)
+        if limit == total:  # there may be more
+            total = kb.count_documents(
+                prefix, collections=collections, tags=tags, properties=properties
+            )
         where = places(kb.collections, full_path=full_path)
     if as_json:
         write_json([{**to_wire(each), "file": where.name(each.file)} for each in documents])
-    else:
-        render_listing(documents, where)
-        if not documents:
-            note(
-                "No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew."
-            )
+        return
+    render_listing(documents, where)
+    if not documents:
+        note("No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew.")
+    ListingView(where, None).note_rest(len(documents), total, "document")

@@ -17,6 +17,7 @@ from qmd.cli import complete
 from qmd.cli.formats import format_options
 from qmd.cli.places import full_path_option
 from qmd.cli.query_words import QueryWord
+from qmd.cli.setting_options import apply_options
 from qmd.values.facts import (
     FieldFacts,
     ForCommands,
@@ -29,6 +30,7 @@ from qmd.values.facts import (
 )
 from qmd.values.search import VSEARCH_MIN_SCORE, SearchCommand, SearchRequest
 
+F = TypeVar("F", bound=Callable[..., Any])
 ValueT = TypeVar("ValueT")
 Callback = Callable[[click.Context, click.Parameter, Any], object]
 Mode = Literal["auto", "server", "local"]
@@ -185,26 +187,41 @@ def unlimited_option_name(field: FieldFacts) -> str | None:
     return None if without is None else without[0]
 
 
+def filter_options(*names: str) -> Callable[[F], F]:
+    """Add the options of the searches for these fields of a request to another command."""
+    fields = {field.name: field for field in _option_fields()}
+
+    def add(function: F) -> F:
+        return apply_options([_option(fields[name], "search") for name in names], function)
+
+    return add
+
+
 def _request_options(command: SearchCommand) -> Iterator[Callable[..., Any]]:
     for field in _option_fields():
         spelling = _spelling(field)
-        commands = field.get(ForCommands)
-        default = field.default
-        if field.name == "min_score" and command == "vsearch":
-            default = VSEARCH_MIN_SCORE
-        yield click.option(
-            *_option_names(field),
-            field.name,
-            default=default,
-            metavar=spelling.metavar or _metavar(field),
-            help=spelling.help or _help(field),
-            hidden=commands is not None and command not in commands.names,
-            shell_complete=spelling.completions,
-            **{**_type_of_option(field, default), **_refusal(field, command)},
-        )
+        yield _option(field, command)
         if spelling.without is not None:
             name, text = spelling.without
             yield click.option(name, _without_parameter(field), is_flag=True, help=text)
+
+
+def _option(field: FieldFacts, command: SearchCommand) -> Callable[[F], F]:
+    spelling = _spelling(field)
+    commands = field.get(ForCommands)
+    default = field.default
+    if field.name == "min_score" and command == "vsearch":
+        default = VSEARCH_MIN_SCORE
+    return click.option(
+        *_option_names(field),
+        field.name,
+        default=default,
+        metavar=spelling.metavar or _metavar(field),
+        help=spelling.help or _help(field),
+        hidden=commands is not None and command not in commands.names,
+        shell_complete=spelling.completions,
+        **{**_type_of_option(field, default), **_refusal(field, command)},
+    )
 
 
 def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:

@@ -248,6 +248,7 @@ def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
         watch=not options.get("no_watch", False),
         log_format=options.get("log_format", "text"),
         access_log=options.get("access_log", False),
+        command=session().command,
         editor=session().settings.editor,
         log_file=log_file(),
     )

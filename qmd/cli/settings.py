@@ -10,7 +10,12 @@ from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.config import SETTINGS
 
 
-@command("config", examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"))
+@command(
+    "config",
+    examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"),
+    extra_argument='Settings are written by hand, as in: editor = "vscode". The first line of'
+    " 'qmd config' names the file.",
+)
 @json_option
 def config(as_json: bool) -> None:
     """

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
+
+import click
 
 from qmd.values.printable import UNSAFE, exact, harmless, one_line
 
@@ -20,7 +22,9 @@ __all__ = [
     "RESET",
     "STYLES",
     "beside",
+    "choose",
     "columns",
+    "confirmed",
     "escape_json",
     "exact",
     "fitting",
@@ -85,6 +89,31 @@ def waiting(text: str) -> Iterator[None]:
     finally:
         sys.stderr.write("\r\x1b[2K")
         sys.stderr.flush()
+
+
+def choose(question: str, answers: Mapping[str, str], *, shown: str) -> str:
+    """
+    Ask on stderr until the person types one of the answers.
+
+    Args:
+        answers: What may be typed, in lower case → what it means; "" is the Enter key.
+        shown: What stands in brackets behind the question, such as ``y/N``.
+
+    Raises:
+        click.Abort: Ctrl-C, or the end of the input.
+    """
+    while True:
+        typed = click.prompt(f"{question} [{shown}]", default="", show_default=False, err=True)
+        answer = answers.get(typed.strip().lower())
+        if answer is not None:
+            return answer
+        note("qmd: error: Type one of these: " + shown, style="error")
+
+
+def confirmed(question: str, *, default: bool) -> bool:
+    """Ask on stderr whether to do something. Raises click.Abort as `choose`."""
+    answers = {"y": "y", "yes": "y", "n": "n", "no": "n", "": "y" if default else "n"}
+    return choose(question, answers, shown="Y/n" if default else "y/N") == "y"
 
 
 def use_color(stream: TextIO) -> bool:

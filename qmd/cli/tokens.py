@@ -6,6 +6,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
+from qmd.cli.listings import limit_options
 from qmd.cli.render_reports import minute
 from qmd.cli.session import session
 from qmd.cli.terminal import one_line, write, write_json
@@ -150,16 +151,9 @@ token.add_command(revoke)
     metavar="NAME",
     help="Only what was written with this token; '' for the administrator.",
 )
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(1, 100_000),
-    default=100,
-    show_default=True,
-    help="Show at most this many entries.",
-)
+@limit_options(100, most=100_000)
 @json_option
-def audit(since: str | None, name: str | None, limit: int, as_json: bool) -> None:
+def audit(since: str | None, name: str | None, limit: int | None, as_json: bool) -> None:
     """
     Show who wrote what, and when, the latest first.
 

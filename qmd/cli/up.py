@@ -101,6 +101,12 @@ def _serve(kb: KnowledgeBase, names: Sequence[str], options: ServerOptions) -> i
     code = serve(lambda: kb, options, beside)
     if code == _INTERRUPTED:
         note("qmd: Stopped. Nothing is lost: the next 'qmd up' goes on.")
+    else:
+        note(
+            "qmd: Ended from outside (SIGTERM), as by 'qmd server stop' or the system. Nothing is"
+            " lost: the next 'qmd up' goes on.",
+            style="warning",
+        )
     return code
 
 

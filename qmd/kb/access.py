@@ -145,7 +145,7 @@ class AccessMethods(Parts):
         )
 
     def audit(
-        self, *, since: str | None = None, token: str | None = None, limit: int = 100
+        self, *, since: str | None = None, token: str | None = None, limit: int | None = 100
     ) -> list[AuditEntry]:
         """
         The latest entries of the log of who wrote what, newest first.
@@ -153,7 +153,7 @@ class AccessMethods(Parts):
         Args:
             since: Only what was written since then: a span such as ``7d``, or a date; None for all.
             token: Only what was written with the token of this name; "" is the administrator.
-            limit: Return at most this many.
+            limit: Return at most this many; None for all.
 
         Raises:
             InputError: ``since`` is neither a span nor a date.
@@ -161,7 +161,9 @@ class AccessMethods(Parts):
         from datetime import datetime, timezone
 
         from qmd.search.graph.recent import moment
+        from qmd.store.access import MAX_AUDIT_ENTRIES
 
+        limit = MAX_AUDIT_ENTRIES if limit is None else limit
         start = None if since is None else moment(since, datetime.now(timezone.utc))
         with self._store.reading() as reader:
             return reader.access.audit(since=start, actor=token, limit=limit)

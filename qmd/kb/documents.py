@@ -192,6 +192,8 @@ class DocumentMethods(Parts):
         self,
         prefix: str = "",
         *,
+        collections: Sequence[str] = (),
+        tags: Sequence[str] = (),
         properties: Sequence[str] = (),
         sort: str | None = None,
         group_by: str | None = None,
@@ -203,6 +205,8 @@ class DocumentMethods(Parts):
 
         Args:
             prefix: ``collection`` or ``collection/folder``; empty for all documents.
+            collections: Only documents of one of these collections; empty for all.
+            tags: Only documents with all of these tags.
             properties: Only documents that meet all these conditions, such as ``rating:>4``.
             sort: ``date``, ``title`` or a property, with ``-`` in front for descending order.
             group_by: A property. Documents with the same value stand together, and
@@ -221,14 +225,21 @@ class DocumentMethods(Parts):
             return list_documents(
                 reader,
                 *_folder(reader, prefix),
-                properties=properties,
+                filters=_filters(collections, tags, properties),
                 sort=sort,
                 group_by=group_by,
                 limit=limit,
                 offset=offset,
             )
 
-    def count_documents(self, prefix: str = "", *, properties: Sequence[str] = ()) -> int:
+    def count_documents(
+        self,
+        prefix: str = "",
+        *,
+        collections: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        properties: Sequence[str] = (),
+    ) -> int:
         """
         How many documents `documents` lists without a limit.
 
@@ -237,7 +248,7 @@ class DocumentMethods(Parts):
             InputError: A condition is none.
         """
         with self._store.reading() as reader:
-            selection = reader.select(Filters(properties=tuple(properties)))
+            selection = reader.select(_filters(collections, tags, properties))
             return reader.documents.count_below(*_folder(reader, prefix), selection=selection)
 
     def properties(self) -> list[PropertySummary]:
@@ -259,6 +270,10 @@ class DocumentMethods(Parts):
 
         with self._store.reading() as reader:
             return reader.properties.values(existing_key(reader, key), limit=limit)
+
+
+def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:
+    return Filters(collections=tuple(collections), tags=tuple(tags), properties=tuple(properties))
 
 
 def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 
 class GraphMethods(SearchMethods):
     """
-    Each method returns at most ``limit`` (1 to 1000) items, and how many there are in all.
+    Each method returns at most ``limit`` (1 to 1000, or None for all) items, and how many there are
+    in all.
 
     All of them raise InputError if the limit is out of its range. A ``collection`` is the name of
     the only one to look at; None for all. CollectionNotFoundError: there is none of this name.
     A ``file`` is a name as `get` takes it; DocumentNotFoundError and AmbiguousNameError as there.
     """
 
-    def links(self, file: str, *, limit: int = 100) -> NoteLinks:
+    def links(self, file: str, *, limit: int | None = 100) -> NoteLinks:
         """
         The links in one note, in the order of its text, and where each leads.
 
@@ -42,9 +44,8 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.links import links_in
 
-        _check(limit)
         with self._store.reading() as reader:
-            return links_in(reader, _document(reader, file), limit=limit)
+            return links_in(reader, _document(reader, file), limit=_most(limit))
 
     def link_targets(
         self, file: str, links: Sequence[Link], *, check_sections: bool = False
@@ -66,15 +67,16 @@ class GraphMethods(SearchMethods):
             reader.collections.by_name(collection)
             return targets_of(reader, collection, path, links, check_sections=check_sections)
 
-    def backlinks(self, file: str, *, limit: int = 100) -> Backlinks:
+    def backlinks(self, file: str, *, limit: int | None = 100) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         from qmd.search.graph.links import backlinks_to
 
-        _check(limit)
         with self._store.reading() as reader:
-            return backlinks_to(reader, _document(reader, file), limit=limit)
+            return backlinks_to(reader, _document(reader, file), limit=_most(limit))
 
-    def broken_links(self, *, collection: str | None = None, limit: int = 100) -> BrokenLinks:
+    def broken_links(
+        self, *, collection: str | None = None, limit: int | None = 100
+    ) -> BrokenLinks:
         """
         The links that lead nowhere, by file and line, each with the most similar existing name.
 
@@ -82,11 +84,10 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.broken import broken_links
 
-        _check(limit)
         with self._store.reading() as reader:
-            return broken_links(reader, collection=collection, limit=limit)
+            return broken_links(reader, collection=collection, limit=_most(limit))
 
-    def orphans(self, *, collection: str | None = None, limit: int = 100) -> Orphans:
+    def orphans(self, *, collection: str | None = None, limit: int | None = 100) -> Orphans:
         """
         The documents to which no other document links, by collection and path.
 
@@ -94,12 +95,11 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.broken import orphans
 
-        _check(limit)
         with self._store.reading() as reader:
-            return orphans(reader, collection=collection, limit=limit)
+            return orphans(reader, collection=collection, limit=_most(limit))
 
     def similar(
-        self, file: str, *, collection: str | None = None, limit: int = 10
+        self, file: str, *, collection: str | None = None, limit: int | None = 10
     ) -> SimilarDocuments:
         """
         The documents most similar to one, by the vectors of their chunks, the most similar first.
@@ -113,17 +113,18 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.similar import similar_documents
 
-        _check(limit)
         with self._store.reading() as reader:
             return similar_documents(
                 reader,
                 _document(reader, file),
                 collection=collection,
-                limit=limit,
+                limit=_most(limit),
                 cache=self._vector_cache(),
             )
 
-    def tags(self, prefix: str = "", *, collection: str | None = None, limit: int = 100) -> TagTree:
+    def tags(
+        self, prefix: str = "", *, collection: str | None = None, limit: int | None = 100
+    ) -> TagTree:
         """
         The tags with most documents, as a tree; each comes with the number of its documents.
 
@@ -132,12 +133,11 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.tags import tag_tree
 
-        _check(limit)
         with self._store.reading() as reader:
-            return tag_tree(reader, prefix, collection=collection, limit=limit)
+            return tag_tree(reader, prefix, collection=collection, limit=_most(limit))
 
     def recent(
-        self, *, since: str | None = None, collection: str | None = None, limit: int = 20
+        self, *, since: str | None = None, collection: str | None = None, limit: int | None = 20
     ) -> RecentChanges:
         """
         The documents whose files changed last, the latest first, and which tool wrote them.
@@ -150,16 +150,19 @@ class GraphMethods(SearchMethods):
         """
         from qmd.search.graph.recent import recent_changes
 
-        _check(limit)
         with self._store.reading() as reader:
-            return recent_changes(reader, since=since, collection=collection, limit=limit)
+            return recent_changes(reader, since=since, collection=collection, limit=_most(limit))
 
 
-def _check(limit: int) -> None:
+def _most(limit: int | None) -> int:
+    """How many items to list; raises InputError if that is out of range."""
     from qmd.values.graph import MAX_LISTED
 
+    if limit is None:
+        return sys.maxsize
     if not 1 <= limit <= MAX_LISTED:
         raise InputError(f"The limit must be between 1 and {MAX_LISTED}, not {limit}.")
+    return limit
 
 
 def _document(reader: Reader, file: str) -> DocumentInfo:

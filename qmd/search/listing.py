@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.search.ordering import existing_key, group_names, in_groups, parse_order
 from qmd.store.documents import Order
-from qmd.values import DocumentInfo, Filters
+from qmd.values import DocumentInfo
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values import Filters
 
 
 def list_documents(
@@ -19,7 +19,7 @@ def list_documents(
     collection: str | None,
     folder: str,
     *,
-    properties: Sequence[str],
+    filters: Filters,
     sort: str | None,
     group_by: str | None,
     limit: int | None,
@@ -33,7 +33,7 @@ def list_documents(
     infos = reader.documents.below(
         collection,
         folder,
-        selection=reader.select(Filters(properties=tuple(properties))),
+        selection=reader.select(filters),
         order=order,
         limit=limit,
         offset=offset,

@@ -83,6 +83,7 @@ class ServerOptions:
     log_format: LogFormat = "text"
     access_log: bool = False
     log_file: Path | None = None  # where the log goes, besides stderr
+    command: str = ""  # what was typed to start it
     editor: str | None = None  # the setting; its link stands on the pages of notes
 
 
@@ -423,7 +424,9 @@ class _ServerProcess:
         guard: running.Audience = "everyone" if port.security.users is None else "user"
         if port.token is not None:
             guard = "token"
-        server = running.RunningServer(url, os.getpid(), port.token, __version__, guard)
+        server = running.RunningServer(
+            url, os.getpid(), port.token, __version__, guard, command=self._options.command
+        )
         try:
             is_first = running.announce(self._kb.location, server)
         except OSError as error:  # the directory cannot be written

@@ -43,6 +43,7 @@ class RunningServer:
         url: Without a slash at the end.
         started: When the process started, in clock ticks since the machine started; None if the
             system does not say.
+        command: What was typed to start it, such as ``qmd up``; "" from an earlier version.
     """
 
     url: str
@@ -51,6 +52,7 @@ class RunningServer:
     version: str
     guard: Audience = "everyone"
     started: int | None = field(default=None, compare=False)
+    command: str = field(default="", compare=False)
 
 
 def file_for(database: DatabaseLocation) -> Path:
@@ -80,6 +82,7 @@ def announce(database: DatabaseLocation, server: RunningServer) -> bool:
         "version": server.version,
         "guard": server.guard,
         "started": _start_ticks(server.pid),
+        "command": server.command,
     }
     temporary = path.with_name(f"{path.name}.{server.pid}")
     temporary.unlink(missing_ok=True)  # a killed process with the same id may have left it
@@ -226,7 +229,9 @@ def _read(path: Path) -> RunningServer | None:
     started = entry.get("started")
     if guard not in get_args(Audience) or not (started is None or type(started) is int):
         return None
-    return RunningServer(url, pid, token, version, guard, started)
+    command = entry.get("command")
+    command = command if isinstance(command, str) else ""
+    return RunningServer(url, pid, token, version, guard, started, command)
 
 
 def _content(path: Path) -> bytes:

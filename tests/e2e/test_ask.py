@@ -132,6 +132,15 @@ class TestAnswer:
         assert (result.out, result.err) == ("No need.\n", "")
         assert not (scratch.root / "notes/thought.md").exists()
 
+    def test_each_line_of_a_pipe_is_a_question_of_its_own(self, scratch: Scratch) -> None:
+        with ModelServer(says("First."), says("Second.")) as server:
+            piped = scratch.with_env(QMD_LLM_URL=server.url, QMD_LLM_API_KEY=KEY)
+            done = piped.run_raw("ask", stdin="when?\n今天？\n".encode())
+            assert (done.returncode, done.stdout) == (0, b"First.\n\nSecond.\n")
+            assert [len(each.messages) for each in server.requests] == [2, 2]
+            assert server.requests[-1].messages[-1]["content"] == "今天？"
+            assert piped.run_raw("ask").returncode == 2
+
     def test_the_question_may_come_from_stdin(self, scratch: Scratch) -> None:
         with ModelServer(says("Yes.")) as server:
             env = {"QMD_LLM_URL": server.url}
@@ -316,7 +325,6 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("args", "code"),
         [
-            (["ask"], 2),
             (["ask", " "], 2),
             (["ask", "--timeout", "0", "x"], 2),
             (["ask", "--timeout", "soon", "x"], 2),

@@ -46,6 +46,18 @@ class TestScripts:
             third = chat(scratch, server, "--chat", reply["chat"][:6], "more?")
             assert third.code == 0
 
+    def test_each_line_of_a_pipe_is_a_question_of_one_conversation(self, scratch: Scratch) -> None:
+        with ModelServer(says("First."), says("Second.")) as server:
+            piped = scratch.with_env(QMD_LLM_URL=server.url)
+            done = piped.run_raw("chat", stdin=b"when do we deploy?\n\nand why?")
+            assert (done.returncode, done.stdout) == (0, b"First.\n\nSecond.\n")
+            assert b"> when do we deploy?\n> and why?\n" in done.stderr
+            asked = [each["content"] for each in server.requests[-1].messages]
+            assert "when do we deploy?" in asked[1]
+            assert asked[-1] == "and why?"
+            assert len(scratch.ok("chat", "list").out.splitlines()) == 1
+            assert piped.run_raw("chat", stdin=b"\n").returncode == 2
+
     def test_sentences_without_support_are_marked_when_strict(self, scratch: Scratch) -> None:
         with ModelServer(says("The sea is full of whales.")) as server:
             assert chat(scratch, server, "whales?").out == "The sea is full of whales.\n"
@@ -73,7 +85,7 @@ class TestScripts:
         assert (gone.code, gone.out) == (1, "")
 
     def test_errors(self, scratch: Scratch) -> None:
-        assert scratch.call("chat").code == 2
+        assert scratch.call("chat", " ").code == 2
         assert scratch.call("chat", "--continue", "x").code == 2
         assert scratch.call("chat", "--yes", "x").code == 2
         without = scratch.call("chat", "when?")

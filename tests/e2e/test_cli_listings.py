@@ -55,6 +55,39 @@ def test_a_listing_has_room_for_its_first_items(scratch: Scratch, command: str, 
     assert "--max-tokens" in text.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["links hub", "links backlinks hub", "links broken", "tags", "recent", "ls", "properties"],
+)
+def test_a_listing_has_a_limit_and_shows_all_when_asked(scratch: Scratch, command: str) -> None:
+    few = scratch.ok(*command.split(), "-n", "3")
+    every = scratch.ok(*command.split(), "--all")
+    assert len(few.out.splitlines()) == 3
+    assert len(every.out.splitlines()) > 50
+    assert every.err == ""
+    assert few.err.endswith(": --all shows them\n")
+
+
+def test_all_is_more_than_a_limit_may_be(tmp_path: Path) -> None:
+    broken = "\n".join(f"[[gone {number}]]" for number in range(1100))
+    scratch = filled(tmp_path, {"notes/many.md": broken, "notes/other.md": "# Other\n"})
+    assert len(printed(scratch, "links broken", "--all")["links"]) == 1100
+    assert scratch.call("links", "broken", "-n", "1001").code == 2
+
+
+def test_ls_takes_the_filters_of_the_searches(scratch: Scratch) -> None:
+    assert [each["file"] for each in printed(scratch, "ls", "--tag", "tag7")] == ["notes/note 7.md"]
+    first = [each["file"] for each in printed(scratch, "ls", "-c", "notes", "-n", "2")]
+    assert first == ["notes/hub.md", "notes/long.md"]
+    assert scratch.call("ls", "-c", "nots").err.startswith("qmd: error: Collection not found")
+
+
+def test_an_option_behind_two_minuses_is_a_word_and_that_is_said(scratch: Scratch) -> None:
+    told = "qmd: -n stands behind -- and is searched for: put it before --.\n"
+    assert scratch.call("search", "--", "-gone", "-n", "2").err.startswith(told)
+    assert "stands behind" not in scratch.call("search", "-n", "2", "--", "-gone").err
+
+
 @pytest.mark.parametrize("key", [(), ("key1",)])
 def test_properties_have_a_budget(scratch: Scratch, key: tuple[str, ...]) -> None:
     whole = printed(scratch, "properties", *key)

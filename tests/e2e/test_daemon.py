@@ -32,7 +32,9 @@ def test_a_server_is_started_and_stopped(scratch: Scratch) -> None:
     )
     again = scratch.run("mcp", "--daemon")
     assert (again.code, "runs already" in again.err) == (1, True)
-    assert scratch.run("mcp", "stop", "--json").json() == {"stopped": server.url, "pid": server.pid}
+    assert scratch.run("mcp", "stop", "--json").json() == {
+        "stopped": server.url, "pid": server.pid, "command": "qmd server",
+    }  # fmt: skip
     assert not running.is_alive(server.pid)
     none = scratch.run("mcp", "stop")
     assert (none.code, "'qmd mcp --http --daemon' starts one" in none.err) == (1, True)

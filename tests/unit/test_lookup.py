@@ -293,6 +293,9 @@ def listed(kb: KnowledgeBase, pattern: str) -> list[str]:
         ("short.md, crlf.md ,", ["notes/short.md", "notes/crlf.md"]),
         ("crlf.md,crlf.md", ["notes/crlf.md"]),
         ("crlf.md", ["notes/crlf.md"]),
+        ("2024/*.md, short.md", ["notes/2024/plan.md", "notes/short.md"]),
+        ("short.md,{crlf,x}.md", ["notes/crlf.md", "notes/short.md", "notes/x.md"]),
+        ("nothing*.md,crlf.md", ["notes/crlf.md"]),
         (docid("# Only\n") + ",x.md", ["other/only.md", "notes/x.md"]),
     ],
 )
@@ -313,6 +316,13 @@ def test_what_is_missing_in_a_list_is_told_with_suggestions_and_the_rest_is_give
         "File not found: zzzzqqqqwwww",
     )
     assert [item.document.path for item in reply.items] == ["short.md"]
+
+
+def test_patterns_of_a_list_without_a_document_are_told_and_are_few(kb: KnowledgeBase) -> None:
+    reply = kb.multi_get("none*.md,short.md")
+    assert reply.errors == ("No files matched pattern: none*.md",)
+    with pytest.raises(InputError, match=f"more than {lookup.MAX_GLOBS} patterns"):
+        kb.multi_get(",".join(f"{number}*.md" for number in range(lookup.MAX_GLOBS + 1)))
 
 
 def test_a_list_of_too_many_names_is_refused_and_says_how_many_it_may_have(

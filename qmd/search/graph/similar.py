@@ -80,7 +80,7 @@ def similar_documents(
     shared = _shared(reader, model)
     chunks = _unit(vector_matrix(_spread([row[2] for row in rows], MOST_CHUNKS)) - shared)
     texts = [chunks.mean(axis=0), *_spread(list(chunks), SEARCHING_CHUNKS)]
-    count = max(LEAST_CANDIDATES, 2 * limit)
+    count = min(max(LEAST_CANDIDATES, 2 * limit), reader.documents.count())
     candidates: set[int] = set()
     for direction in texts:
         cancellation.check()

@@ -28,17 +28,21 @@ from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocume
 from qmd.values.reading import DocumentDetails
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from qmd.store import Reader
 
 #: The most names that one list may have.
 MAX_NAMES = 1000
+#: The most globs in such a list.
+MAX_GLOBS = 20
 #: At most this many unknown names of a list come with suggestions.
 MAX_SUGGESTED = 20
 #: As long as what a face says of a document that is too large.
 _SKIPPED = "[SKIPPED: File too large (100KB). Use get with file= to retrieve.]"
 
-#: A name in a list. That in ``[[…]]`` may hold commas.
-_LISTED = re.compile(r"(?:\[\[(?:[^\[\]]|\](?!\]))*\]\]|[^,])+")
+#: A name in a list. What stands in ``[[…]]``, ``{…}`` or ``[…]`` may hold commas.
+_LISTED = re.compile(r"(?:\[\[(?:[^\[\]]|\](?!\]))*\]\]|\{[^{}]*\}|\[[^\[\]]*\]|[^,])+")
 
 
 def get(
@@ -185,10 +189,11 @@ def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_
     errors: list[str] = []
     if document is not None:
         chosen = [_Lines(document, max_lines=max_lines)]
-    elif is_glob(pattern):
+    elif is_glob(pattern):  # a comma may be a part of file names
         chosen = [_Lines(document, max_lines=max_lines) for document in match_glob(reader, pattern)]
-    else:
-        chosen, errors = _resolve_list(reader, pattern, max_lines)
+    names = _split_list(pattern)
+    if not chosen and not (len(names) == 1 and is_glob(pattern)):
+        chosen, errors = _resolve_list(reader, names, max_lines)
     if not chosen and not (errors and "," in pattern):
         raise NoMatchError(
             f"No files matched pattern: {pattern}",
@@ -222,13 +227,19 @@ def _fitting_errors(errors: list[str], budget: ReadingBudget) -> list[str]:
 
 
 def _resolve_list(
-    reader: Reader, pattern: str, max_lines: int | None
+    reader: Reader, names: Sequence[str], max_lines: int | None
 ) -> tuple[list[_Lines], list[str]]:
-    """Resolve the names of a list to the lines to read, and to errors for the rest."""
+    """Resolve the names and globs of a list to the lines to read, and to errors for the rest."""
     chosen: list[_Lines] = []
     errors: list[str] = []
     similar = SimilarNames(reader, most=MAX_SUGGESTED)
-    for name in _split_list(pattern):
+    for name in names:
+        if is_glob(name) and by_whole_pattern(reader, name) is None:
+            matching = match_glob(reader, name)
+            chosen += [_Lines(document, max_lines=max_lines) for document in matching]
+            if not matching:
+                errors.append(f"No files matched pattern: {name}")
+            continue
         try:
             chosen.append(_lines(resolve(reader, name, similar), None, max_lines))
         except DocumentNotFoundError as error:
@@ -241,8 +252,18 @@ def _resolve_list(
 
 
 def _split_list(pattern: str) -> list[str]:
-    """Split a comma-separated list of names. Raises InputError if it has too many."""
+    """
+    Split a comma-separated list of names and globs.
+
+    Raises:
+        InputError: It has too many.
+    """
     names = [name for part in _LISTED.findall(pattern) if (name := part.strip())]
+    if sum(map(is_glob, names)) > MAX_GLOBS:
+        raise InputError(
+            f"The list has more than {MAX_GLOBS} patterns.",
+            hint="Each is compared with all names: ask for them in several parts.",
+        )
     if len(names) > MAX_NAMES:
         raise InputError(
             f"The list has {len(names):,} names, and may have {MAX_NAMES:,} at most.",
