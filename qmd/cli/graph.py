@@ -14,6 +14,7 @@ from qmd.cli.commands import below
 from qmd.cli.listings import ListingOptions, ListingView, limit_options, listing_options
 from qmd.cli.session import session
 from qmd.cli.terminal import columns, fitting, note, one_line, paint, use_color, write
+from qmd.values.search import shown_relevance
 
 if TYPE_CHECKING:
     from qmd.values.graph import NoteLink, RecentChanges, TagTree
@@ -193,7 +194,7 @@ def similar(file: str, collection: str | None, limit: int | None, options: Listi
         return
     color = use_color(sys.stdout)
     for document in listed.documents:
-        score = paint(f"{document.similarity:.2f}", "score", color)
+        score = paint(shown_relevance(document.similarity), "score", color)
         linked = "linked" if document.linked else "      "
         place = view.link(document.file, color, line=document.line)
         used = columns(one_line(document.file)) + 22

@@ -20,7 +20,7 @@ from qmd.cli.terminal import (
     write_json,
     write_text,
 )
-from qmd.values.search import percent, rounded
+from qmd.values.search import rounded, shown_relevance
 
 if TYPE_CHECKING:
     from qmd.values import Hit, SearchReply
@@ -127,7 +127,7 @@ def _paragraph(notice: str | None) -> list[str]:
 
 def _markdown(hit: Hit, body: str | None, where: Places) -> str:
     place = md_code(f"{one_line(where.name(hit.file))}:{hit.line}")
-    facts = [place, hit.docid, f"{percent(hit.score)}%", flat(hit.context)]
+    facts = [place, hit.docid, f"{shown_relevance(hit.relevance)}", flat(hit.context)]
     return (
         f"## {one_line(' '.join(hit.title.split()))}\n\n"
         + " · ".join(filter(None, facts))
@@ -161,7 +161,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
     headings = group_headings([hit.group for hit, _ in pairs], color)
     for hit, body in pairs:
         blocks += next(headings)
-        score = f"{percent(hit.score)}%" + (" loosely" if hit.match == "relaxed" else "")
+        score = f"{shown_relevance(hit.relevance)}" + (" loosely" if hit.match == "relaxed" else "")
         name = paint(one_line(where.name(hit.file)), "file", color)
         place = where.link(name + paint(f":{hit.line}", "line", color), hit.file, hit.line)
         context = one_line(flat(hit.context))

@@ -46,7 +46,7 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
         limits = replace(request, limit=None)  # it cuts the sorted hits
     candidates = lexical_candidates(hits, words, with_explanation=request.explain)
     candidates = lead_by_name(candidates, named, with_explanation=request.explain)
-    calibrated = calibrate(reader, limits, candidates, words)
+    calibrated = calibrate(reader, limits, candidates, words, named)
     return present(reader, request, question.query, calibrated)
 
 
@@ -76,7 +76,7 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     nearest = fuse_by_nearness(original, others.runs)
     candidates = semantic_candidates(nearest, original.spec, with_explanation=request.explain)
     words = weigh_words(reader, question.query)
-    calibrated = calibrate(reader, request, candidates, words)
+    calibrated = calibrate(reader, request, candidates, words, question.named)
     return present(reader, request, question.query, calibrated, others.problem)
 
 
@@ -99,7 +99,12 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     ranking = rank(reader, request, plan, retrieved, models)
     candidates = lead_by_name(ranking.candidates, plan.named, with_explanation=request.explain)
     calibrated = calibrate(
-        reader, request, candidates, retrieved.words, is_measured=ranking.is_measured
+        reader,
+        request,
+        candidates,
+        retrieved.words,
+        plan.named,
+        is_measured=ranking.is_measured,
     )
     problems = (plan.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None

@@ -15,6 +15,7 @@ from qmd.tools.outline import OUTLINE
 from qmd.tools.texts import Dialect
 from qmd.values.graph import MAX_LISTED, BrokenLink, NoteLink
 from qmd.values.list_budget import ListBudget
+from qmd.values.search import shown_relevance
 from qmd.values.wire import to_wire
 
 _FILE: Any = Field(description="A name as get takes it: path, note name, #docid")
@@ -149,7 +150,7 @@ def similar(kb: KnowledgeBase, arguments: SimilarArguments, dialect: Dialect) ->
     listed = kb.similar(arguments.file, collection=arguments.collection, limit=arguments.limit)
     listed = ListBudget(arguments.max_tokens).fit(listed, "documents")
     lines = [
-        f"{each.similarity:.2f} {each.file}:{each.line} - {each.title}"
+        f"{shown_relevance(each.similarity)} {each.file}:{each.line} - {each.title}"
         f"{'' if each.linked else ' (not linked)'}"
         for each in listed.documents
     ]

@@ -16,7 +16,7 @@ from typing import Literal
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
-from qmd.values.search import percent
+from qmd.values.search import shown_relevance
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
 HeadingPart = Literal["file", "context"]
@@ -73,7 +73,9 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
         return f'No results found for "{query}"'
     plural = "" if len(hits) == 1 else "s"
     lines = [f'Found {len(hits)} result{plural} for "{query}":\n']
-    lines += [f"{hit.docid} {percent(hit.score)}% {hit.file} - {hit.title}" for hit in hits]
+    lines += [
+        f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file} - {hit.title}" for hit in hits
+    ]
     return "\n".join(lines)
 
 

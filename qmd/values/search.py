@@ -51,9 +51,15 @@ def rounded(score: float) -> float:
     return math.floor(score * 100 + 0.5) / 100
 
 
-def percent(score: float) -> int:
-    """A score as a whole percentage; it always agrees with the `rounded` score."""
-    return math.floor(rounded(score) * 100 + 0.5)
+def shown_relevance(relevance: float) -> str:
+    """
+    The relevance of a hit as people and models read it: ``87%``, or ``<1%``.
+
+    Never the score, which only orders the hits of a reply: a weak hit behind a good one may have
+    half of its score.
+    """
+    percent = math.floor(rounded(relevance) * 100 + 0.5)
+    return f"{percent}%" if percent else "<1%"
 
 
 def encode_uri(file: str) -> str:

@@ -17,17 +17,17 @@ from qmd.errors import (
 )
 from qmd.tools import texts
 from qmd.values import Collection, DocumentInfo, DocumentSlice, Hit, Status
-from qmd.values.search import percent, rounded
+from qmd.values.search import rounded, shown_relevance
 
 HIT = Hit("#abc123", "path/to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
 
 
 def test_the_summary_is_a_header_a_blank_line_and_a_line_for_each_hit() -> None:
-    other = replace(HIT, docid="#def456", file="another/path.md", score=0.72)
+    other = replace(HIT, docid="#def456", file="another/path.md", relevance=0.002)
     assert texts.search_summary([HIT, replace(other, title="Another Title")], "query") == (
         'Found 2 results for "query":\n\n'
-        "#abc123 85% path/to/file.md - Title\n"
-        "#def456 72% another/path.md - Another Title"
+        "#abc123 50% path/to/file.md - Title\n"
+        "#def456 <1% another/path.md - Another Title"
     )
 
 
@@ -44,12 +44,12 @@ def test_halves_are_rounded_up_as_javascript_does(
     score: float, shown: float, percentage: int
 ) -> None:
     assert rounded(score) == shown
-    assert percent(score) == percentage
+    assert shown_relevance(score) == (f"{percentage}%" if percentage else "<1%")
 
 
 @given(st.floats(0, 1))
 def test_score_and_percentage_say_the_same(score: float) -> None:
-    assert percent(score) == round(rounded(score) * 100)
+    assert shown_relevance(score).strip("<%") == str(round(rounded(score) * 100) or 1)
 
 
 def test_line_numbers_start_where_told() -> None:
@@ -106,7 +106,7 @@ def test_comments_above_a_document_name_its_file_and_context() -> None:
 
 
 def status(**changes: object) -> Status:
-    plain = Status("db", 1, 0, 0, 0, 0, True, None, None, 0, None, None, (), (), {})
+    plain = Status("db", 1, 0, 0, 0, 0, 0, True, None, None, 0, None, None, (), (), {})
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 

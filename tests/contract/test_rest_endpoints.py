@@ -216,8 +216,8 @@ def test_lines_can_be_chosen_and_numbered(client: TestClient) -> None:
         "4: Sail to the islands."
     )
     assert text(file="2025/plan.md", from_line=-5, max_lines=1) == "# Plan"
-    assert text(file="2025/plan.md", from_line=10**30) == ""
-    assert text(file="2025/plan.md", max_lines=10**30).startswith("# Plan")
+    assert text(file="2025/plan.md", from_line=10**15) == ""
+    assert text(file="2025/plan.md", max_lines=10**15).startswith("# Plan")
 
 
 def test_get_takes_every_name_a_document_has(client: TestClient, notes: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from qmd.search.named import MOST_LEADING, written_name
+from qmd.search.present.relevance import NAMED
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 
@@ -91,6 +92,18 @@ def test_filters_exclusions_and_minimums_hold_for_a_name(corpus: Corpus) -> None
         assert "maps/MOC.md" not in paths
     (best, *_) = corpus.kb.search("MOC").hits
     assert corpus.kb.search("MOC", min_score=best.score + 0.0002).hits == ()
+
+
+@pytest.mark.parametrize("query", ["MOC", "数据库备份", "café", "[[moc]]", "C++"])
+def test_a_name_is_an_answer_in_every_search(corpus: Corpus, query: str) -> None:
+    replies = corpus.kb.search(query), corpus.kb.query(query), corpus.kb.query(query, rerank=False)
+    for reply in replies:
+        assert reply.notice is None
+        assert reply.hits[0].relevance >= NAMED
+        assert reply.hits[0].score == reply.hits[0].relevance
+    by_meaning = corpus.kb.vsearch(query, limit=100, min_score=0)
+    assert by_meaning.notice is None
+    assert max(hit.relevance for hit in by_meaning.hits) >= NAMED
 
 
 def test_an_explanation_tells_the_name_and_the_blend_without_it(corpus: Corpus) -> None:

@@ -189,7 +189,7 @@ def test_a_reply_without_hits_has_no_notice(search: Search, query: str) -> None:
 def test_the_documentation_names_the_figures_of_the_code() -> None:
     docs = Path(__file__).parents[2] / "docs"
     search, mcp = (docs.joinpath(page).read_text("utf-8") for page in ("search.md", "mcp.md"))
-    assert f"relevance is below {LEAST_CONFIDENCE}, the reply has a `notice`" in search
+    assert f"relevance of every hit is below {LEAST_CONFIDENCE}, the reply has a `notice`" in search
     assert f"The default of `--min-score` is 0, and {VSEARCH_MIN_SCORE} in `vsearch`" in search
     assert f"| 0; vsearch {VSEARCH_MIN_SCORE} |" in mcp
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from qmd.values import Hit, SearchReply
-from qmd.values.search import percent
+from qmd.values.search import shown_relevance
 from qmd.values.tokens import count_fitting, estimate_tokens
 from qmd.values.wire import to_wire
 
@@ -44,7 +44,7 @@ def fit_hits(
 def hit_tokens(hit: Hit) -> float:
     """The estimated tokens of a hit: its JSON object, and its line in the summary."""
     fields = json.dumps(to_wire(hit), ensure_ascii=False, separators=(",", ":"))
-    summary = f"{hit.docid} {percent(hit.score)}% {hit.file} - {hit.title}\n"
+    summary = f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file} - {hit.title}\n"
     return estimate_tokens(fields) + estimate_tokens(summary)
 
 

@@ -78,7 +78,7 @@ def present(
     reply = SearchReply(
         request.query,
         tuple(hits),
-        notice=_notice(reader, request, best),
+        notice=_notice(reader, request, calibrated),
         degraded=_degraded(reader, problem),
         needs_embedding=reader.upkeep.count_documents_waiting(),
     )
@@ -97,10 +97,11 @@ def _degraded(reader: Reader, problem: str | None) -> str | None:
     return TOO_MANY if problem is None else f"{problem} {TOO_MANY}"
 
 
-def _notice(reader: Reader, request: SearchRequest, best: Calibrated | None) -> str | None:
+def _notice(reader: Reader, request: SearchRequest, calibrated: Sequence[Calibrated]) -> str | None:
     """What the reply says about its hits as a whole; None for nothing."""
-    if best is not None:
-        return NOTICE if best.relevance < LEAST_CONFIDENCE else None
+    if calibrated:
+        is_confident = any(each.relevance >= LEAST_CONFIDENCE for each in calibrated)
+        return None if is_confident else NOTICE
     if not request.filters.properties:
         return None
     from qmd.search.ordering import missing_property

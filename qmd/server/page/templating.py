@@ -15,6 +15,7 @@ from qmd.server.page.language import Language, Texts, page_texts
 from qmd.server.page.static_files import StaticFiles, static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
+from qmd.values.search import shown_relevance
 
 
 class Templates:
@@ -41,6 +42,7 @@ class Templates:
             "address": address,
             "stem": file_stem,
             "plain_line": plain_line,
+            "relevance": shown_relevance,
         }
 
     def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
