@@ -26,7 +26,7 @@ from tree import make_tree
 FLOOR = """
 import sqlite3, sys
 db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
-sql = "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rank LIMIT 10"
+sql = "SELECT rowid FROM z_documents_fts WHERE z_documents_fts MATCH ? ORDER BY rank LIMIT 10"
 print(db.execute(sql, (sys.argv[2],)).fetchall())
 """
 TARGET = 4.0

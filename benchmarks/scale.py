@@ -301,8 +301,8 @@ def bare_statement(text: str) -> tuple[str, list[str]]:
     join = any_of if text.startswith(("how", "怎么")) else all_of
     match = join(*(part for word in words if (part := phrase(word.strip('"*'))) is not None))
     return (
-        "SELECT rowid, bm25(documents_fts) FROM documents_fts WHERE documents_fts MATCH ?"
-        " ORDER BY bm25(documents_fts) LIMIT 10",
+        "SELECT rowid, bm25(z_documents_fts) FROM z_documents_fts WHERE z_documents_fts MATCH ?"
+        " ORDER BY bm25(z_documents_fts) LIMIT 10",
         [render(match)],
     )
 
@@ -321,7 +321,7 @@ def recall(kb: Any, texts: list[str]) -> float:
         best_ids = np.zeros((len(texts), 10), np.int64)
         after = 0
         while rows := reader.connection.execute(
-            "SELECT k.id, e.vector FROM chunks k JOIN embeddings e ON e.hash = k.hash"
+            "SELECT k.id, e.vector FROM chunks k JOIN z_embeddings e ON e.hash = k.hash"
             " WHERE k.id > ? ORDER BY k.id LIMIT 20000",
             [after],
         ).fetchall():

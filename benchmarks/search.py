@@ -30,14 +30,14 @@ import sys
 from sqlite3 import connect
 db = connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
 print(db.execute(
-    "SELECT d.path, d.title FROM documents_fts JOIN documents d ON d.id = documents_fts.rowid"
-    " WHERE documents_fts MATCH ? ORDER BY bm25(documents_fts) LIMIT 10", [sys.argv[2]]
+    "SELECT d.path, d.title FROM z_documents_fts JOIN documents d ON d.id = z_documents_fts.rowid"
+    " WHERE z_documents_fts MATCH ? ORDER BY bm25(z_documents_fts) LIMIT 10", [sys.argv[2]]
 ).fetchall())
 """
 STATEMENT = (
-    "SELECT d.path, d.title, bm25(documents_fts) FROM documents_fts"
-    " JOIN documents d ON d.id = documents_fts.rowid"
-    " WHERE documents_fts MATCH ? ORDER BY bm25(documents_fts) LIMIT 10"
+    "SELECT d.path, d.title, bm25(z_documents_fts) FROM z_documents_fts"
+    " JOIN documents d ON d.id = z_documents_fts.rowid"
+    " WHERE z_documents_fts MATCH ? ORDER BY bm25(z_documents_fts) LIMIT 10"
 )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,15 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root.mkdir()
     (root / "plan.md").write_text("---\ntags: [work, home]\n---\n# Plan\n\nSee [[long]].\n")
     (root / "long.md").write_text(LONG)
+    (root / "zh.md").write_text("使用数据库。\n", encoding="utf-8")
     path = directory / "kb.sqlite"
     with KnowledgeBase.open(path, Settings(embedder=HashEmbedder()), create=True) as kb:
         kb.add_collection(root, name="notes")
         kb.index()
+        kb.add_context("/", "everything")
+        kb.add_context("notes/sub", "a part")
+        kb.create_note("notes/new.md", "first\n")
+        kb.replace_note("notes/new.md", "second\n")
         kb.embed()
     return path
 
@@ -77,8 +84,8 @@ def test_sqlite_utils_counts_every_table_and_knows_the_full_text(database: Path)
     )
     assert done.returncode == 0, done.stderr
     counts = {row["table"]: row["count"] for row in json.loads(done.stdout)}
-    assert (counts["documents"], counts["vectors"]) == (2, counts["chunks"])
-    assert Database(database)["documents"].detect_fts() == "documents_fts"
+    assert (counts["documents"], counts["z_vectors"]) == (4, counts["chunks"])
+    assert Database(database)["documents"].detect_fts() == "z_documents_fts"
 
 
 def test_only_full_text_is_a_virtual_table(database: Path) -> None:
@@ -86,26 +93,62 @@ def test_only_full_text_is_a_virtual_table(database: Path) -> None:
     try:
         virtual = connection.execute("SELECT name FROM sqlite_master WHERE rootpage = 0"
                                      " AND type = 'table'").fetchall()  # fmt: skip
-        assert virtual == [("documents_fts",)]
+        assert virtual == [("z_documents_fts",)]
         counts = {
             name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
             for name in names(database)
         }
     finally:
         connection.close()
-    assert counts["vectors"] == counts["chunks"] > 1
+    assert counts["z_vectors"] == counts["chunks"] > 1
 
 
-def test_no_view_for_people_holds_a_whole_document(database: Path) -> None:
+def test_datasette_counts_the_documents_of_each_tag(database: Path) -> None:
+    """Also on the table that it can search."""
+    tables = ("v_documents", "documents")
+    for _, reply in fetch(
+        database,
+        *(f"/kb/{name}.json?_facet_array=tags&tags__arraycontains=work" for name in tables),
+    ):
+        facets = json.loads(reply)["facet_results"]["tags"]["results"]
+        assert {facet["value"]: facet["count"] for facet in facets} == {"home": 1, "work": 1}
+
+
+def test_a_plain_sqlite_reads_what_the_file_is_for(database: Path) -> None:
     connection = sqlite3.connect(database)
-    connection.row_factory = sqlite3.Row
-    try:
-        for view in (name for name in names(database) if name.startswith("v_")):
-            # v_hits without MATCH lists all rows.
-            for row in connection.execute(f'SELECT * FROM "{view}"'):
-                assert not any(str(value) == LONG for value in dict(row).values()), view
-    finally:
-        connection.close()
+
+    def rows(query: str) -> list[tuple[Any, ...]]:
+        return connection.execute(query).fetchall()
+
+    with closing(connection):
+        about = dict(rows("SELECT subject, text FROM about"))
+        assert "z_" in about.pop("README")
+        for query in about.values():
+            rows(query)
+        assert rows("SELECT file FROM v_documents WHERE text LIKE '%数据库%'") == [("notes/zh.md",)]
+        assert rows("SELECT place, text FROM v_contexts ORDER BY 1") == [
+            ("", "everything"), ("notes/sub", "a part")
+        ]  # fmt: skip
+        assert rows("SELECT action, file, moved_from, text FROM v_history ORDER BY id") == [
+            ("create", "notes/new.md", None, None), ("write", "notes/new.md", None, "first\n")
+        ]  # fmt: skip
+
+
+def test_each_statement_has_a_comment_and_machinery_comes_last(database: Path) -> None:
+    connection = sqlite3.connect(database)
+    with closing(connection):
+        statements = dict(
+            connection.execute(
+                "SELECT m.name, m.sql FROM sqlite_master m JOIN pragma_table_list t USING (name)"
+                " WHERE m.type IN ('table', 'view') AND t.type <> 'shadow'"
+                " AND name NOT IN ('sqlite_sequence', '_sqlite_migrations')"
+            )
+        )
+    for name, sql in statements.items():
+        assert re.search(r"--|/\*", sql), name
+    people = {name for name in statements if not name.startswith("z_")}
+    assert max(people) < min(set(statements) - people)
+    assert {"about", "documents", "tags", "collections", "chunks", "v_documents"} <= people
 
 
 @pytest.mark.parametrize(

@@ -20,16 +20,6 @@ def test_the_schema_document_is_fresh() -> None:
     assert GENERATOR["document"]() == DOCUMENT, "run: python docs/generate_schema.py"
 
 
-def test_every_table_and_view_of_the_migrations_is_described() -> None:
-    created = re.findall(
-        r"^CREATE (?:VIRTUAL TABLE|TABLE|VIEW)(?: IF NOT EXISTS)? (\w+)",
-        "".join(path.read_text("utf-8") for path in sorted((ROOT / "migrations").glob("*.sql"))),
-        re.MULTILINE,
-    )
-    assert created
-    assert not set(created) - set(GENERATOR["descriptions"]())
-
-
 def test_the_examples_of_the_schema_document_run_in_a_stock_sqlite(tmp_path: Path) -> None:
     database = filled(tmp_path).database
     (examples,) = re.findall(r"```sql\n(-- sqlite3.*?)```", DOCUMENT, re.DOTALL)

@@ -179,7 +179,7 @@ from pathlib import Path
 from qmd.store.sqlite.library import connect
 connection = connect(Path(sys.argv[1]), read_only=False)
 connection.execute(sys.argv[2])
-connection.execute("UPDATE meta SET value = value")
+connection.execute("UPDATE z_meta SET value = value")
 print("locked", flush=True)
 sys.stdin.read()
 """
@@ -365,11 +365,11 @@ def test_a_database_at_its_page_limit_rolls_back_as_on_a_full_disk(database: Pat
         with pytest.raises(DiskFullError):
             store.write(
                 lambda writer: writer.connection.execute(
-                    "INSERT INTO meta VALUES ('big', ?)", ["x" * 100_000]
+                    "INSERT INTO z_meta VALUES ('big', ?)", ["x" * 100_000]
                 )
             )
         store.write(
-            lambda writer: writer.connection.execute("INSERT INTO meta VALUES ('small', 'x')")
+            lambda writer: writer.connection.execute("INSERT INTO z_meta VALUES ('small', 'x')")
         )
     finally:
         store.close()

@@ -111,7 +111,7 @@ def test_of_a_sound_database_all_that_is_no_document_is_saved(database: Path, no
     assert dump(database) == before
 
 
-@pytest.mark.parametrize("table", ["documents", "chunks", "documents_fts_data", "searchable"])
+@pytest.mark.parametrize("table", ["documents", "chunks", "z_documents_fts_data", "z_searchable"])
 def test_what_the_files_have_may_be_lost_whole(database: Path, notes: Path, table: str) -> None:
     before, history = dump(database), histories(database, notes / "0.md")
     overwrite(database, pages_of(database, table))
@@ -218,7 +218,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_weights")
-@pytest.mark.parametrize("table", ["documents", "documents_fts_data"])
+@pytest.mark.parametrize("table", ["documents", "z_documents_fts_data"])
 def test_the_hint_on_damage_leads_to_a_database_that_answers(
     scratch: Scratch, database: Path, table: str
 ) -> None:

@@ -79,8 +79,8 @@ def states(database: Path) -> int:
     """How many rows there are; each is of a vector and has a possible length."""
     ((count, sound),) = query(
         database,
-        "SELECT count(*), count(e.id) FROM token_states t"
-        " LEFT JOIN embeddings e ON e.id = t.embedding_id AND length(t.codes) % 24 = 0",
+        "SELECT count(*), count(e.id) FROM z_token_states t"
+        " LEFT JOIN z_embeddings e ON e.id = t.embedding_id AND length(t.codes) % 24 = 0",
     )
     assert count == sound
     return int(count)
@@ -121,7 +121,7 @@ def test_vectors_of_an_earlier_version_get_theirs_afterwards(
     monkeypatch.setattr(token_projections, "PASSAGES", 16)
     with opened(HashEmbedder()) as kb:
         kb.embed()
-    vectors = query(database, "SELECT id, hex(vector) FROM embeddings ORDER BY id")
+    vectors = query(database, "SELECT id, hex(vector) FROM z_embeddings ORDER BY id")
     (notes / "new.md").write_text("# New\n\nentirely new\n")
     embedder = Failing()
     embedder.most = 16 + 1  # those of the projection, and the new text
@@ -136,7 +136,9 @@ def test_vectors_of_an_earlier_version_get_theirs_afterwards(
         report = kb.embed()
         assert (report.embedded, report.token_states) == (0, COUNT)
         assert kb.status().token_states == COUNT + 1
-    assert query(database, "SELECT id, hex(vector) FROM embeddings ORDER BY id")[:COUNT] == vectors
+    assert (
+        query(database, "SELECT id, hex(vector) FROM z_embeddings ORDER BY id")[:COUNT] == vectors
+    )
 
 
 def test_new_text_is_embedded_before_token_states_are_made(
@@ -170,7 +172,7 @@ def test_the_background_makes_them(opened: Open, database: Path) -> None:
     with opened(HashTokenEmbedder()) as kb:
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
-        connection.execute("DELETE FROM token_states WHERE id % 2")
+        connection.execute("DELETE FROM z_token_states WHERE id % 2")
         connection.commit()
     with opened(HashTokenEmbedder()) as kb:
         kb.keep(watch=False)
@@ -187,7 +189,7 @@ def test_another_model_has_its_own_and_cleanup_drops_the_old(opened: Open, datab
         removed = kb.cleanup().removed
         assert removed["models that are not in use"] == 1
         assert states(database) == COUNT
-        assert len(query(database, "SELECT * FROM token_projections")) == 1
+        assert len(query(database, "SELECT * FROM z_token_projections")) == 1
     assert_sound(database)
 
 
@@ -196,11 +198,11 @@ def test_a_shell_leaves_none_behind(opened: Open, database: Path) -> None:
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute("DELETE FROM embeddings WHERE id % 2")
-        connection.execute("DELETE FROM models")
+        connection.execute("DELETE FROM z_embeddings WHERE id % 2")
+        connection.execute("DELETE FROM z_models")
         connection.commit()
     assert states(database) == COUNT // 2
-    assert query(database, "SELECT * FROM token_projections") == []
+    assert query(database, "SELECT * FROM z_token_projections") == []
 
 
 def test_a_forced_run_makes_all_anew(opened: Open) -> None:
@@ -218,7 +220,7 @@ def test_a_backup_and_a_rescue_have_them(opened: Open, database: Path, tmp_path:
         kb.backup(tmp_path / "backup.sqlite")
     assert states(tmp_path / "backup.sqlite") == COUNT
     with closing(dbapi.connect(database)) as connection:
-        connection.execute("UPDATE token_states SET codes = x'00' WHERE id = 1")
+        connection.execute("UPDATE z_token_states SET codes = x'00' WHERE id = 1")
         connection.commit()
     from qmd.store.sqlite import rescue
 
@@ -232,7 +234,7 @@ def test_codes_of_a_wrong_length_are_told_and_break_no_search(opened: Open, data
     with opened(HashTokenEmbedder()) as kb:
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
-        connection.execute("UPDATE token_states SET codes = x'0011' WHERE id % 2")
+        connection.execute("UPDATE z_token_states SET codes = x'0011' WHERE id % 2")
         connection.commit()
     with opened(HashTokenEmbedder()) as kb:
         assert kb.query("word3 common").hits[0].path == "3.md"
@@ -268,7 +270,7 @@ def test_qmd_index_makes_those_of_an_earlier_version(
         kb.index()
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
-        connection.execute("DELETE FROM token_states WHERE id > 5")
+        connection.execute("DELETE FROM z_token_states WHERE id > 5")
         connection.commit()
     scratch = Scratch(tmp_path / "scratch", {"QMD_DB": str(database)})
     assert f"token states: 5 of {COUNT} chunks: qmd embed\n" in scratch.call("status").out
@@ -304,7 +306,7 @@ def test_texts_without_tokens_are_embedded_all_the_same(opened: Open, database: 
         kb.embed(force=True)
         assert kb.status().token_states == COUNT
         assert kb.query("word3 common").hits[0].path == "3.md"
-    assert 0 < len(query(database, "SELECT id FROM token_states WHERE codes = x''")) < COUNT
+    assert 0 < len(query(database, "SELECT id FROM z_token_states WHERE codes = x''")) < COUNT
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_after_damage_of_the_projection_all_are_made_anew(
     with opened(HashTokenEmbedder()) as kb:
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
-        connection.execute(f"UPDATE token_projections SET projection = {damage}")
+        connection.execute(f"UPDATE z_token_projections SET projection = {damage}")
         connection.commit()
     with opened(HashTokenEmbedder()) as kb:
         assert kb.query("word3 common").hits[0].path == "3.md"
@@ -350,8 +352,8 @@ def test_codes_of_two_projections_are_never_mixed(
         def embed_passages_with_tokens(self, texts: Any) -> Any:
             made = super().embed_passages_with_tokens(texts)
             with closing(dbapi.connect(database)) as connection:
-                connection.execute("UPDATE token_projections SET recipe = 'of another process'")
-                connection.execute("DELETE FROM token_states")
+                connection.execute("UPDATE z_token_projections SET recipe = 'of another process'")
+                connection.execute("DELETE FROM z_token_states")
                 connection.commit()
             return made
 
@@ -370,7 +372,7 @@ def test_a_model_that_gives_no_token_states_any_more_is_not_run_for_them(
     with opened(HashTokenEmbedder()) as kb:
         kb.embed()
     with closing(dbapi.connect(database)) as connection:
-        connection.execute("DELETE FROM token_states WHERE id % 2")
+        connection.execute("DELETE FROM z_token_states WHERE id % 2")
         connection.commit()
     without = HashEmbedder()
     with opened(without) as kb:

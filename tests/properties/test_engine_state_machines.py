@@ -33,7 +33,7 @@ _QUERIES = {
     " properties::text, warnings::text, text FROM documents x",
     "tags": f"SELECT {_FILE.format('document_id')}, tag FROM tags",
     "aliases": f"SELECT {_FILE.format('document_id')}, alias FROM aliases",
-    "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM names",
+    "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM z_names",
     "attachments": "SELECT c.name, a.path, a.name_key"
     " FROM attachments a JOIN collections c ON c.id = a.collection_id",
     "links": f"SELECT {_FILE.format('document_id')}, seq, kind, target, target_key, text, heading,"
@@ -46,21 +46,21 @@ _QUERIES = {
 _VECTORS = (
     f"SELECT {_FILE.format('k.document_id')}, k.seq, upper(encode(k.hash, 'hex')),"
     " upper(encode(e.vector, 'hex')), c.name"
-    " FROM chunks k JOIN models m ON m.active"
-    " LEFT JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
-    " LEFT JOIN vectors v ON v.chunk_id = k.id AND v.model_id = k.model_id"
+    " FROM chunks k JOIN z_models m ON m.active"
+    " LEFT JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = m.id"
+    " LEFT JOIN z_vectors v ON v.chunk_id = k.id AND v.model_id = k.model_id"
     " LEFT JOIN collections c ON c.id = v.collection_id"
 )
 #: What must never be found: the full text of a document, or a vector, without the other parts.
 _UNSOUND = (
-    "SELECT document_id FROM postings EXCEPT SELECT id FROM documents",
-    "SELECT id FROM documents EXCEPT SELECT document_id FROM document_tokens",
-    "SELECT document_id, token FROM postings"
-    " EXCEPT SELECT document_id, unnest(tokens) FROM document_tokens",
-    "SELECT document_id, unnest(tokens) FROM document_tokens"
-    " EXCEPT SELECT document_id, token FROM postings",
-    "SELECT documents, length FROM full_text_totals"
-    " EXCEPT SELECT count(*), coalesce(sum(length), 0) FROM document_tokens",
+    "SELECT document_id FROM z_postings EXCEPT SELECT id FROM documents",
+    "SELECT id FROM documents EXCEPT SELECT document_id FROM z_document_tokens",
+    "SELECT document_id, token FROM z_postings"
+    " EXCEPT SELECT document_id, unnest(tokens) FROM z_document_tokens",
+    "SELECT document_id, unnest(tokens) FROM z_document_tokens"
+    " EXCEPT SELECT document_id, token FROM z_postings",
+    "SELECT documents, length FROM z_full_text_totals"
+    " EXCEPT SELECT count(*), coalesce(sum(length), 0) FROM z_document_tokens",
 )
 
 

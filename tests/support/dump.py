@@ -24,15 +24,15 @@ _QUERIES = {
     " FROM documents x",
     "tags": f"SELECT {_FILE.format('document_id')}, tag FROM tags",
     "aliases": f"SELECT {_FILE.format('document_id')}, alias FROM aliases",
-    "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM names",
+    "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM z_names",
     "attachments": "SELECT c.name, a.path, a.name_key"
     " FROM attachments a JOIN collections c ON c.id = a.collection_id",
     "links": f"SELECT {_FILE.format('document_id')}, seq, kind, target, target_key, text, heading,"
     " block, line FROM links",
     "chunks": f"SELECT {_FILE.format('document_id')}, seq, start_char, end_char, start_byte,"
     " end_byte, start_line, end_line, heading_path, hex(hash) FROM chunks",
-    "full text": f"SELECT {_FILE.format('documents_fts.rowid')}, title, headings, body, path,"
-    " extra, description FROM documents_fts",
+    "full text": f"SELECT {_FILE.format('z_documents_fts.rowid')}, title, headings, body, path,"
+    " extra, description FROM z_documents_fts",
     "skipped": "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns"
     " FROM skipped_files s JOIN collections c ON c.id = s.collection_id",
 }
@@ -61,14 +61,14 @@ def vector_rows(database: Path) -> list[tuple[Any, ...]]:
             connection.execute(
                 f"SELECT {_FILE.format('k.document_id')}, k.seq, hex(k.hash),"
                 " k.model_id = m.id, hex(e.vector), c.name, hex(v.embedding)"
-                " FROM chunks k JOIN models m ON m.active"
-                " LEFT JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
-                " LEFT JOIN vectors v ON v.chunk_id = k.id AND v.model_id = m.id"
+                " FROM chunks k JOIN z_models m ON m.active"
+                " LEFT JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = m.id"
+                " LEFT JOIN z_vectors v ON v.chunk_id = k.id AND v.model_id = m.id"
                 " LEFT JOIN collections c ON c.id = v.collection_id"
             )
         )
         indexed = connection.execute(
-            "SELECT count(*) FROM vectors WHERE model_id = ?", [model.id]
+            "SELECT count(*) FROM z_vectors WHERE model_id = ?", [model.id]
         ).fetchone()[0]
         return [*sorted(map(tuple, rows), key=repr), ("rows in the index", indexed)]
     finally:
@@ -82,10 +82,10 @@ def assert_sound(database: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         connection.execute(
-            "INSERT INTO documents_fts (documents_fts, rank) VALUES ('integrity-check', 1)"
+            "INSERT INTO z_documents_fts (z_documents_fts, rank) VALUES ('integrity-check', 1)"
         )
         documents = connection.execute("SELECT id FROM documents ORDER BY id").fetchall()
-        rows = connection.execute("SELECT id FROM documents_fts_docsize ORDER BY id").fetchall()
+        rows = connection.execute("SELECT id FROM z_documents_fts_docsize ORDER BY id").fetchall()
         assert rows == documents
     finally:
         connection.close()

@@ -127,15 +127,15 @@ def test_a_write_is_whole_whatever_is_cancelled_meanwhile(store: Store) -> None:
 
     def write(connection: object) -> None:
         store_connection = store._writing()
-        store_connection.execute("INSERT INTO meta VALUES ('a', '1')")
+        store_connection.execute("INSERT INTO z_meta VALUES ('a', '1')")
         cancelled.cancel()
-        store_connection.execute("INSERT INTO meta VALUES ('b', '2')")
+        store_connection.execute("INSERT INTO z_meta VALUES ('b', '2')")
 
     with cancelled.active():
         store.write(write)
     with store.reading() as reader:
         rows = reader.connection.execute(
-            "SELECT key FROM meta WHERE key IN ('a', 'b') ORDER BY key"
+            "SELECT key FROM z_meta WHERE key IN ('a', 'b') ORDER BY key"
         )
         assert rows.fetchall() == [("a",), ("b",)]
 

@@ -164,7 +164,9 @@ def test_common_words_and_characters_are_in_the_table(store: SqliteStore) -> Non
         assert common.documents(BEGINNINGS[0]) > common.documents(BEGINNINGS[1])
         assert [bool(common.documents(each)) for each in OUTSIDE] == [True, True, False]
         assert common.documents(OUTSIDE[0]) < common.documents(leaf("数据"))
-        (changed,) = reader.connection.execute("SELECT count(*) FROM changed_documents").fetchone()
+        (changed,) = reader.connection.execute(
+            "SELECT count(*) FROM z_changed_documents"
+        ).fetchone()
         assert changed == 30 + 4
 
 
@@ -174,7 +176,7 @@ def test_few_documents_need_no_table(tmp_path: Path) -> None:
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
         assert CommonWords(reader.connection).build_id is None
-        for table in ("common_word_builds", "changed_documents"):
+        for table in ("z_common_word_builds", "z_changed_documents"):
             assert reader.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     store.close()
 
@@ -197,7 +199,7 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
     assert store.gather_common_words(limits=LIMITS) == 0, "nothing has changed"
     # An unfinished build is finished, whatever has changed.
     store.write(
-        lambda writer: writer.connection.execute("INSERT INTO common_word_builds DEFAULT VALUES")
+        lambda writer: writer.connection.execute("INSERT INTO z_common_word_builds DEFAULT VALUES")
     )
     store.write(lambda writer: fill(writer, range(60, 80)))
     assert store.gather_common_words(limits=LIMITS) == 0
@@ -205,7 +207,9 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
         second = CommonWords(reader.connection)
         assert second.build_id == 2
         assert len(second.changed_ids()) == 20, "changed while it was built"
-        builds = reader.connection.execute("SELECT DISTINCT build_id FROM common_words").fetchall()
+        builds = reader.connection.execute(
+            "SELECT DISTINCT build_id FROM z_common_words"
+        ).fetchall()
         assert builds == [(2,)]
     store.close()
 

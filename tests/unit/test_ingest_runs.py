@@ -78,7 +78,7 @@ def count_segments(kb: KnowledgeBase) -> int:
     program = (
         "import sqlite3, sys;"
         "print(sqlite3.connect(sys.argv[1]).execute("
-        "'SELECT count(DISTINCT segid) FROM documents_fts_idx').fetchone()[0])"
+        "'SELECT count(DISTINCT segid) FROM z_documents_fts_idx').fetchone()[0])"
     )
     return int(subprocess.check_output([sys.executable, "-c", program, str(kb.path)]))
 

@@ -125,30 +125,30 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     kb.index()
     # An orphan of each kind: of another model, of the index, of the full text.
     kb._store.write(lambda writer: writer.connection.execute(
-        "INSERT INTO models (name, fingerprint, dimension, active, created_at)"
+        "INSERT INTO z_models (name, fingerprint, dimension, active, created_at)"
         " VALUES ('old', 'old', 3, 0, '')"))  # fmt: skip
     kb._store.write(lambda writer: writer.connection.execute(
-        "INSERT INTO embeddings (model_id, hash, vector) SELECT id, x'00', x'00'"
-        " FROM models WHERE name = 'old'"))  # fmt: skip
+        "INSERT INTO z_embeddings (model_id, hash, vector) SELECT id, x'00', x'00'"
+        " FROM z_models WHERE name = 'old'"))  # fmt: skip
     kb._store.write(lambda writer: writer.connection.execute(
-        "INSERT INTO embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
-        " FROM models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
+        "INSERT INTO z_embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
+        " FROM z_models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
 
     def insert_rows_of_nothing(writer: Writer) -> None:
         writer.connection.execute("PRAGMA foreign_keys = OFF")
         writer.connection.execute(
-            "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+            "INSERT INTO z_vectors (chunk_id, model_id, collection_id, embedding)"
             " VALUES (9999, 1, 1, zeroblob(384))"
         )
         writer.connection.execute(
-            "INSERT INTO token_states (embedding_id, codes) VALUES (9999, zeroblob(24))"
+            "INSERT INTO z_token_states (embedding_id, codes) VALUES (9999, zeroblob(24))"
         )
         writer.connection.execute("PRAGMA foreign_keys = ON")
 
     kb._store.write_outside_transaction(insert_rows_of_nothing)
     kb._store.write(
         lambda writer: writer.connection.execute(
-            "INSERT INTO documents_fts (rowid, body) VALUES (999, 'x')"
+            "INSERT INTO z_documents_fts (rowid, body) VALUES (999, 'x')"
         )
     )
     dry = kb.cleanup(dry_run=True)
@@ -186,7 +186,7 @@ def doctor(kb: KnowledgeBase) -> dict[str, str]:
     checks = kb.doctor(home=kb.path.parent, progress=ticks.append)
     assert [tick.done for tick in ticks] == list(range(len(ticks)))
     assert {tick.total for tick in ticks} == {len(ticks)}
-    assert {"documents", "documents_fts", "vectors"} < {tick.item for tick in ticks}
+    assert {"documents", "z_documents_fts", "z_vectors"} < {tick.item for tick in ticks}
     assert all(check.message for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")
     return {check.name: check.status for check in checks}
@@ -211,7 +211,7 @@ def test_doctor_finds_what_is_wrong_and_nothing_else(
     assert doctor(kb)["collection notes"] == "error"
     (tmp_path / "away").rename(root)
     kb._store.write(
-        lambda writer: writer.connection.execute("DELETE FROM searchable WHERE document_id = 1")
+        lambda writer: writer.connection.execute("DELETE FROM z_searchable WHERE document_id = 1")
     )
     assert doctor(kb)["integrity"] == "error"
     kb.remove_collection("notes")

@@ -225,7 +225,9 @@ def test_no_word_counts_twice_because_the_file_name_repeats_the_title(tmp_path: 
     others = {f"{number}.md": "# Other\n\nwords\n" for number in range(9)}
     corpus.fill({"Red boat.md": "# The red boat\n\nsea\n", **others})
     titles = corpus.store.write(
-        lambda writer: writer.connection.execute("SELECT title FROM documents_fts_text").fetchall()
+        lambda writer: writer.connection.execute(
+            "SELECT title FROM z_documents_fts_text"
+        ).fetchall()
     )
     assert ("The red boat",) in titles
     assert ("Other\n1",) in titles

@@ -80,7 +80,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(corpus: Corpus) -> None:
-    corpus.store.write(lambda writer: writer.connection.execute("DELETE FROM model_cache"))
+    corpus.store.write(lambda writer: writer.connection.execute("DELETE FROM z_model_cache"))
 
 
 Asking = Callable[..., KnowledgeBase]
@@ -112,7 +112,7 @@ def settled(corpus: Corpus) -> dict[str, int]:
 
     def count(writer: Any) -> dict[str, int]:
         return dict(
-            writer.connection.execute("SELECT kind, count(*) FROM model_cache GROUP BY kind")
+            writer.connection.execute("SELECT kind, count(*) FROM z_model_cache GROUP BY kind")
         )
 
     return corpus.store.write(count)

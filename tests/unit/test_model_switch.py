@@ -77,7 +77,7 @@ def rows(kb: KnowledgeBase) -> dict[str, int]:
     with kb._store.reading() as reader:
         return dict(
             reader.connection.execute(
-                "SELECT m.name, count(*) FROM vectors v JOIN models m ON m.id = v.model_id"
+                "SELECT m.name, count(*) FROM z_vectors v JOIN z_models m ON m.id = v.model_id"
                 " GROUP BY m.name"
             ).fetchall()
         )
@@ -217,7 +217,7 @@ def test_prefixes_and_dimension_are_recorded(kb: KnowledgeBase) -> None:
     embedding.embed(kb._store, Other())
     with kb._store.reading() as reader:
         rows = reader.connection.execute(
-            "SELECT name, dimension, query_prefix, passage_prefix FROM models WHERE active"
+            "SELECT name, dimension, query_prefix, passage_prefix FROM z_models WHERE active"
         ).fetchall()
     assert rows == [("other", 384, "q: ", "")]
 

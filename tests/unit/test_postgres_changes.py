@@ -128,11 +128,11 @@ def test_the_latest_rows_are_kept(kb: KnowledgeBase, postgres_server: PostgresSe
     assert isinstance(kb.location, ServerDatabase)
     for count in (999, 100_002):
         postgres_server.execute(
-            "INSERT INTO document_changes (kind, collection, path, writer)"
+            "INSERT INTO z_document_changes (kind, collection, path, writer)"
             f" SELECT 'added', 'notes', n || '.md', '' FROM generate_series(1, {count}) n",
             kb.location.name,
         )
-    kept = "SELECT min(id), max(id) FROM document_changes"
+    kept = "SELECT min(id), max(id) FROM z_document_changes"
     assert postgres_server.execute(kept, kb.location.name) == [(1_002, 101_001)]
 
 

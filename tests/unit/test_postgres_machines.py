@@ -82,7 +82,7 @@ def test_temporary_files_of_other_machines_are_left_to_them(
             store.write(lambda writer, path=path: writer.pending.begin(path))
         for path, machine in paths.items():
             postgres_server.execute(
-                f"UPDATE pending_writes SET machine = '{machine}' WHERE temporary = '{path}'",
+                f"UPDATE z_pending_writes SET machine = '{machine}' WHERE temporary = '{path}'",
                 postgres_database.name,
             )
         with store.reading() as reader:
@@ -90,7 +90,7 @@ def test_temporary_files_of_other_machines_are_left_to_them(
         assert sorted(visible) == [str(tmp_path / ".ours.tmp"), str(shared)]
     KnowledgeBase.open(postgres_database).close()
     assert postgres_server.execute(
-        "SELECT temporary FROM pending_writes", postgres_database.name
+        "SELECT temporary FROM z_pending_writes", postgres_database.name
     ) == [(str(tmp_path / ".theirs.tmp"),)]
 
 

@@ -94,7 +94,9 @@ def test_without_settings_a_view_gives_no_row(kb: KnowledgeBase) -> None:
         tables = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace", [path]
         ).fetchall()
-        assert {"documents", "postings", "audit", "access_tokens"} <= {name for (name,) in tables}
+        assert {"documents", "z_postings", "audit", "z_access_tokens"} <= {
+            name for (name,) in tables
+        }
         for (name,) in tables:
             if views._ROWS.get(name) in (None, views._ALL):
                 continue
@@ -113,7 +115,13 @@ def test_a_table_that_nobody_assigned_is_empty_and_a_later_one_does_not_exist(
     kb.create_token("logged", read=["a"])
     with store.scoped(scope({"a"})).reading() as reader:
         connection = reader.connection  # type: ignore[attr-defined]
-        for table in ("audit", "access_tokens", "access_scopes", "model_cache", "v_documents"):
+        for table in (
+            "audit",
+            "z_access_tokens",
+            "z_access_scopes",
+            "z_model_cache",
+            "v_documents",
+        ):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     store.write(lambda writer: writer.connection.execute("CREATE TABLE later (a text)"))  # type: ignore[attr-defined]
     with (
@@ -138,7 +146,7 @@ def test_vectors_are_compared_in_the_scope_and_their_table_can_be_dropped(
             return reader.vectors.require_engine().startswith("pgvector"), len(near)
 
     assert has_pgvector_and_hits() == (True, 1)
-    kb._store.write(lambda writer: writer.connection.execute("DROP TABLE vectors CASCADE"))  # type: ignore[attr-defined]
+    kb._store.write(lambda writer: writer.connection.execute("DROP TABLE z_vectors CASCADE"))  # type: ignore[attr-defined]
     assert has_pgvector_and_hits() == (False, 1)
     kb.embed(force=True)
     assert has_pgvector_and_hits() == (True, 1)

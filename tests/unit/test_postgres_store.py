@@ -149,11 +149,16 @@ def test_an_older_index_of_tokens_gets_its_numbers(
     with KnowledgeBase.open(postgres_database) as kb:
         kb.add_collection(tmp_path, name="notes")
         kb.index()
-    every = "SELECT token, weight, length, fields FROM postings ORDER BY token"
+    every = "SELECT token, weight, length, fields FROM z_postings ORDER BY token"
     written = postgres_server.execute(every, postgres_database.name)
     # "walk" is in title, headings, body and path: fields 0 to 3.
     assert ("walk", 3 + 0.5 + 2 + 1.5, written[0][2], 0b1111) in written
     for statement in (
+        "DO $$ DECLARE name text; BEGIN"
+        " FOR name IN SELECT tablename FROM pg_tables WHERE starts_with(tablename, 'z_')"
+        " LOOP EXECUTE format('ALTER TABLE %I RENAME TO %I', name, substr(name, 3)); END LOOP;"
+        " END $$",
+        "ALTER TABLE chunks DROP COLUMN next_hash CASCADE",
         "ALTER TABLE postings DROP CONSTRAINT postings_pkey",
         "ALTER TABLE postings DROP COLUMN length CASCADE, DROP COLUMN fields CASCADE",
         "ALTER TABLE postings ADD PRIMARY KEY (token, document_id) INCLUDE (weight)",

@@ -54,12 +54,13 @@ def database(tmp_path: Path, root: Path) -> Path:
 def test_every_view_shows_its_rows(database: Path) -> None:
     views = shell(database, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name")
     assert views == [
-        "documents_fts_text", "v_chunks", "v_documents", "v_hits", "v_links", "v_skipped"
+        "v_chunks", "v_contexts", "v_documents", "v_history", "v_hits", "v_links", "v_skipped",
+        "z_documents_fts_text",
     ]  # fmt: skip
     counts = {view: int(shell(database, f"SELECT count(*) FROM {view}")[0]) for view in views}
     assert counts == {
-        "documents_fts_text": 3, "v_chunks": 3, "v_documents": 3, "v_hits": 3, "v_links": 1,
-        "v_skipped": 1,
+        "z_documents_fts_text": 3, "v_chunks": 3, "v_documents": 3, "v_hits": 3, "v_links": 1,
+        "v_skipped": 1, "v_contexts": 0, "v_history": 0,
     }  # fmt: skip
     assert shell(database, "SELECT file, target_file FROM v_links") == [
         "notes/plan.md|notes/retro.md"
@@ -107,7 +108,7 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
             f"SELECT count(*) FROM {table} WHERE document_id NOT IN (SELECT id FROM documents)"
         )
         assert shell(database, orphans) == ["0"], table
-    vectors = "SELECT count(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+    vectors = "SELECT count(*) FROM z_vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert shell(database, vectors) == ["0"]
     assert_sound(database)
     with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
@@ -127,13 +128,13 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
 
 
 def test_the_full_text_keeps_no_second_copy_of_plain_english(database: Path) -> None:
-    kept = shell(database, "SELECT count(body) FROM searchable WHERE document_id IN"
+    kept = shell(database, "SELECT count(body) FROM z_searchable WHERE document_id IN"
                            " (SELECT id FROM documents WHERE path = 'plan.md')")  # fmt: skip
     assert kept == ["0"]
 
 
 def test_a_rebuild_by_hand_loses_no_chinese(database: Path) -> None:
-    shell(database, "INSERT INTO documents_fts (documents_fts) VALUES ('rebuild')")
+    shell(database, "INSERT INTO z_documents_fts (z_documents_fts) VALUES ('rebuild')")
     sql = "SELECT file FROM v_hits WHERE v_hits.match MATCH '\"备份 份数 数据\"'"
     assert shell(database, sql) == ["notes/zh/备份.md"]
     assert_sound(database)

@@ -89,7 +89,7 @@ def database(tmp_path: Path, notes: Path) -> Path:
 
 def stored(database: Path) -> int:
     connection = connect(database, read_only=True)
-    (count,) = connection.execute("SELECT count(*) FROM embeddings").fetchone()
+    (count,) = connection.execute("SELECT count(*) FROM z_embeddings").fetchone()
     connection.close()
     return int(count)
 

@@ -66,8 +66,10 @@ def test_its_vectors_are_kept_and_none_is_made_again(old: Path) -> None:
         assert embedder.calls == 1  # the question
         assert kb.embed().embedded == 0
     assert rows(old, "SELECT id, model_id, next_model_id, hex(hash) FROM chunks") == chunks
-    assert rows(old, "SELECT model_id, hex(hash), hex(vector) FROM embeddings") == embeddings
-    scanned = "SELECT m.name, count(*) FROM vectors v JOIN models m ON m.id = v.model_id GROUP BY 1"
+    assert rows(old, "SELECT model_id, hex(hash), hex(vector) FROM z_embeddings") == embeddings
+    scanned = (
+        "SELECT m.name, count(*) FROM z_vectors v JOIN z_models m ON m.id = v.model_id GROUP BY 1"
+    )
     assert rows(old, scanned) == [("test-hash", 4), ("test-second", 2)]
 
 
@@ -136,13 +138,13 @@ def test_its_descriptions_are_a_field_at_once_and_what_was_misread_is_read_again
     versions = rows(old, "SELECT path, parser_version FROM documents WHERE id >= 70")
     assert dict(versions)["minute.md"] == 0
     assert [path for path, version in versions if not version] == ["minute.md"]
-    upgraded = rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70")
+    upgraded = rows(old, "SELECT description FROM z_documents_fts WHERE rowid >= 70")
     with KnowledgeBase.open(old) as kb:
         kb.index(collections=["more"])
     assert rows(old, "SELECT date FROM documents WHERE path = 'minute.md'") == [
         ("2025-03-01T10:15:00",)
     ]
-    assert rows(old, "SELECT description FROM documents_fts WHERE rowid >= 70") == upgraded
+    assert rows(old, "SELECT description FROM z_documents_fts WHERE rowid >= 70") == upgraded
 
 
 def test_its_names_and_links_get_the_keys_of_a_new_index(old: Path, tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_its_names_and_links_get_the_keys_of_a_new_index(old: Path, tmp_path: Pa
     connection.close()
     open_store(old).close()
     assert rows(old, "SELECT name_key FROM documents WHERE id = 1") == [("é.v1",)]
-    assert rows(old, "SELECT kind, name_key FROM names WHERE document_id = 1") == [
+    assert rows(old, "SELECT kind, name_key FROM z_names WHERE document_id = 1") == [
         ("alias", "strasse"), ("title", title.lower())
     ]  # fmt: skip
     keys = rows(old, "SELECT kind, target, target_key FROM links")
@@ -210,7 +212,7 @@ def test_its_full_text_is_one_segment_afterwards(old: Path) -> None:
         )
     connection.close()
     open_store(old).close()
-    assert rows(old, "SELECT count(DISTINCT segid) FROM documents_fts_idx") == [(1,)]
+    assert rows(old, "SELECT count(DISTINCT segid) FROM z_documents_fts_idx") == [(1,)]
 
 
 def test_a_chunk_whose_exact_vector_is_missing_waits_for_a_new_one(old: Path) -> None:
@@ -235,7 +237,7 @@ def a_process_of_1_0_0_embeds_a_chunk(path: Path) -> None:
         "INSERT INTO vectors_1 (chunk_id, collection_id, embedding) VALUES (1, 1, vec_int8(?))",
         [bytes(64)],
     )
-    connection.execute("DELETE FROM vectors WHERE chunk_id = 1 AND model_id = 1")
+    connection.execute("DELETE FROM z_vectors WHERE chunk_id = 1 AND model_id = 1")
     connection.close()
 
 
@@ -243,7 +245,7 @@ def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
     old: Path, tmp_path: Path
 ) -> None:
     open_store(old).close()
-    scanned = rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors")
+    scanned = rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM z_vectors")
     a_process_of_1_0_0_embeds_a_chunk(old)
     with KnowledgeBase.open(old, Settings(embedder=HashEmbedder()), read_only=True) as kb:
         check = next(check for check in kb.doctor() if check.name == "vectors")
@@ -253,7 +255,7 @@ def test_what_a_process_of_1_0_0_embeds_after_the_upgrade_is_found(
         a_process_of_1_0_0_embeds_a_chunk(old)  # it goes on, while this one is open
         report = kb.embed()
         assert (report.embedded, report.reused) == (0, 1)
-    assert rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM vectors") == scanned
+    assert rows(old, "SELECT chunk_id, model_id, hex(embedding) FROM z_vectors") == scanned
     fresh = tmp_path / "fresh.sqlite"
     open_store(fresh, create=True).close()
     assert rows(old, SCHEMA) == rows(fresh, SCHEMA)

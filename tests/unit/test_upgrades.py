@@ -63,3 +63,9 @@ def test_every_vector_answers_until_that_of_another_title_is_made(
         kb.embed()
     assert vector_rows(path) == vector_rows(fresh)
     assert dump(path) == dump(fresh)
+    with closing(sqlite.connect(path, read_only=True)) as connection:
+        stored = connection.execute(
+            "SELECT path, tags FROM documents WHERE tags <>"
+            " (SELECT json_group_array(tag) FROM tags t WHERE t.document_id = documents.id)"
+        )
+        assert stored.fetchall() == []

@@ -492,6 +492,6 @@ def test_the_words_of_a_question_are_counted_once(corpus: Corpus) -> None:
         reader.connection.set_trace_callback(None)
     assert {hit.match for hit in reply.hits} == {"relaxed"}
     counts = [
-        sql for sql in seen if "count(*)" in sql and "documents_fts" in sql and "MATCH" in sql
+        sql for sql in seen if "count(*)" in sql and "z_documents_fts" in sql and "MATCH" in sql
     ]
     assert len(counts) == 4

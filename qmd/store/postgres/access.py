@@ -13,10 +13,10 @@ from qmd.values.access import AccessToken, AuditEntry
 
 _TOKENS = """
     SELECT t.id, t.hash, t.name, t.created_at, t.expires_at, t.last_used,
-           ARRAY(SELECT collection FROM access_scopes WHERE token_id = t.id ORDER BY collection),
-           ARRAY(SELECT collection FROM access_scopes WHERE token_id = t.id AND may_write = 1
+           ARRAY(SELECT collection FROM z_access_scopes WHERE token_id = t.id ORDER BY collection),
+           ARRAY(SELECT collection FROM z_access_scopes WHERE token_id = t.id AND may_write = 1
                  ORDER BY collection)
-    FROM access_tokens t
+    FROM z_access_tokens t
 """
 _DAY_NS = 86_400 * 1_000_000_000
 
@@ -83,25 +83,25 @@ class PostgresAccessWriter(PostgresAccess):
                 hint=f"Choose another name, or first: qmd server token revoke {token.name}",
             )
         self._connection.execute(
-            "INSERT INTO access_tokens (id, name, hash, created_at, expires_at)"
+            "INSERT INTO z_access_tokens (id, name, hash, created_at, expires_at)"
             " VALUES (%s, %s, %s, %s, %s)",
             [stored.id, token.name, stored.hash, token.created, token.expires],
         )
         for name in token.read:
             self._connection.execute(
-                "INSERT INTO access_scopes (token_id, collection, may_write) VALUES (%s, %s, %s)",
+                "INSERT INTO z_access_scopes (token_id, collection, may_write) VALUES (%s, %s, %s)",
                 [stored.id, name, int(name in token.write)],
             )
 
     def remove_token(self, name: str) -> AccessToken | None:
         for stored in self._tokens(" WHERE t.name = %s", [name]):
-            self._connection.execute("DELETE FROM access_tokens WHERE id = %s", [stored.id])
+            self._connection.execute("DELETE FROM z_access_tokens WHERE id = %s", [stored.id])
             return stored.token
         return None
 
     def mark_used(self, token_id: str, day: str) -> None:
         self._connection.execute(
-            "UPDATE access_tokens SET last_used = %s WHERE id = %s", [day, token_id]
+            "UPDATE z_access_tokens SET last_used = %s WHERE id = %s", [day, token_id]
         )
 
     def record(self, entry: AuditEntry) -> None:
@@ -121,9 +121,11 @@ class PostgresAccessWriter(PostgresAccess):
 
 def rename_scopes(connection: Connection, old: str, new: str) -> None:
     """Let the tokens of a collection follow its new name."""
-    connection.execute("UPDATE access_scopes SET collection = %s WHERE collection = %s", [new, old])
+    connection.execute(
+        "UPDATE z_access_scopes SET collection = %s WHERE collection = %s", [new, old]
+    )
 
 
 def remove_scopes(connection: Connection, collection: str) -> None:
     """Close a collection that is removed: a later one of its name is another."""
-    connection.execute("DELETE FROM access_scopes WHERE collection = %s", [collection])
+    connection.execute("DELETE FROM z_access_scopes WHERE collection = %s", [collection])

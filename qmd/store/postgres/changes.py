@@ -23,7 +23,7 @@ class PostgresChanges:
     """
     `qmd.store.changes.ChangeFeed` on a connection of its own.
 
-    Triggers add a row to ``document_changes`` for each change, whichever program makes it, and
+    Triggers add a row to ``z_document_changes`` for each change, whichever program makes it, and
     notify at the commit. A notification only says that there are rows, so that a listener whose
     connection was lost reads what it has missed; of more than 100,000 changes, the latest ones.
     """
@@ -66,7 +66,9 @@ class PostgresChanges:
             if self._listens:
                 connection.execute(f"LISTEN {_CHANNEL}")
             if self._last is None:
-                (self._last,) = one(connection, "SELECT coalesce(max(id), 0) FROM document_changes")
+                (self._last,) = one(
+                    connection, "SELECT coalesce(max(id), 0) FROM z_document_changes"
+                )
         return self._connection
 
     def _notice(self, schema: str) -> None:
@@ -77,7 +79,7 @@ class PostgresChanges:
         """A notification that comes while this reads is for the next call."""
         self._notified = False
         rows = connection.execute(
-            "SELECT id, writer, kind, collection, path, previous FROM document_changes"
+            "SELECT id, writer, kind, collection, path, previous FROM z_document_changes"
             " WHERE id > %s ORDER BY id LIMIT %s",
             [self._last, _MOST_ROWS],
         ).fetchall()

@@ -25,7 +25,7 @@ _UPDATE = (
     + ", ".join(f"{column.strip()} = %s" for column in _COLUMNS.split(","))
     + " WHERE id = %s"
 )
-_PARSED_TABLES = ("tags", "aliases", "names", "links", "properties")
+_PARSED_TABLES = ("tags", "aliases", "z_names", "links", "properties")
 
 
 def put_all(
@@ -162,7 +162,7 @@ def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDoc
     )
     many(
         connection,
-        "INSERT INTO names (document_id, kind, name_key) VALUES (%s, %s, %s)"
+        "INSERT INTO z_names (document_id, kind, name_key) VALUES (%s, %s, %s)"
         " ON CONFLICT DO NOTHING",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )

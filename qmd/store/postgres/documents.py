@@ -138,7 +138,7 @@ class PostgresDocuments:
     def name_keys(self) -> Iterator[tuple[str, int]]:
         for sql in (
             "SELECT name_key, id FROM documents ORDER BY name_key",
-            "SELECT name_key, document_id FROM names ORDER BY name_key",
+            "SELECT name_key, document_id FROM z_names ORDER BY name_key",
         ):
             yield from stream(self._connection, sql)
 
@@ -191,7 +191,7 @@ class PostgresDocuments:
 
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         folded = list(keys)
-        tables = "FROM names n JOIN documents d ON d.id = n.document_id"
+        tables = "FROM z_names n JOIN documents d ON d.id = n.document_id"
         tables += " JOIN collections c ON c.id = d.collection_id"
         having_key = "n.name_key = ANY(%s)"
         names = self._names(
@@ -236,7 +236,7 @@ class PostgresDocuments:
                 return []  # name_key would take it for a path
             named, values = "SELECT id FROM documents WHERE name_key = %s", [name_key(name)]
         else:
-            named = "SELECT document_id FROM names WHERE name_key = %s AND kind = %s"
+            named = "SELECT document_id FROM z_names WHERE name_key = %s AND kind = %s"
             values = [fold(name), kind]
         condition = "" if where.is_all else f" AND {where.sql}"
         rows = self._connection.execute(

@@ -1,7 +1,7 @@
 """
 Lists the chunks that wait for a vector, and stores the vectors.
 
-``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
+``z_embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
 hash of the embedded text; it is a cache that outlives the chunks. ``chunks.model_id`` tells whose
 vector a chunk has in the index, NULL while it waits for one. A chunk with ``next_hash`` waits for
 another vector than the one that it has.
@@ -90,7 +90,7 @@ class PostgresEmbeddings:
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         return dict(
             self._connection.execute(
-                "SELECT hash, vector FROM embeddings WHERE hash = ANY(%s) AND model_id = %s",
+                "SELECT hash, vector FROM z_embeddings WHERE hash = ANY(%s) AND model_id = %s",
                 [list(set(hashes)), model.id],
                 binary=True,
             ).fetchall()
@@ -116,7 +116,7 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
             values,
         )
         self._connection.execute(
-            "DELETE FROM embeddings WHERE model_id = %s"
+            "DELETE FROM z_embeddings WHERE model_id = %s"
             + (condition or " AND hash IN (SELECT hash FROM chunks)"),
             [model.id, *values],
         )
@@ -134,7 +134,7 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
         column = self._column(model)
         many(
             self._connection,
-            "INSERT INTO embeddings (model_id, hash, vector) VALUES (%s, %s, %b)"
+            "INSERT INTO z_embeddings (model_id, hash, vector) VALUES (%s, %s, %b)"
             " ON CONFLICT (hash, model_id) DO NOTHING",
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )

@@ -67,7 +67,7 @@ class PostgresFiles:
         rows = self._connection.execute(
             "SELECT path, id, bytes, mtime_ns, inode, device, hash,"
             # One whose text was changed by hand has no full text: as if made by no parser of ours.
-            " CASE WHEN id IN (SELECT document_id FROM document_tokens)"
+            " CASE WHEN id IN (SELECT document_id FROM z_document_tokens)"
             " THEN parser_version ELSE 0 END"
             f" FROM documents WHERE {condition}",
             values,

@@ -28,7 +28,7 @@ class PostgresFullText:
         self._connection = connection
 
     def document_count(self) -> int:
-        return int(one(self._connection, "SELECT documents FROM full_text_totals")[0])
+        return int(one(self._connection, "SELECT documents FROM z_full_text_totals")[0])
 
     def search(
         self, match: Expression, selection: Selection, limit: int | None
@@ -85,7 +85,9 @@ class PostgresFullText:
 
     def _totals(self) -> tuple[int, float]:
         """How many documents there are, and the mean number of their tokens."""
-        documents, length = one(self._connection, "SELECT documents, length FROM full_text_totals")
+        documents, length = one(
+            self._connection, "SELECT documents, length FROM z_full_text_totals"
+        )
         return int(documents), float(length) / max(documents, 1) or 1.0
 
     def frequencies(

@@ -92,7 +92,7 @@ class PostgresGraph:
         return self._connection.execute(
             f"SELECT f.name_key, f.path FROM documents f {of_collection}"
             f" UNION ALL SELECT f.name_key, f.path FROM attachments f {of_collection}"
-            " UNION ALL SELECT n.name_key, f.path FROM names n"
+            " UNION ALL SELECT n.name_key, f.path FROM z_names n"
             f" JOIN documents f ON f.id = n.document_id {of_collection}",
             [collection] * 3,
         ).fetchall()

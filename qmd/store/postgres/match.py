@@ -1,5 +1,5 @@
 """
-Translates match expressions into SQL over ``postings``.
+Translates match expressions into SQL over ``z_postings``.
 
 Each phrase becomes a query of its documents, with the sum of the weights of its occurrences; the
 operators become INTERSECT, UNION and EXCEPT of these.
@@ -114,7 +114,7 @@ def leaf(phrase: Phrase) -> tuple[str, list[object]]:
 def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -> str:
     """A leaf for a single word. Where all its places count, the index has what is asked."""
     condition = _condition(word, prefix, values)
-    sql = f"SELECT document_id, weight, length FROM postings WHERE {condition}"
+    sql = f"SELECT document_id, weight, length FROM z_postings WHERE {condition}"
     if fields:
         included = field_bits(fields)
         excluded = field_bits(range(len(FIELDS))) ^ included
@@ -122,7 +122,7 @@ def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -
         values.append(excluded)
         some_values: list[object] = []
         some = (
-            "SELECT document_id, length, unnest(places) AS place FROM postings"
+            "SELECT document_id, length, unnest(places) AS place FROM z_postings"
             f" WHERE {_condition(word, prefix, some_values)}"
             " AND fields & %s <> 0 AND fields & %s <> 0"
         )
@@ -177,7 +177,7 @@ def _places(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
         condition = _condition(word, is_prefix, values)
         conditions.append(condition.replace("token", f"p{number}.token"))
         same = " USING (document_id)" if number else ""
-        tables.append(f"postings p{number}{same}")
+        tables.append(f"z_postings p{number}{same}")
         columns.append(f"p{number}.places AS places{number}")
     holding = (
         f"SELECT document_id, p0.length, {', '.join(columns)} FROM {' JOIN '.join(tables)}"
@@ -206,15 +206,15 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
     values.append(whole)
     whole_words = (
         "WITH asked AS MATERIALIZED (SELECT token, position - 1 AS shift, (SELECT count(*) FROM"
-        f" (SELECT 1 FROM postings p WHERE p.token = a.token LIMIT {_COUNTED}) c) AS rows"
+        f" (SELECT 1 FROM z_postings p WHERE p.token = a.token LIMIT {_COUNTED}) c) AS rows"
         " FROM unnest(%s::text[]) WITH ORDINALITY a (token, position)),"
         " rare AS MATERIALIZED (SELECT token FROM asked ORDER BY rows, shift LIMIT 2),"
-        " holding AS MATERIALIZED (SELECT document_id FROM postings"
-        " WHERE token = (SELECT min(token) FROM rare) INTERSECT SELECT document_id FROM postings"
+        " holding AS MATERIALIZED (SELECT document_id FROM z_postings"
+        " WHERE token = (SELECT min(token) FROM rare) INTERSECT SELECT document_id FROM z_postings"
         " WHERE token = (SELECT max(token) FROM rare)),"
         " places AS MATERIALIZED (SELECT document_id, length, place FROM (SELECT p.document_id,"
         " p.length, unnest(p.places) - a.shift::integer AS place FROM asked a CROSS JOIN holding"
-        " JOIN postings p ON p.token = a.token AND p.document_id = holding.document_id) w"
+        " JOIN z_postings p ON p.token = a.token AND p.document_id = holding.document_id) w"
         f" GROUP BY document_id, length, place HAVING count(*) = {len(whole)})"
         " SELECT document_id, length, place FROM places"
     )
@@ -222,7 +222,7 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
         return whole_words
     condition = _condition(words[-1], True, values).replace("token", "p.token")
     return (
-        f"{whole_words} WHERE EXISTS (SELECT 1 FROM postings p WHERE {condition}"
+        f"{whole_words} WHERE EXISTS (SELECT 1 FROM z_postings p WHERE {condition}"
         " AND p.document_id = places.document_id"
         f" AND places.place + {len(whole)} = ANY(p.places))"
     )

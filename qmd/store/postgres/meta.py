@@ -6,13 +6,13 @@ from qmd.store.postgres.library import Connection
 
 
 def read(connection: Connection, key: str) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = %s", [key]).fetchone()
+    row = connection.execute("SELECT value FROM z_meta WHERE key = %s", [key]).fetchone()
     return None if row is None else str(row[0])
 
 
 def put(connection: Connection, key: str, value: str) -> None:
     connection.execute(
-        "INSERT INTO meta (key, value) VALUES (%s, %s)"
+        "INSERT INTO z_meta (key, value) VALUES (%s, %s)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         [key, value],
     )

@@ -19,14 +19,14 @@ class PostgresModelCache:
     def get(self, kind: str, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return dict(
             self._connection.execute(
-                "SELECT hash, value FROM model_cache"
+                "SELECT hash, value FROM z_model_cache"
                 " WHERE hash = ANY(%s) AND kind = %s AND model = %s",
                 [list(set(keys)), kind, model],
             ).fetchall()
         )
 
     def count(self) -> int:
-        return int(one(self._connection, "SELECT count(*) FROM model_cache")[0])
+        return int(one(self._connection, "SELECT count(*) FROM z_model_cache")[0])
 
 
 class PostgresModelCacheWriter(PostgresModelCache):
@@ -36,7 +36,7 @@ class PostgresModelCacheWriter(PostgresModelCache):
         now = clock.now()
         many(
             self._connection,
-            "INSERT INTO model_cache (kind, model, hash, value, created_at)"
+            "INSERT INTO z_model_cache (kind, model, hash, value, created_at)"
             " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (hash, kind, model) DO UPDATE"
             # The new id, too: the answers with the lowest ids are removed first.
             " SET id = excluded.id, value = excluded.value, created_at = excluded.created_at",
@@ -47,7 +47,7 @@ class PostgresModelCacheWriter(PostgresModelCache):
             ],
         )
         self._connection.execute(
-            "DELETE FROM model_cache WHERE kind = %s AND id <= (SELECT id FROM model_cache"
+            "DELETE FROM z_model_cache WHERE kind = %s AND id <= (SELECT id FROM z_model_cache"
             " WHERE kind = %s ORDER BY id DESC LIMIT 1 OFFSET %s)",
             [kind, kind, MAX_ANSWERS[kind]],
         )

@@ -16,7 +16,7 @@ from qmd.store.postgres.library import Connection
 from qmd.system import clock
 from qmd.values import ModelSpec
 
-#: In ``meta``: the name of the model that was chosen for this database.
+#: In ``z_meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
 
 
@@ -34,7 +34,7 @@ class PostgresModels:
 
     def _marked(self, mark: Literal["active", "next"]) -> StoredModel | None:
         row = self._connection.execute(
-            f"SELECT id, name, fingerprint, dimension FROM models WHERE {mark}"
+            f"SELECT id, name, fingerprint, dimension FROM z_models WHERE {mark}"
         ).fetchone()
         return None if row is None else StoredModel(*row)
 
@@ -81,7 +81,7 @@ class PostgresModelsWriter(PostgresModels):
         beside = active is not None and self.has_vectors()
         if active is not None and not beside:
             pgvector.remove(self._connection, active)
-            self._connection.execute("UPDATE models SET active = false WHERE active")
+            self._connection.execute("UPDATE z_models SET active = false WHERE active")
         self._insert(spec, "next" if beside else "active")
         vector_state.advance(self._connection, remade=not beside)
         model = self.coming() if beside else self.active()
@@ -91,12 +91,14 @@ class PostgresModelsWriter(PostgresModels):
     def _renamed(self, model: StoredModel, name: str) -> StoredModel:
         """The same model by another name: its folder was moved."""
         if model.name != name:
-            self._connection.execute("UPDATE models SET name = %s WHERE id = %s", [name, model.id])
+            self._connection.execute(
+                "UPDATE z_models SET name = %s WHERE id = %s", [name, model.id]
+            )
         return model._replace(name=name)
 
     def _insert(self, spec: ModelSpec, mark: Literal["active", "next"]) -> None:
         self._connection.execute(
-            "INSERT INTO models"
+            "INSERT INTO z_models"
             f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
             " VALUES (%s, %s, %s, %s, %s, %s, true)"
             f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = true",
@@ -115,7 +117,7 @@ class PostgresModelsWriter(PostgresModels):
         if model is None:
             return
         pgvector.remove(self._connection, model)
-        self._connection.execute("UPDATE models SET next = false WHERE next")
+        self._connection.execute("UPDATE z_models SET next = false WHERE next")
         self._connection.execute(
             "UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL"
         )
@@ -133,7 +135,7 @@ class PostgresModelsWriter(PostgresModels):
             "UPDATE chunks SET model_id = next_model_id, next_model_id = NULL,"
             " hash = coalesce(next_hash, hash), next_hash = NULL"
         )
-        self._connection.execute("UPDATE models SET active = (id = %s), next = false", [model.id])
+        self._connection.execute("UPDATE z_models SET active = (id = %s), next = false", [model.id])
         if before is not None:
             pgvector.remove(self._connection, before)
         vector_state.advance(self._connection, remade=True)

@@ -39,7 +39,7 @@ def build(connection: Connection, least: int) -> None:
     model, schema = PostgresModels(connection).active(), pgvector.schema(connection)
     if model is None or schema is None or exists(connection, model):
         return
-    held = "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE model_id = %s LIMIT %s) v"
+    held = "SELECT count(*) FROM (SELECT 1 FROM z_vectors WHERE model_id = %s LIMIT %s) v"
     if model.dimension > pgvector.MAX_DIMENSION or least > int(
         one(connection, held, [model.id, least])[0]
     ):
@@ -47,12 +47,12 @@ def build(connection: Connection, least: int) -> None:
     # Those of earlier models, and one whose making was interrupted.
     for (name,) in connection.execute(
         "SELECT quote_ident(indexname) FROM pg_indexes WHERE schemaname = current_schema()"
-        " AND tablename = 'vectors' AND starts_with(indexname, %s)",
+        " AND tablename = 'z_vectors' AND starts_with(indexname, %s)",
         [_PREFIX],
     ).fetchall():
         connection.execute(f"DROP INDEX CONCURRENTLY {name}")
     connection.execute(
-        f"CREATE INDEX CONCURRENTLY {_PREFIX}{model.id} ON vectors"
+        f"CREATE INDEX CONCURRENTLY {_PREFIX}{model.id} ON z_vectors"
         f" USING hnsw (({_compared(schema, model)}) {schema}.halfvec_ip_ops)"
         f" WHERE model_id = {model.id}"
     )
@@ -69,7 +69,7 @@ def nearest_ids(connection: Connection, schema: str, model: StoredModel, k: int)
     connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
     # No parameter stands for the model: a plan for any model could not use the index of one.
     return (
-        f"SELECT v.chunk_id FROM vectors v WHERE v.model_id = {model.id}"
+        f"SELECT v.chunk_id FROM z_vectors v WHERE v.model_id = {model.id}"
         f" ORDER BY (v.{_compared(schema, model)}) OPERATOR({schema}.<#>)"
         f" %s::{schema}.halfvec({model.dimension}) LIMIT {k}"
     )

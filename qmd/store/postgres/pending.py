@@ -22,7 +22,9 @@ class PostgresPendingWrites:
         self._connection = connection
 
     def all(self) -> list[str]:
-        rows = self._connection.execute("SELECT temporary, machine FROM pending_writes").fetchall()
+        rows = self._connection.execute(
+            "SELECT temporary, machine FROM z_pending_writes"
+        ).fetchall()
         here = socket.gethostname()
         return [path for path, machine in rows if machine == here or os.path.lexists(path)]
 
@@ -35,11 +37,11 @@ class PostgresPendingWritesWriter(PostgresPendingWrites):
 
     def begin(self, temporary: str) -> None:
         self._connection.execute(
-            "INSERT INTO pending_writes (temporary, created_at, machine) VALUES (%s, %s, %s)",
+            "INSERT INTO z_pending_writes (temporary, created_at, machine) VALUES (%s, %s, %s)",
             [temporary, clock.now(), socket.gethostname()],
         )
 
     def end(self, temporaries: Iterable[str]) -> None:
         self._connection.execute(
-            "DELETE FROM pending_writes WHERE temporary = ANY(%s)", [list(temporaries)]
+            "DELETE FROM z_pending_writes WHERE temporary = ANY(%s)", [list(temporaries)]
         )

@@ -1,8 +1,8 @@
 """
 Keeps the vectors of chunks in a table of pgvector, if the server has this extension.
 
-The table ``vectors`` holds copies of ``embeddings`` that the server can compare, one per chunk and
-model. It is not made by a migration, because a server may lack the extension, or get it later:
+The table ``z_vectors`` holds copies of ``z_embeddings`` that the server can compare, one per chunk
+and model. It is not made by a migration, because a server may lack the extension, or get it later:
 whoever begins to embed makes the table, and fills it with the vectors that exist.
 
 Names of the extension's schema are written before its types and operators, because
@@ -32,7 +32,7 @@ def schema(connection: Connection) -> str | None:
     row = connection.execute(
         "SELECT quote_ident(n.nspname) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
         " JOIN pg_namespace n ON n.oid = t.typnamespace"
-        " WHERE a.attrelid = to_regclass('vectors') AND a.attname = 'embedding'"
+        " WHERE a.attrelid = to_regclass('z_vectors') AND a.attname = 'embedding'"
         " AND NOT a.attisdropped"
     ).fetchone()
     return None if row is None else str(row[0])
@@ -67,21 +67,21 @@ def prepare(connection: Connection) -> None:
         row = connection.execute(_SCHEMA).fetchone()
         assert row is not None  # just created
     had_views = scope.remove(connection)
-    connection.execute("DROP TABLE IF EXISTS vectors")  # one that lost its column
+    connection.execute("DROP TABLE IF EXISTS z_vectors")  # one that lost its column
     connection.execute(
-        "CREATE TABLE vectors ("
+        "CREATE TABLE z_vectors ("
         " chunk_id bigint NOT NULL REFERENCES chunks(id) ON DELETE CASCADE,"
-        " model_id bigint NOT NULL REFERENCES models(id) ON DELETE CASCADE,"
+        " model_id bigint NOT NULL REFERENCES z_models(id) ON DELETE CASCADE,"
         " collection_id bigint NOT NULL REFERENCES collections(id) ON DELETE CASCADE,"
         f" embedding {row[0]}.halfvec NOT NULL,"
         " PRIMARY KEY (chunk_id, model_id))"
     )
     # In the rows themselves: a scan of vectors that are stored elsewhere takes longer.
-    connection.execute("ALTER TABLE vectors ALTER COLUMN embedding SET STORAGE MAIN")
-    connection.execute("CREATE INDEX vectors_collection ON vectors (collection_id)")
+    connection.execute("ALTER TABLE z_vectors ALTER COLUMN embedding SET STORAGE MAIN")
+    connection.execute("CREATE INDEX vectors_collection ON z_vectors (collection_id)")
     connection.execute(
-        "COMMENT ON TABLE vectors IS 'Copies of the vectors of chunks that pgvector compares,"
-        " made from embeddings. You may drop this table (CASCADE): searches get slower, and"
+        "COMMENT ON TABLE z_vectors IS 'Copies of the vectors of chunks that pgvector compares,"
+        " made from z_embeddings. You may drop this table (CASCADE): searches get slower, and"
         " the next ''qmd embed'' makes it again.'"
     )
     if had_views:
@@ -97,7 +97,7 @@ def _fill(connection: Connection) -> None:
             connection,
             f"SELECT k.id, e.model_id, d.collection_id, e.vector FROM chunks k"
             " JOIN documents d ON d.id = k.document_id"
-            f" JOIN embeddings e ON e.hash = {digest} AND e.model_id = k.{column}",
+            f" JOIN z_embeddings e ON e.hash = {digest} AND e.model_id = k.{column}",
             binary=True,
         )
         batch: list[tuple[object, ...]] = []
@@ -121,7 +121,7 @@ def put(connection: Connection, model: StoredModel, rows: Iterable[tuple[int, in
 def _insert(connection: Connection, rows: Sequence[Sequence[object]]) -> None:
     many(
         connection,
-        "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+        "INSERT INTO z_vectors (chunk_id, model_id, collection_id, embedding)"
         " VALUES (%s, %s, %s, %s) ON CONFLICT (chunk_id, model_id)"
         " DO UPDATE SET embedding = excluded.embedding",
         rows,
@@ -132,7 +132,7 @@ def renumber(connection: Connection, model_id: int, chunk_id: int, new_id: int) 
     """Give a vector of a chunk to another chunk, if there is a table."""
     if schema(connection) is not None:
         connection.execute(
-            "UPDATE vectors SET chunk_id = %s WHERE chunk_id = %s AND model_id = %s",
+            "UPDATE z_vectors SET chunk_id = %s WHERE chunk_id = %s AND model_id = %s",
             [new_id, chunk_id, model_id],
         )
 
@@ -146,7 +146,7 @@ def remove(
     """Remove the vectors of a model, or some of them, if there is a table."""
     if schema(connection) is not None:
         connection.execute(
-            f"DELETE FROM vectors WHERE model_id = %s AND {condition}", [model.id, *values]
+            f"DELETE FROM z_vectors WHERE model_id = %s AND {condition}", [model.id, *values]
         )
 
 

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 def stored_token(token: str) -> str:
-    """The form in which ``postings`` has a token."""
+    """The form in which ``z_postings`` has a token."""
     if len(token) <= LONGEST:
         return token
     return token[:LONGEST] + hashlib.sha256(token.encode()).hexdigest()
@@ -42,7 +42,7 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     if not documents:
         return
     ids = [document_id for document_id, _ in documents]
-    connection.execute("DELETE FROM document_tokens WHERE document_id = ANY(%s)", [ids])
+    connection.execute("DELETE FROM z_document_tokens WHERE document_id = ANY(%s)", [ids])
     lengths = dict.fromkeys(ids, 0)
     tokens: dict[int, list[str]] = {document_id: [] for document_id in ids}
     entries = list(_postings(documents))
@@ -50,7 +50,7 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
         lengths[document_id] += len(places)
     columns = "token, document_id, weight, length, fields, places"
     with connection.cursor() as cursor:
-        with cursor.copy(f"COPY postings ({columns}) FROM STDIN") as postings:
+        with cursor.copy(f"COPY z_postings ({columns}) FROM STDIN") as postings:
             lines: list[str] = []
             for token, document_id, places, weight in entries:
                 stored = stored_token(token)
@@ -63,12 +63,12 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
                     lines.clear()
                 tokens[document_id].append(stored)
             postings.write("".join(lines))
-        with cursor.copy("COPY document_tokens (document_id, length, tokens) FROM STDIN") as rows:
+        with cursor.copy("COPY z_document_tokens (document_id, length, tokens) FROM STDIN") as rows:
             for document_id, length in lengths.items():
                 array = ",".join(f'"{_quoted(token)}"' for token in tokens[document_id])
                 rows.write(f"{document_id}\t{length}\t{{{_copied(array)}}}\n")
     connection.execute(
-        "UPDATE full_text_totals SET documents = documents + %s, length = length + %s",
+        "UPDATE z_full_text_totals SET documents = documents + %s, length = length + %s",
         [len(lengths), sum(lengths.values())],
     )
 
@@ -126,7 +126,7 @@ def _postings(
 
 
 def _fields(document: NewDocument) -> tuple[str, ...]:
-    """The texts in the order of `FIELDS`, as the view documents_fts_text of the SQLite file."""
+    """The texts in the order of `FIELDS`, as the view z_documents_fts_text of the SQLite file."""
     parsed, entry = document.parsed, document.fulltext
 
     def text(segmented: str | None, unchanged: str) -> str:

@@ -68,13 +68,13 @@ _ROWS = {
     "documents": _OF_COLLECTION,
     "attachments": _OF_COLLECTION,
     "skipped_files": _OF_COLLECTION,
-    "vectors": _OF_COLLECTION,
+    "z_vectors": _OF_COLLECTION,
     "aliases": _of_document("document_id"),
     "chunks": _of_document("document_id"),
-    "document_tokens": _of_document("document_id"),
+    "z_document_tokens": _of_document("document_id"),
     "links": _of_document("document_id"),
-    "names": _of_document("document_id"),
-    "postings": _of_document("document_id"),
+    "z_names": _of_document("document_id"),
+    "z_postings": _of_document("document_id"),
     "properties": _of_document("document_id"),
     "tags": _of_document("document_id"),
     "revisions": _revision("t"),
@@ -87,20 +87,20 @@ _ROWS = {
     "chats": f"t.owner = {_OWNER}",
     "chat_turns": (f"t.chat_id IN (SELECT c.id FROM {_MAIN}.chats c WHERE c.owner = {_OWNER})"),
     # They are reached by the chunks, which are restricted, and hold no text.
-    "embeddings": _ALL,
-    "token_states": _ALL,
+    "z_embeddings": _ALL,
+    "z_token_states": _ALL,
     # What the program knows of itself and of its models.
-    "meta": _ALL,
-    "models": _ALL,
+    "z_meta": _ALL,
+    "z_models": _ALL,
     "qmd_migrations": _ALL,
-    "token_projections": _ALL,
+    "z_token_projections": _ALL,
 }
 #: Table → a query of figures of the scope in place of those of the whole table.
 _FIGURES = {
-    "full_text_totals": (
+    "z_full_text_totals": (
         "SELECT true AS only_row, count(*) AS documents,"
         " coalesce(sum(t.length), 0)::bigint AS length"
-        f" FROM {_MAIN}.document_tokens t WHERE {_of_document('document_id')}"
+        f" FROM {_MAIN}.z_document_tokens t WHERE {_of_document('document_id')}"
     ),
 }
 #: Functions that statements call: arguments, result and body.

@@ -48,7 +48,8 @@ class _ScopedVectors(PostgresVectors):
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
         # The table of exact vectors does not say whose text one is of, so chunks are sampled.
         rows = self._connection.execute(
-            "SELECT e.vector FROM chunks k JOIN embeddings e ON e.hash = k.hash AND e.model_id = %s"
+            "SELECT e.vector FROM chunks k"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = %s"
             " WHERE k.model_id IS NOT NULL ORDER BY k.hash LIMIT %s",
             [model.id, most],
             binary=True,

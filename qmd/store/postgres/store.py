@@ -348,7 +348,7 @@ class PostgresStore:
         Count the rows for the server's planner, and note which pages all can see: searches then
         read the index of tokens alone. Autovacuum would do so a minute later.
         """
-        tables = "postings, document_tokens, documents, chunks, links, tags, properties"
+        tables = "z_postings, z_document_tokens, documents, chunks, links, tags, properties"
         with self._translating(), closing(connect(self.location)) as connection:
             connection.execute(f"VACUUM (ANALYZE) {tables}")
 

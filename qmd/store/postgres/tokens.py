@@ -1,8 +1,8 @@
 """
-Keeps the codes of token states beside the vectors of ``embeddings``.
+Keeps the codes of token states beside the vectors of ``z_embeddings``.
 
-A row of ``token_states`` belongs to a row of ``embeddings``, so it comes and goes with the vector:
-by the hash of the text, whatever becomes of the chunk.
+A row of ``z_token_states`` belongs to a row of ``z_embeddings``, so it comes and goes with the
+vector: by the hash of the text, whatever becomes of the chunk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PostgresTokens:
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         row = self._connection.execute(
-            "SELECT recipe, code_bytes, projection FROM token_projections WHERE model_id = %s",
+            "SELECT recipe, code_bytes, projection FROM z_token_projections WHERE model_id = %s",
             [model.id],
         ).fetchone()
         return None if row is None else StoredProjection(*row)
@@ -39,8 +39,8 @@ class PostgresTokens:
             return {}
         rows = self._connection.execute(
             "SELECT k.id, t.codes FROM chunks k"
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = %s"
-            " JOIN token_states t ON t.embedding_id = e.id"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = %s"
+            " JOIN z_token_states t ON t.embedding_id = e.id"
             " WHERE k.id = ANY(%s)",
             [model.id, list(chunk_ids)],
             binary=True,
@@ -51,7 +51,8 @@ class PostgresTokens:
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
         rows = self._connection.execute(
-            "SELECT e.hash, t.codes FROM embeddings e JOIN token_states t ON t.embedding_id = e.id"
+            "SELECT e.hash, t.codes FROM z_embeddings e"
+            " JOIN z_token_states t ON t.embedding_id = e.id"
             " WHERE e.hash = ANY(%s) AND e.model_id = %s",
             [list(hashes), model.id],
         )
@@ -88,9 +89,9 @@ class PostgresTokens:
         """Clauses for chunks ``k`` (of documents ``d``) that wait, and the values to bind."""
         column = PostgresModels(self._connection).chunk_column(model)
         clauses = (
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = %s"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = %s"
             f" WHERE k.{column} = %s AND k.next_hash IS NULL"
-            " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
+            " AND NOT EXISTS (SELECT 1 FROM z_token_states t WHERE t.embedding_id = e.id)"
         )
         values: list[object] = [model.id, model.id]
         if collection_ids:
@@ -100,9 +101,9 @@ class PostgresTokens:
 
     def count(self) -> int:
         sql = (
-            "SELECT count(*) FROM chunks k JOIN models m ON m.id = k.model_id AND m.active"
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
-            " JOIN token_states t ON t.embedding_id = e.id"
+            "SELECT count(*) FROM chunks k JOIN z_models m ON m.id = k.model_id AND m.active"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = m.id"
+            " JOIN z_token_states t ON t.embedding_id = e.id"
         )
         return int(one(self._connection, sql)[0])
 
@@ -121,7 +122,7 @@ class PostgresTokensWriter(PostgresTokens):
             return
         self.forget(model)
         self._connection.execute(
-            "INSERT INTO token_projections (model_id, recipe, code_bytes, projection)"
+            "INSERT INTO z_token_projections (model_id, recipe, code_bytes, projection)"
             " VALUES (%s, %s, %s, %s) ON CONFLICT (model_id) DO UPDATE"
             " SET recipe = excluded.recipe, code_bytes = excluded.code_bytes,"
             " projection = excluded.projection",
@@ -130,16 +131,16 @@ class PostgresTokensWriter(PostgresTokens):
 
     def forget(self, model: StoredModel) -> None:
         self._connection.execute(
-            "DELETE FROM token_states"
-            " WHERE embedding_id IN (SELECT id FROM embeddings WHERE model_id = %s)",
+            "DELETE FROM z_token_states"
+            " WHERE embedding_id IN (SELECT id FROM z_embeddings WHERE model_id = %s)",
             [model.id],
         )
 
     def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
         return self._connection.execute(
-            "INSERT INTO token_states (embedding_id, codes) SELECT e.id, n.codes"
+            "INSERT INTO z_token_states (embedding_id, codes) SELECT e.id, n.codes"
             " FROM unnest(%b::bytea[], %b::bytea[]) AS n (hash, codes)"
-            " JOIN embeddings e ON e.hash = n.hash AND e.model_id = %s"
+            " JOIN z_embeddings e ON e.hash = n.hash AND e.model_id = %s"
             " ON CONFLICT (embedding_id) DO UPDATE SET codes = excluded.codes",
             [list(codes), list(codes.values()), model.id],
         ).rowcount

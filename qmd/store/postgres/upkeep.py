@@ -17,17 +17,17 @@ from qmd.store.upkeep import Counts
 _LEFTOVERS = (
     (
         "cached vectors of texts that are gone",
-        "embeddings",
-        "NOT EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)"
+        "z_embeddings",
+        "NOT EXISTS (SELECT 1 FROM chunks k WHERE k.hash = z_embeddings.hash)"
         " AND hash NOT IN (SELECT next_hash FROM chunks WHERE next_hash IS NOT NULL)",
     ),
     (
         "vectors of models that are not in use",
-        "embeddings",
-        "model_id IN (SELECT id FROM models WHERE NOT active AND NOT next)"
-        " AND EXISTS (SELECT 1 FROM chunks k WHERE k.hash = embeddings.hash)",
+        "z_embeddings",
+        "model_id IN (SELECT id FROM z_models WHERE NOT active AND NOT next)"
+        " AND EXISTS (SELECT 1 FROM chunks k WHERE k.hash = z_embeddings.hash)",
     ),
-    ("models that are not in use", "models", "NOT active AND NOT next"),
+    ("models that are not in use", "z_models", "NOT active AND NOT next"),
 )
 
 
@@ -84,8 +84,8 @@ class PostgresUpkeep:
         scope, *state = one(
             self._connection,
             "SELECT nullif(current_setting('qmd.collection_ids', true), ''),"
-            " (SELECT max(id) FROM document_changes), (SELECT max(id) FROM chunks),"
-            " (SELECT value FROM meta WHERE key = %s)",
+            " (SELECT max(id) FROM z_document_changes), (SELECT max(id) FROM chunks),"
+            " (SELECT value FROM z_meta WHERE key = %s)",
             [vector_state.KEY],
         )
         return tuple(state) if scope is None else None

@@ -1,4 +1,4 @@
-"""Counts changes of the vectors in ``meta``, so that processes notice stale copies."""
+"""Counts changes of the vectors in ``z_meta``, so that processes notice stale copies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """
 Reads vectors for search: the nearest ones by a scan, and exact ones by chunk.
 
-pgvector scans its copies in the table ``vectors``. A server without the extension sends the exact
-vectors of ``embeddings``, and this program compares them.
+pgvector scans its copies in the table ``z_vectors``. A server without the extension sends the exact
+vectors of ``z_embeddings``, and this program compares them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EXACT = "SELECT k.id, k.document_id, e.vector"
 _FROM = (
     "FROM chunks k JOIN documents d ON d.id = k.document_id"
-    " JOIN embeddings e ON e.hash = k.hash AND e.model_id = %s"
+    " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = %s"
     " WHERE k.model_id IS NOT NULL"
 )
 #: Rows that this program compares at once, where the server cannot.
@@ -70,7 +70,7 @@ class PostgresVectors:
             )
             values = where.values
         return self._with_vectors(
-            f"SELECT v.chunk_id FROM vectors v WHERE v.model_id = %s{condition}"
+            f"SELECT v.chunk_id FROM z_vectors v WHERE v.model_id = %s{condition}"
             f" ORDER BY v.embedding OPERATOR({schema}.<#>) %s::{schema}.halfvec, v.chunk_id"
             " LIMIT %s",
             [model.id, *values, packed, k, model.id],
@@ -81,7 +81,7 @@ class PostgresVectors:
         return self._rows(
             f"SELECT n.chunk_id, c.document_id, e.vector FROM ({ids}) n"
             " JOIN chunks c ON c.id = n.chunk_id"
-            " JOIN embeddings e ON e.hash = c.hash AND e.model_id = %s",
+            " JOIN z_embeddings e ON e.hash = c.hash AND e.model_id = %s",
             values,
         )
 
@@ -171,7 +171,7 @@ class PostgresVectors:
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
         # By their hashes: in no order of their meaning, and the same on every engine and machine.
         rows = self._connection.execute(
-            "SELECT vector FROM embeddings WHERE model_id = %s ORDER BY hash LIMIT %s",
+            "SELECT vector FROM z_embeddings WHERE model_id = %s ORDER BY hash LIMIT %s",
             [model.id, most],
             binary=True,
         )

@@ -14,11 +14,11 @@ from qmd.values.access import AccessToken, AuditEntry
 _TOKENS = """
     SELECT t.id, t.hash, t.name, t.created_at, t.expires_at, t.last_used,
            (SELECT json_group_array(collection) FROM
-               (SELECT collection FROM access_scopes WHERE token_id = t.id ORDER BY collection)),
+               (SELECT collection FROM z_access_scopes WHERE token_id = t.id ORDER BY collection)),
            (SELECT json_group_array(collection) FROM
-               (SELECT collection FROM access_scopes WHERE token_id = t.id AND may_write
+               (SELECT collection FROM z_access_scopes WHERE token_id = t.id AND may_write
                 ORDER BY collection))
-    FROM access_tokens t
+    FROM z_access_tokens t
 """
 _DAY_NS = 86_400 * 1_000_000_000
 
@@ -85,24 +85,24 @@ class SqliteAccessWriter(SqliteAccess):
                 hint=f"Choose another name, or first: qmd server token revoke {token.name}",
             )
         self._connection.execute(
-            "INSERT INTO access_tokens (id, name, hash, created_at, expires_at)"
+            "INSERT INTO z_access_tokens (id, name, hash, created_at, expires_at)"
             " VALUES (?, ?, ?, ?, ?)",
             [stored.id, token.name, stored.hash, token.created, token.expires],
         )
         self._connection.executemany(
-            "INSERT INTO access_scopes (token_id, collection, may_write) VALUES (?, ?, ?)",
+            "INSERT INTO z_access_scopes (token_id, collection, may_write) VALUES (?, ?, ?)",
             [(stored.id, name, int(name in token.write)) for name in token.read],
         )
 
     def remove_token(self, name: str) -> AccessToken | None:
         for stored in self._tokens(" WHERE t.name = ?", [name]):
-            self._connection.execute("DELETE FROM access_tokens WHERE id = ?", [stored.id])
+            self._connection.execute("DELETE FROM z_access_tokens WHERE id = ?", [stored.id])
             return stored.token
         return None
 
     def mark_used(self, token_id: str, day: str) -> None:
         self._connection.execute(
-            "UPDATE access_tokens SET last_used = ? WHERE id = ?", [day, token_id]
+            "UPDATE z_access_tokens SET last_used = ? WHERE id = ?", [day, token_id]
         )
 
     def record(self, entry: AuditEntry) -> None:
@@ -123,10 +123,10 @@ class SqliteAccessWriter(SqliteAccess):
 def rename_scopes(connection: Connection, old: str, new: str) -> None:
     """Let the tokens of a collection follow its new name."""
     connection.execute(
-        "UPDATE OR REPLACE access_scopes SET collection = ? WHERE collection = ?", [new, old]
+        "UPDATE OR REPLACE z_access_scopes SET collection = ? WHERE collection = ?", [new, old]
     )
 
 
 def remove_scopes(connection: Connection, collection: str) -> None:
     """Close a collection that is removed: a later one of its name is another."""
-    connection.execute("DELETE FROM access_scopes WHERE collection = ?", [collection])
+    connection.execute("DELETE FROM z_access_scopes WHERE collection = ?", [collection])

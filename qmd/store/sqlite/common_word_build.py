@@ -1,5 +1,5 @@
 """
-Computes the table ``common_words`` from the full-text index, in steps, while others write.
+Computes the table ``z_common_words`` from the full-text index, in steps, while others write.
 
 Each step reads some words from a snapshot and stores them in a short transaction. A document that
 changes while the build runs is noted by a trigger, and not read from the table. So the steps need
@@ -126,13 +126,13 @@ def is_due(connection: Connection, limits: WordLimits) -> bool:
         return False
     finished, unfinished = connection.execute(
         "SELECT max(CASE WHEN finished THEN id END), max(CASE WHEN NOT finished THEN id END)"
-        " FROM common_word_builds"
+        " FROM z_common_word_builds"
     ).fetchone()
     if finished is None or unfinished is not None:
         return True
     most = max(MOST_CHANGED, int(documents * MOST_CHANGED_SHARE))
     (changed,) = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM changed_documents LIMIT ?)", [most + 1]
+        "SELECT count(*) FROM (SELECT 1 FROM z_changed_documents LIMIT ?)", [most + 1]
     ).fetchone()
     return bool(changed > most)
 
@@ -140,11 +140,11 @@ def is_due(connection: Connection, limits: WordLimits) -> bool:
 def begin(writer: SqliteWriter) -> int:
     """The id of the build that goes on, or of a new one. From now on changes are noted for it."""
     execute = writer.connection.execute
-    row = execute("SELECT max(id) FROM common_word_builds WHERE NOT finished").fetchone()
+    row = execute("SELECT max(id) FROM z_common_word_builds WHERE NOT finished").fetchone()
     if row[0] is not None:
         return int(row[0])
-    execute("INSERT INTO common_word_builds DEFAULT VALUES")
-    return int(execute("SELECT max(id) FROM common_word_builds").fetchone()[0])
+    execute("INSERT INTO z_common_word_builds DEFAULT VALUES")
+    return int(execute("SELECT max(id) FROM z_common_word_builds").fetchone()[0])
 
 
 def least_held(reader: SqliteReader, limits: WordLimits) -> int:
@@ -159,7 +159,7 @@ def remaining_steps(reader: SqliteReader, build_id: int, limits: WordLimits) -> 
     terms = connection.execute("SELECT term, doc FROM temp.qmd_vocabulary ORDER BY term")
     steps = plan(terms, least_held(reader, limits))
     (last_word,) = connection.execute(
-        "SELECT max(token) FROM common_words WHERE build_id = ?", [build_id]
+        "SELECT max(token) FROM z_common_words WHERE build_id = ?", [build_id]
     ).fetchone()
     return going_on(steps, last_word)
 
@@ -297,12 +297,12 @@ def _packed(numbers: NDArray[np.int64]) -> bytes:
 def put_words(writer: SqliteWriter, build_id: int, words: list[CommonWord]) -> bool:
     """Store words. Returns False if the build is gone: another process has taken its place."""
     row = writer.connection.execute(
-        "SELECT 1 FROM common_word_builds WHERE id = ? AND NOT finished", [build_id]
+        "SELECT 1 FROM z_common_word_builds WHERE id = ? AND NOT finished", [build_id]
     ).fetchone()
     if row is None:
         return False
     writer.connection.executemany(
-        "INSERT OR REPLACE INTO common_words (build_id, token, documents, distances, frequencies)"
+        "INSERT OR REPLACE INTO z_common_words (build_id, token, documents, distances, frequencies)"
         " VALUES (?, ?, ?, ?, ?)",
         [(build_id, *word) for word in words],
     )
@@ -316,9 +316,9 @@ def read_lengths(reader: SqliteReader) -> bytes:
     from qmd.store.sqlite.common_words import varints
 
     connection = reader.connection
-    (highest,) = connection.execute("SELECT max(id) FROM documents_fts_docsize").fetchone()
+    (highest,) = connection.execute("SELECT max(id) FROM z_documents_fts_docsize").fetchone()
     lengths = np.zeros((highest or 0) + 1, np.uint32)
-    for document_id, sizes in connection.execute("SELECT id, sz FROM documents_fts_docsize"):
+    for document_id, sizes in connection.execute("SELECT id, sz FROM z_documents_fts_docsize"):
         lengths[document_id] = sum(varints(sizes))
     return lengths.tobytes()
 
@@ -327,16 +327,17 @@ def finish(writer: SqliteWriter, build_id: int, lengths: bytes) -> None:
     """Make a build the one that searches use, and remove the earlier one."""
     execute = writer.connection.execute
     execute(
-        "UPDATE common_word_builds SET finished = 1, lengths = ? WHERE id = ?", [lengths, build_id]
+        "UPDATE z_common_word_builds SET finished = 1, lengths = ? WHERE id = ?",
+        [lengths, build_id],
     )
-    execute("DELETE FROM common_words WHERE build_id < ?", [build_id])
-    execute("DELETE FROM common_word_builds WHERE id < ?", [build_id])
-    execute("DELETE FROM changed_documents WHERE build_id < ?", [build_id])
+    execute("DELETE FROM z_common_words WHERE build_id < ?", [build_id])
+    execute("DELETE FROM z_common_word_builds WHERE id < ?", [build_id])
+    execute("DELETE FROM z_changed_documents WHERE build_id < ?", [build_id])
 
 
 def _use_vocabulary(connection: Connection) -> None:
     for name, kind in (("qmd_vocabulary", "row"), ("qmd_occurrences", "instance")):
         connection.execute(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}"
-            f" USING fts5vocab (main, documents_fts, {kind})"
+            f" USING fts5vocab (main, z_documents_fts, {kind})"
         )

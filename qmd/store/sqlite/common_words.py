@@ -1,5 +1,5 @@
 """
-Evaluates a match expression by the table ``common_words``, where full text would take too long.
+Evaluates a match expression by the table ``z_common_words``, where full text would take too long.
 
 FTS5 counts the documents that match in 30 ns each, but it scores them in a microsecond each, all of
 them, to find the best ten. So a large database stores for its most common words which documents
@@ -33,7 +33,7 @@ _B = 0.75
 #: in the body as well, and descriptions in extra. Measured nearly flat: .556 to .569 mean MRR@10 of
 #: five sets of questions, these best; docs/search.md has the figures for descriptions.
 WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5, 0.8)
-#: ``common_words.frequencies`` are sums of weights times this number, so they are whole.
+#: ``z_common_words.frequencies`` are sums of weights times this number, so they are whole.
 WEIGHT_SCALE = 10
 #: What ends the name of the beginning of a word, which stands for all tokens that begin so.
 BEGINS = "*"
@@ -63,7 +63,7 @@ class Matches(NamedTuple):
     scores: NDArray[np.float64]
 
 
-def totals(connection: Connection, table: str = "documents_fts_data") -> Totals:
+def totals(connection: Connection, table: str = "z_documents_fts_data") -> Totals:
     """Read the record of averages of the full-text index; it costs nothing, however many."""
     row = connection.execute(f"SELECT block FROM {table} WHERE id = 1").fetchone()
     documents, *column_tokens = varints(row[0] if row else b"") or [0]
@@ -92,7 +92,7 @@ def idf(held: int, total: int) -> float:
 
 
 def token_of(phrase: Phrase) -> str | None:
-    """The token under which ``common_words`` has a phrase; None if it cannot have it."""
+    """The token under which ``z_common_words`` has a phrase; None if it cannot have it."""
     if phrase.fields not in ((), CONTENT_FIELDS):
         return None
     stored = tokens(phrase.text)
@@ -102,11 +102,13 @@ def token_of(phrase: Phrase) -> str | None:
 
 
 class CommonWords:
-    """The finished build of ``common_words`` in one snapshot; `build_id` is None without one."""
+    """The finished build of ``z_common_words`` in one snapshot; `build_id` is None without one."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        row = connection.execute("SELECT max(id) FROM common_word_builds WHERE finished").fetchone()
+        row = connection.execute(
+            "SELECT max(id) FROM z_common_word_builds WHERE finished"
+        ).fetchone()
         self.build_id: int | None = row[0]
         self._changed: list[int] | None = None
         self._read: dict[str, tuple[NDArray[np.int64], NDArray[np.integer[Any]]]] = {}
@@ -126,7 +128,7 @@ class CommonWords:
             names = [each for name in names for each in (name + OUTSIDE_PATHS, name)]
         for name in names:
             row: tuple[Any, ...] | None = self._connection.execute(
-                f"SELECT {columns} FROM common_words WHERE build_id = ? AND token = ?",
+                f"SELECT {columns} FROM z_common_words WHERE build_id = ? AND token = ?",
                 [self.build_id, name],
             ).fetchone()
             if row is not None:
@@ -142,7 +144,7 @@ class CommonWords:
         """
         begins = beginning.removesuffix(BEGINS)
         row = self._connection.execute(
-            "SELECT token FROM common_words WHERE build_id = ? AND token >= ?"
+            "SELECT token FROM z_common_words WHERE build_id = ? AND token >= ?"
             " ORDER BY token LIMIT 1",
             [self.build_id, begins],
         ).fetchone()
@@ -212,7 +214,7 @@ class CommonWords:
         """The documents of which only full text knows."""
         if self._changed is None:
             rows = self._connection.execute(
-                "SELECT document_id FROM changed_documents WHERE build_id >= ?", [self.build_id]
+                "SELECT document_id FROM z_changed_documents WHERE build_id >= ?", [self.build_id]
             )
             self._changed = [document_id for (document_id,) in rows]
         return self._changed
@@ -230,7 +232,7 @@ class CommonWords:
         if changed_ids:
             # Without the sign SQLite looks up each of the ids, which does not depend on the word.
             rows = self._connection.execute(
-                "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?"
+                "SELECT rowid FROM z_documents_fts WHERE z_documents_fts MATCH ?"
                 " AND rowid IN (SELECT value FROM json_each(?))",
                 [render(phrase), json.dumps(changed_ids)],
             )
@@ -249,8 +251,8 @@ class CommonWords:
         weights = ", ".join(map(str, WEIGHTS))
         condition = "" if ids is None else " AND +rowid IN (SELECT value FROM json_each(?))"
         return self._connection.execute(
-            f"SELECT rowid, -bm25(documents_fts, {weights}) FROM documents_fts"
-            f" WHERE documents_fts MATCH ?{condition} ORDER BY rowid",
+            f"SELECT rowid, -bm25(z_documents_fts, {weights}) FROM z_documents_fts"
+            f" WHERE z_documents_fts MATCH ?{condition} ORDER BY rowid",
             [render(phrase), *([] if ids is None else [json.dumps(ids)])],
         ).fetchall()
 
@@ -294,7 +296,7 @@ class CommonWords:
         if kept is not None and kept[0] == self.build_id:
             return np.frombuffer(kept[1], np.uint32)
         (lengths,) = connection.execute(
-            "SELECT lengths FROM common_word_builds WHERE id = ?", [self.build_id]
+            "SELECT lengths FROM z_common_word_builds WHERE id = ?", [self.build_id]
         ).fetchone()
         if isinstance(connection, ReadingConnection) and self.build_id is not None:
             connection.lengths = self.build_id, lengths

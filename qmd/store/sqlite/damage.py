@@ -23,6 +23,7 @@ from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
 from qmd.store.revisions import unpack_revision
 from qmd.store.sqlite import collections, vector_state
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
+from qmd.store.sqlite.tables import stored_name
 
 #: Called with the number of checks that are done, that of all checks, and what is checked next.
 CheckProgress: TypeAlias = Callable[[int, int, str], object]
@@ -64,8 +65,9 @@ def first_problems(connection: Connection, progress: CheckProgress | None = None
     damages = list(islice(problems(connection, progress), 20))
     if damages:
         return damages
+    sizes = stored_name(connection, "z_documents_fts_docsize")
     documents, indexed = connection.execute(
-        "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM documents_fts_docsize)"
+        f"SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM {sizes})"
     ).fetchone()
     return (
         []
@@ -112,7 +114,7 @@ def _checks(connection: Connection) -> Iterator[tuple[str, Callable[[], Iterator
     yield "meta", partial(_in_counters, connection)
     yield "documents", partial(_in_documents, connection)
     yield "embeddings", partial(_in_vectors, connection)
-    if "token_states" in tables:  # not before 0006
+    if {"token_states", "z_token_states"} & set(tables):  # not before 0006
         yield "token_states", partial(_in_token_states, connection)
     yield "revisions", partial(_in_revisions, connection)
     yield "pages", partial(_by_sqlite, connection, "quick_check", None)
@@ -171,7 +173,10 @@ def _wrong(
 
 
 def _in_counters(connection: Connection) -> Iterator[str]:
-    for (value,) in connection.execute("SELECT value FROM meta WHERE key = ?", [vector_state.KEY]):
+    table = stored_name(connection, "z_meta")
+    for (value,) in connection.execute(
+        f"SELECT value FROM {table} WHERE key = ?", [vector_state.KEY]
+    ):
         if re.fullmatch(rb"\d{1,18}:\d{1,18}", bytes(value)) is None:
             yield "meta.value: counters that are no numbers"
 
@@ -190,8 +195,9 @@ def _in_documents(connection: Connection) -> Iterator[str]:
 
 
 def _in_vectors(connection: Connection) -> Iterator[str]:
+    embeddings, models = (stored_name(connection, name) for name in ("z_embeddings", "z_models"))
     rows = connection.execute(
-        "SELECT e.vector, m.dimension FROM embeddings e JOIN models m ON m.id = e.model_id"
+        f"SELECT e.vector, m.dimension FROM {embeddings} e JOIN {models} m ON m.id = e.model_id"
     )
     for vector, dimension in rows:
         if len(vector) != 2 * dimension:
@@ -201,10 +207,14 @@ def _in_vectors(connection: Connection) -> Iterator[str]:
 
 
 def _in_token_states(connection: Connection) -> Iterator[str]:
+    states, embeddings, projections = (
+        stored_name(connection, name)
+        for name in ("z_token_states", "z_embeddings", "z_token_projections")
+    )
     rows = connection.execute(
-        "SELECT length(t.codes), p.code_bytes FROM token_states t"
-        " JOIN embeddings e ON e.id = t.embedding_id"
-        " LEFT JOIN token_projections p ON p.model_id = e.model_id"
+        f"SELECT length(t.codes), p.code_bytes FROM {states} t"
+        f" JOIN {embeddings} e ON e.id = t.embedding_id"
+        f" LEFT JOIN {projections} p ON p.model_id = e.model_id"
     )
     for length, code_bytes in rows:
         if not isinstance(code_bytes, int) or code_bytes < 1:

@@ -16,16 +16,17 @@ from qmd.values.names import fold, link_key, name_key
 
 _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
-    " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
+    " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text,"
+    " tags"
 )
-_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 19)})"
+_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join('?' * 20)})"
 _entry = attrgetter("title", "headings", "body", "path", "front", "words", "description")
 _UPDATE = (
     "UPDATE documents SET "
     + ", ".join(f"{column.strip()} = ?" for column in _COLUMNS.split(","))
     + " WHERE id = ?"
 )
-#: Rows of ``searchable`` in one statement; some SQLite libraries take 999 values at most.
+#: Rows of ``z_searchable`` in one statement; some SQLite libraries take 999 values at most.
 _ROWS_AT_ONCE = 128
 
 
@@ -65,7 +66,7 @@ def _put_rows(
             "SELECT text FROM documents WHERE id = ?", [document_id]
         ).fetchone()
         connection.execute(_UPDATE, [*row, document_id])
-        for table in ("tags", "aliases", "names", "links", "properties"):
+        for table in ("tags", "aliases", "z_names", "links", "properties"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
         _put_chunks(connection, document_id, document, old_text)
     return document_id
@@ -91,7 +92,16 @@ def _row(collection_id: int, document: NewDocument) -> list[object]:
         json.dumps(parsed.warnings, ensure_ascii=False) if parsed.warnings else "[]",
         clock.now(),
         parsed.text,
+        json.dumps(_distinct(parsed.tags), ensure_ascii=False),
     ]
+
+
+def _distinct(tags: Iterable[str]) -> list[str]:
+    """As the table ``tags`` has them: without letter case, and in its order."""
+    by_key: dict[bytes, str] = {}
+    for tag in tags:
+        by_key.setdefault(tag.encode("utf-8", "surrogatepass").lower(), tag)  # only ASCII letters
+    return [tag for _, tag in sorted(by_key.items())]
 
 
 def _id_to_replace(
@@ -124,7 +134,7 @@ def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDoc
         [(number, alias) for number, parsed in documents for alias in parsed.aliases],
     )
     connection.executemany(
-        "INSERT OR IGNORE INTO names (document_id, kind, name_key) VALUES (?, ?, ?)",
+        "INSERT OR IGNORE INTO z_names (document_id, kind, name_key) VALUES (?, ?, ?)",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
     connection.executemany(
@@ -165,7 +175,7 @@ def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullText
     for start in range(0, len(entries), _ROWS_AT_ONCE):
         rows = entries[start : start + _ROWS_AT_ONCE]
         connection.execute(
-            "INSERT INTO searchable (document_id, title, headings, body, path, front, words,"
+            "INSERT INTO z_searchable (document_id, title, headings, body, path, front, words,"
             " description)"
             " VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows)),
             [value for document_id, entry in rows for value in (document_id, *_entry(entry))],

@@ -155,7 +155,7 @@ class SqliteDocuments:
     def name_keys(self) -> Iterator[tuple[str, int]]:
         for sql in (
             "SELECT name_key, id FROM documents ORDER BY name_key",
-            "SELECT name_key, document_id FROM names ORDER BY name_key",
+            "SELECT name_key, document_id FROM z_names ORDER BY name_key",
         ):
             yield from self._connection.execute(sql)
 
@@ -209,7 +209,7 @@ class SqliteDocuments:
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         folded = list(keys)
         array = json.dumps(folded)
-        tables = "FROM names n JOIN documents d ON d.id = n.document_id"
+        tables = "FROM z_names n JOIN documents d ON d.id = n.document_id"
         tables += " JOIN collections c ON c.id = d.collection_id"
         having_key = "n.name_key IN (SELECT value FROM json_each(?))"
         names = self._names(
@@ -264,7 +264,7 @@ class SqliteDocuments:
                 return []  # name_key would take it for a path
             named, values = "SELECT id FROM documents WHERE name_key = ?", [name_key(name)]
         else:
-            named = "SELECT document_id AS id FROM names WHERE name_key = ? AND kind = ?"
+            named = "SELECT document_id AS id FROM z_names WHERE name_key = ? AND kind = ?"
             values = [fold(name), kind]
         # CROSS JOIN has SQLite begin with the few that have the name, not with a whole collection.
         rows = self._connection.execute(

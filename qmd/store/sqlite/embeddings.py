@@ -1,7 +1,7 @@
 """
 Lists the chunks that wait for a vector, and stores the vectors.
 
-``embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
+``z_embeddings`` keeps each vector once, float16[dimension] of unit norm, keyed by model and
 hash of the embedded text; it is an ordinary table, and a cache that outlives the chunks.
 ``chunks.model_id`` tells whose vector a chunk has in the index, NULL while it waits for one. A
 chunk with ``next_hash`` waits for another vector than the one that it has.
@@ -69,7 +69,8 @@ class SqliteEmbeddings:
         vectors: dict[bytes, bytes] = {}
         for digest in set(hashes):
             row = self._connection.execute(
-                "SELECT vector FROM embeddings WHERE hash = ? AND model_id = ?", [digest, model.id]
+                "SELECT vector FROM z_embeddings WHERE hash = ? AND model_id = ?",
+                [digest, model.id],
             ).fetchone()
             if row is not None:
                 vectors[digest] = row[0]
@@ -90,7 +91,8 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
             values = list(collection_ids)
         hashes = f"SELECT hash FROM chunks WHERE {condition}"
         self._connection.execute(
-            f"DELETE FROM embeddings WHERE model_id = ? AND hash IN ({hashes})", [model.id, *values]
+            f"DELETE FROM z_embeddings WHERE model_id = ? AND hash IN ({hashes})",
+            [model.id, *values],
         )
         self._connection.execute(
             f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
@@ -106,7 +108,7 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
     ) -> int:
         column = self._column(model)
         self._connection.executemany(
-            "INSERT OR IGNORE INTO embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
+            "INSERT OR IGNORE INTO z_embeddings (model_id, hash, vector) VALUES (?, ?, ?)",
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
         stored = 0
@@ -122,7 +124,7 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
             if row[1] and column == "model_id":
                 chunk_id = self._renumber(chunk_id)  # noqa: PLW2901
             self._connection.execute(
-                "INSERT INTO vectors (chunk_id, model_id, collection_id, embedding)"
+                "INSERT INTO z_vectors (chunk_id, model_id, collection_id, embedding)"
                 " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
                 " DO UPDATE SET embedding = excluded.embedding",
                 [chunk_id, model.id, row[0], quantize(vectors[digest])],
@@ -154,7 +156,7 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
         assert new_id is not None  # an INSERT has one
         # A vector of the model that is to follow is of the present text.
         self._connection.execute(
-            "UPDATE vectors SET chunk_id = ? WHERE chunk_id = ? AND model_id IN"
+            "UPDATE z_vectors SET chunk_id = ? WHERE chunk_id = ? AND model_id IN"
             " (SELECT next_model_id FROM chunks WHERE id = ?)",
             [new_id, chunk_id, new_id],
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: An expression whose common words are in more documents than this is evaluated by the table
-#: ``common_words``. It takes FTS5 about 20 ms to score as many; loading numpy takes longer.
+#: ``z_common_words``. It takes FTS5 about 20 ms to score as many; loading numpy takes longer.
 MANY = 20_000
 #: FTS5 takes 0.1 us a document to tell the frequencies of a word.
 MANY_FREQUENCIES = 20_000
@@ -63,8 +63,8 @@ class SqliteFullText:
             return self._search_in_time(match, where, limit)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(documents_fts, {_WEIGHTS}) AS score FROM documents_fts"
-            f" WHERE documents_fts MATCH ?{self._condition(match, where)}"
+            f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score FROM z_documents_fts"
+            f" WHERE z_documents_fts MATCH ?{self._condition(match, where)}"
             " ORDER BY score, rowid LIMIT ?",
             [render(match), *where.values, -1 if limit is None else limit],
         )
@@ -86,7 +86,7 @@ class SqliteFullText:
         if where.is_all:
             return ""
         if not where.short_ids and self.count(match, FEW + 1) <= FEW:
-            document = "SELECT 1 FROM documents d WHERE d.id = documents_fts.rowid"
+            document = "SELECT 1 FROM documents d WHERE d.id = z_documents_fts.rowid"
             return f" AND EXISTS ({document} AND ({where.sql}))"
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         return f" AND +rowid IN ({where.ids})"
@@ -97,8 +97,8 @@ class SqliteFullText:
         """As `search`; what cannot be scored in `DEADLINE_S` is left out."""
         deadline = monotonic() + DEADLINE_S
         rows = self._connection.execute(
-            f"SELECT bm25(documents_fts, {_WEIGHTS}), rowid FROM documents_fts"
-            f" WHERE documents_fts MATCH ?{self._condition(match, where)} ORDER BY rowid DESC",
+            f"SELECT bm25(z_documents_fts, {_WEIGHTS}), rowid FROM z_documents_fts"
+            f" WHERE z_documents_fts MATCH ?{self._condition(match, where)} ORDER BY rowid DESC",
             [render(match), *where.values],
         )
         best: list[tuple[float, int]] = []
@@ -163,8 +163,8 @@ class SqliteFullText:
         # FTS5 gives no frequencies, but its bm25 of one expression is idf · (k1 + 1) · f / (f + 1).
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(documents_fts, {_WEIGHTS}) FROM documents_fts"
-            " WHERE documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM z_documents_fts"
+            " WHERE z_documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), json.dumps(list(ids))],
         )
         most = idf(held, total) * (BM25_K1 + 1)
@@ -182,14 +182,14 @@ class SqliteFullText:
             return min(common, most)
         row = self._connection.execute(
             "SELECT count(*) FROM"
-            " (SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? LIMIT ?)",
+            " (SELECT 1 FROM z_documents_fts WHERE z_documents_fts MATCH ? LIMIT ?)",
             [render(match), most],
         ).fetchone()
         return int(row[0])
 
     def matching_ids(self, match: Expression) -> list[int]:
         rows = self._connection.execute(
-            "SELECT rowid FROM documents_fts WHERE documents_fts MATCH ? ORDER BY rowid",
+            "SELECT rowid FROM z_documents_fts WHERE z_documents_fts MATCH ? ORDER BY rowid",
             [render(match)],
         )
         return [document_id for (document_id,) in rows]

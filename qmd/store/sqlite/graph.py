@@ -21,7 +21,7 @@ _NAMED = f"EXISTS (SELECT 1 FROM documents t WHERE t.name_key = l.target_key AND
 _HEADING = (
     "(l.block IS NULL AND instr(l.heading, '#') = 0 AND l.kind IN ('wikilink', 'embed')"
     " AND 1 = (SELECT count(*) FROM documents t WHERE t.name_key = l.target_key)"
-    " AND EXISTS (SELECT 1 FROM documents t JOIN searchable s ON s.document_id = t.id"
+    " AND EXISTS (SELECT 1 FROM documents t JOIN z_searchable s ON s.document_id = t.id"
     f" WHERE t.name_key = l.target_key AND +t.id IN {_IDS}"
     " AND instr(char(10) || s.headings || char(10), char(10) || l.heading || char(10))))"
 )
@@ -98,7 +98,7 @@ class SqliteGraph:
         rows = self._connection.execute(
             "SELECT name_key, path FROM documents WHERE collection_id = ?"
             " UNION ALL SELECT name_key, path FROM attachments WHERE collection_id = ?"
-            " UNION ALL SELECT n.name_key, d.path FROM names n"
+            " UNION ALL SELECT n.name_key, d.path FROM z_names n"
             " JOIN documents d ON d.id = n.document_id WHERE d.collection_id = ?",
             [collection_id] * 3,
         ).fetchall()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from qmd.store.sqlite.library import Connection
 
 
-def read(connection: Connection, key: str) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+def read(connection: Connection, key: str, *, table: str = "z_meta") -> str | None:
+    """``table``: its name in a file of an older version."""
+    row = connection.execute(f"SELECT value FROM {table} WHERE key = ?", [key]).fetchone()
     return None if row is None else str(row[0])
 
 
 def put(connection: Connection, key: str, value: str) -> None:
     connection.execute(
-        "INSERT INTO meta (key, value) VALUES (?, ?)"
+        "INSERT INTO z_meta (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         [key, value],
     )

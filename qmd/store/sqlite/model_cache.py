@@ -19,7 +19,7 @@ class SqliteModelCache:
         answers: dict[bytes, bytes] = {}
         for key in set(keys):
             row = self._connection.execute(
-                "SELECT value FROM model_cache WHERE hash = ? AND kind = ? AND model = ?",
+                "SELECT value FROM z_model_cache WHERE hash = ? AND kind = ? AND model = ?",
                 [key, kind, model],
             ).fetchone()
             if row is not None:
@@ -27,7 +27,7 @@ class SqliteModelCache:
         return answers
 
     def count(self) -> int:
-        row = self._connection.execute("SELECT count(*) FROM model_cache").fetchone()
+        row = self._connection.execute("SELECT count(*) FROM z_model_cache").fetchone()
         return int(row[0])
 
 
@@ -37,7 +37,7 @@ class SqliteModelCacheWriter(SqliteModelCache):
     def put(self, kind: str, model: str, values: Mapping[bytes, bytes]) -> None:
         now = clock.now()
         self._connection.executemany(
-            "INSERT OR REPLACE INTO model_cache (kind, model, hash, value, created_at)"
+            "INSERT OR REPLACE INTO z_model_cache (kind, model, hash, value, created_at)"
             " VALUES (?, ?, ?, ?, ?)",
             [
                 (kind, model, key, value, now)
@@ -46,7 +46,7 @@ class SqliteModelCacheWriter(SqliteModelCache):
             ],
         )
         self._connection.execute(
-            "DELETE FROM model_cache WHERE kind = ? AND id <= (SELECT id FROM model_cache"
+            "DELETE FROM z_model_cache WHERE kind = ? AND id <= (SELECT id FROM z_model_cache"
             " WHERE kind = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
             [kind, kind, MAX_ANSWERS[kind]],
         )

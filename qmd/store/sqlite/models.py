@@ -17,7 +17,7 @@ from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
 from qmd.values import ModelSpec
 
-#: In ``meta``: the name of the model that was chosen for this database.
+#: In ``z_meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
 
 
@@ -38,7 +38,7 @@ class SqliteModels:
 
     def _marked(self, mark: Literal["active", "next"]) -> StoredModel | None:
         row = self._connection.execute(
-            f"SELECT id, name, fingerprint, dimension FROM models WHERE {mark}"
+            f"SELECT id, name, fingerprint, dimension FROM z_models WHERE {mark}"
         ).fetchone()
         if row is None:
             return None
@@ -87,8 +87,8 @@ class SqliteModelsWriter(SqliteModels):
             self.cancel()
         beside = active is not None and self.has_vectors()
         if active is not None and not beside:
-            self._connection.execute("DELETE FROM vectors WHERE model_id = ?", [active.id])
-            self._connection.execute("UPDATE models SET active = 0 WHERE active")
+            self._connection.execute("DELETE FROM z_vectors WHERE model_id = ?", [active.id])
+            self._connection.execute("UPDATE z_models SET active = 0 WHERE active")
         self._insert(spec, "next" if beside else "active")
         vector_state.advance(self._connection, remade=not beside)
         model = self.coming() if beside else self.active()
@@ -98,12 +98,12 @@ class SqliteModelsWriter(SqliteModels):
     def _renamed(self, model: StoredModel, name: str) -> StoredModel:
         """The same model by another name: its folder was moved."""
         if model.name != name:
-            self._connection.execute("UPDATE models SET name = ? WHERE id = ?", [name, model.id])
+            self._connection.execute("UPDATE z_models SET name = ? WHERE id = ?", [name, model.id])
         return model._replace(name=name)
 
     def _insert(self, spec: ModelSpec, mark: Literal["active", "next"]) -> None:
         self._connection.execute(
-            "INSERT INTO models"
+            "INSERT INTO z_models"
             f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
             " VALUES (?, ?, ?, ?, ?, ?, 1)"
             f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = 1",
@@ -121,8 +121,8 @@ class SqliteModelsWriter(SqliteModels):
         model = self.coming()
         if model is None:
             return
-        self._connection.execute("DELETE FROM vectors WHERE model_id = ?", [model.id])
-        self._connection.execute("UPDATE models SET next = 0 WHERE next")
+        self._connection.execute("DELETE FROM z_vectors WHERE model_id = ?", [model.id])
+        self._connection.execute("UPDATE z_models SET next = 0 WHERE next")
         self._connection.execute(
             "UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL"
         )
@@ -139,7 +139,7 @@ class SqliteModelsWriter(SqliteModels):
             "UPDATE chunks SET model_id = next_model_id, next_model_id = NULL,"
             " hash = coalesce(next_hash, hash), next_hash = NULL"
         )
-        self._connection.execute("UPDATE models SET active = (id = ?), next = 0", [model.id])
-        self._connection.execute("DELETE FROM vectors WHERE model_id <> ?", [model.id])
+        self._connection.execute("UPDATE z_models SET active = (id = ?), next = 0", [model.id])
+        self._connection.execute("DELETE FROM z_vectors WHERE model_id <> ?", [model.id])
         vector_state.advance(self._connection, remade=True)
         return True

@@ -24,7 +24,7 @@ def remove(connection: Connection) -> None:
     """
     Drop such tables; chunks whose vectors stand nowhere else wait for vectors again.
 
-    ``embeddings`` still has the exact vectors, so that no text is embedded twice.
+    ``z_embeddings`` still has the exact vectors, so that no text is embedded twice.
     """
     tables = connection.execute(_TABLES).fetchall()
     if not tables:
@@ -32,7 +32,7 @@ def remove(connection: Connection) -> None:
     for column in ("model_id", "next_model_id"):
         connection.execute(
             f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND NOT EXISTS"
-            f" (SELECT 1 FROM vectors WHERE chunk_id = chunks.id AND model_id = chunks.{column})"
+            f" (SELECT 1 FROM z_vectors WHERE chunk_id = chunks.id AND model_id = chunks.{column})"
         )
     for (table,) in tables:
         _drop(connection, table)

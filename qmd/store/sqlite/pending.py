@@ -17,7 +17,7 @@ class SqlitePendingWrites:
         self._connection = connection
 
     def all(self) -> list[str]:
-        rows = self._connection.execute("SELECT temporary FROM pending_writes").fetchall()
+        rows = self._connection.execute("SELECT temporary FROM z_pending_writes").fetchall()
         for row in rows:
             require_types(row, str)
         return [path for (path,) in rows]
@@ -31,10 +31,10 @@ class SqlitePendingWritesWriter(SqlitePendingWrites):
 
     def begin(self, temporary: str) -> None:
         self._connection.execute(
-            "INSERT INTO pending_writes VALUES (?, ?)", [temporary, clock.now()]
+            "INSERT INTO z_pending_writes VALUES (?, ?)", [temporary, clock.now()]
         )
 
     def end(self, temporaries: Iterable[str]) -> None:
         self._connection.executemany(
-            "DELETE FROM pending_writes WHERE temporary = ?", [(path,) for path in temporaries]
+            "DELETE FROM z_pending_writes WHERE temporary = ?", [(path,) for path in temporaries]
         )

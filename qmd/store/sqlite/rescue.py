@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
 from qmd.store.revisions import unpack_revision
-from qmd.store.sqlite import collections
+from qmd.store.sqlite import collections, meta, tables
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
-from qmd.store.sqlite.models import SqliteModels
+from qmd.store.sqlite.models import CHOICE
 from qmd.store.sqlite.reader import SqliteWriter
 from qmd.store.sqlite.rows import require_types
 from qmd.store.sqlite.store import SqliteStore
@@ -110,27 +110,27 @@ _TABLES = (
         },
     ),
     _Table(
-        "models",
+        "z_models",
         {"id": int, "name": str, "fingerprint": str, "dimension": int, "created_at": str},
     ),
     _Table(
-        "embeddings",
+        "z_embeddings",
         {"id": int, "model_id": int, "hash": bytes, "vector": bytes},
         _check_vector,
     ),
     _Table(
-        "token_projections",
+        "z_token_projections",
         {"id": int, "model_id": int, "recipe": str, "code_bytes": int, "projection": bytes},
         _check_projection,
     ),
-    _Table("token_states", {"id": int, "embedding_id": int, "codes": bytes}),
+    _Table("z_token_states", {"id": int, "embedding_id": int, "codes": bytes}),
 )
 #: Deletes rows that do not fit to another row.
 _UNFITTING = {
-    "embeddings": "DELETE FROM embeddings WHERE length(vector) <>"
-    " 2 * (SELECT dimension FROM models WHERE id = model_id)",
-    "token_states": "DELETE FROM token_states WHERE NOT EXISTS (SELECT 1 FROM embeddings e"
-    " JOIN token_projections p ON p.model_id = e.model_id"
+    "z_embeddings": "DELETE FROM z_embeddings WHERE length(vector) <>"
+    " 2 * (SELECT dimension FROM z_models WHERE id = model_id)",
+    "z_token_states": "DELETE FROM z_token_states WHERE NOT EXISTS (SELECT 1 FROM z_embeddings e"
+    " JOIN z_token_projections p ON p.model_id = e.model_id"
     " WHERE e.id = embedding_id AND length(codes) % p.code_bytes = 0)",
 }
 
@@ -158,8 +158,9 @@ def save(damaged: Path, new: Path) -> Rescued:
     try:
         for table in _TABLES:
             rows, unreadable = _rows(source, table)
-            saved[table.name] = store.write(partial(_insert, table=table, rows=rows))
-            lost[table.name] = unreadable + len(rows) - saved[table.name]
+            subject = table.name.removeprefix("z_")
+            saved[subject] = store.write(partial(_insert, table=table, rows=rows))
+            lost[subject] = unreadable + len(rows) - saved[subject]
         chosen = _chosen_model(source)
         if chosen is not None:
             store.write(lambda writer: writer.models.choose(chosen))
@@ -190,12 +191,11 @@ def _nothing(damaged: Path) -> CorruptDatabaseError:
 def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
     """All rows that can be read and are sound, and how many others there are at least."""
     rows, lost = [], 0
-    columns = ", ".join(_columns(source, table))
-    for row_id in sorted(_ids(source, table.name)):
+    name = _source_name(source, table.name)
+    columns = ", ".join(_columns(source, name, table))
+    for row_id in sorted(_ids(source, name)):
         try:
-            row = source.execute(
-                f"SELECT {columns} FROM {table.name} WHERE id = ?", [row_id]
-            ).fetchone()
+            row = source.execute(f"SELECT {columns} FROM {name} WHERE id = ?", [row_id]).fetchone()
             if row is None:
                 raise ValueError("only an index has it")
             require_types(row, *table.types.values())
@@ -207,14 +207,22 @@ def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
     return rows, lost
 
 
-def _columns(source: Connection, table: _Table) -> list[str]:
+def _source_name(source: Connection, table: str) -> str:
+    try:
+        return tables.stored_name(source, table)
+    except FAILURES:
+        return table
+
+
+def _columns(source: Connection, name: str, table: _Table) -> list[str]:
     """What to select; an older database lacks some of the columns."""
     try:
-        present = [row[1] for row in source.execute(f"PRAGMA table_info({table.name})")]
+        present = [row[1] for row in source.execute(f"PRAGMA table_info({name})")]
     except FAILURES:
         present = []
     return [
-        _BEFORE[name] if name in _BEFORE and name not in present else name for name in table.types
+        _BEFORE[column] if column in _BEFORE and column not in present else column
+        for column in table.types
     ]
 
 
@@ -240,7 +248,7 @@ def _ids(source: Connection, table: str) -> set[int]:
 
 def _chosen_model(source: Connection) -> str | None:
     try:
-        return SqliteModels(source).chosen_name()
+        return meta.read(source, CHOICE, table=tables.stored_name(source, "z_meta"))
     except FAILURES:
         return None
 

@@ -57,13 +57,13 @@ _ROWS = {
     "documents": _OF_COLLECTION,
     "attachments": _OF_COLLECTION,
     "skipped_files": _OF_COLLECTION,
-    "vectors": _OF_COLLECTION,
+    "z_vectors": _OF_COLLECTION,
     "aliases": _of_document("document_id"),
     "chunks": _of_document("document_id"),
     "links": _of_document("document_id"),
-    "names": _of_document("document_id"),
+    "z_names": _of_document("document_id"),
     "properties": _of_document("document_id"),
-    "searchable": _of_document("document_id"),
+    "z_searchable": _of_document("document_id"),
     "tags": _of_document("document_id"),
     "revisions": _revision("t"),
     # A change of several files is visible if all of them are, for it is undone as a whole.
@@ -78,12 +78,12 @@ _ROWS = {
         " AND c.owner = (SELECT owner FROM temp.scope_owner))"
     ),
     # They are reached by the chunks, which are restricted, and hold no text.
-    "embeddings": _ALL,
-    "token_states": _ALL,
+    "z_embeddings": _ALL,
+    "z_token_states": _ALL,
     # What the program knows of itself and of its models.
-    "meta": _ALL,
-    "models": _ALL,
-    "token_projections": _ALL,
+    "z_meta": _ALL,
+    "z_models": _ALL,
+    "z_token_projections": _ALL,
 }
 
 

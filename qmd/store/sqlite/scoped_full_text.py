@@ -25,8 +25,8 @@ _SCORED = 300
 _WEIGHTS = ", ".join(map(str, WEIGHTS))
 #: A view cannot have a full-text index, so a condition restricts the rows.
 _MATCHES = (
-    "FROM main.documents_fts WHERE documents_fts MATCH ?"
-    " AND EXISTS (SELECT 1 FROM documents s WHERE s.id = documents_fts.rowid)"
+    "FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
+    " AND EXISTS (SELECT 1 FROM documents s WHERE s.id = z_documents_fts.rowid)"
 )
 
 
@@ -55,7 +55,7 @@ class ScopedFullText:
         where = require_sql(selection)
         condition = "" if where.is_all else f" AND +rowid IN ({where.ids})"
         rows = self._connection.execute(
-            f"SELECT rowid, bm25(documents_fts, {_WEIGHTS}) AS score {_MATCHES}{condition}"
+            f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score {_MATCHES}{condition}"
             " ORDER BY score, rowid LIMIT ?",
             [render(match), *where.values, -1 if limit is None else max(limit, _SCORED)],
         )
@@ -71,12 +71,12 @@ class ScopedFullText:
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
-        index = totals(self._connection, "main.documents_fts_data")
-        matching = "SELECT count(*) FROM main.documents_fts WHERE documents_fts MATCH ?"
+        index = totals(self._connection, "main.z_documents_fts_data")
+        matching = "SELECT count(*) FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
         most = idf(self._number(matching, render(match)), index.documents) * (BM25_K1 + 1)
         rows = self._connection.execute(
-            f"SELECT rowid, -bm25(documents_fts, {_WEIGHTS}) FROM main.documents_fts"
-            " WHERE documents_fts MATCH ? AND +rowid IN"
+            f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM main.z_documents_fts"
+            " WHERE z_documents_fts MATCH ? AND +rowid IN"
             " (SELECT s.id FROM json_each(?) j CROSS JOIN documents s ON s.id = j.value)",
             [render(match), json.dumps(list(ids))],
         )
@@ -93,7 +93,7 @@ class ScopedFullText:
         that of these documents, not ``average`` (in tokens).
         """
         rows = self._connection.execute(
-            "SELECT id, sz FROM main.documents_fts_docsize"
+            "SELECT id, sz FROM main.z_documents_fts_docsize"
             " WHERE id IN (SELECT value FROM json_each(?))",
             [json.dumps(list(ids))],
         )

@@ -40,7 +40,8 @@ class _ScopedVectors(SqliteVectors):
         count = self.count_chunks()
         step = max(1, count // max(1, most))
         rows = self._connection.execute(
-            "SELECT e.vector FROM chunks k JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            "SELECT e.vector FROM chunks k"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             " WHERE k.model_id IS NOT NULL AND k.id % ? = 0 LIMIT ?",
             [model.id, step, most],
         )

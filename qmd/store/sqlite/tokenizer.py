@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 from qmd.store.sqlite.library import Connection, dbapi
 
-#: As in the statement that creates ``documents_fts`` (docs/schema.md).
+#: As in the statement that creates ``z_documents_fts`` (docs/schema.md).
 TOKENIZE = "porter unicode61 remove_diacritics 2"
 _lock = threading.Lock()
 

@@ -1,8 +1,8 @@
 """
-Keeps the codes of token states beside the vectors of ``embeddings``.
+Keeps the codes of token states beside the vectors of ``z_embeddings``.
 
-A row of ``token_states`` belongs to a row of ``embeddings``, so it comes and goes with the vector:
-by the hash of the text, whatever becomes of the chunk.
+A row of ``z_token_states`` belongs to a row of ``z_embeddings``, so it comes and goes with the
+vector: by the hash of the text, whatever becomes of the chunk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SqliteTokens:
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         row = self._connection.execute(
-            "SELECT recipe, code_bytes, projection FROM token_projections WHERE model_id = ?",
+            "SELECT recipe, code_bytes, projection FROM z_token_projections WHERE model_id = ?",
             [model.id],
         ).fetchone()
         if row is None:
@@ -47,8 +47,8 @@ class SqliteTokens:
         rows = self._connection.execute(
             "SELECT k.id, t.codes FROM json_each(?) j"
             " CROSS JOIN chunks k ON k.id = j.value"
-            " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            " CROSS JOIN token_states t ON t.embedding_id = e.id",
+            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " CROSS JOIN z_token_states t ON t.embedding_id = e.id",
             [json.dumps(list(chunk_ids)), model.id],
         )
         return {
@@ -61,7 +61,7 @@ class SqliteTokens:
         codes: dict[bytes, bytes] = {}
         for digest in set(hashes):
             row = self._connection.execute(
-                "SELECT t.codes FROM embeddings e JOIN token_states t ON t.embedding_id = e.id"
+                "SELECT t.codes FROM z_embeddings e JOIN z_token_states t ON t.embedding_id = e.id"
                 " WHERE e.hash = ? AND e.model_id = ?",
                 [digest, model.id],
             ).fetchone()
@@ -106,9 +106,9 @@ class SqliteTokens:
         """Clauses for chunks ``k`` (of documents ``d``) that wait, and the values to bind."""
         column = SqliteModels(self._connection).chunk_column(model)
         clauses = (
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             f" WHERE k.{column} = ? AND k.next_hash IS NULL"
-            " AND NOT EXISTS (SELECT 1 FROM token_states t WHERE t.embedding_id = e.id)"
+            " AND NOT EXISTS (SELECT 1 FROM z_token_states t WHERE t.embedding_id = e.id)"
         )
         if collection_ids:
             clauses += f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
@@ -116,9 +116,9 @@ class SqliteTokens:
 
     def count(self) -> int:
         row = self._connection.execute(
-            "SELECT count(*) FROM chunks k JOIN models m ON m.id = k.model_id AND m.active"
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = m.id"
-            " JOIN token_states t ON t.embedding_id = e.id"
+            "SELECT count(*) FROM chunks k JOIN z_models m ON m.id = k.model_id AND m.active"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = m.id"
+            " JOIN z_token_states t ON t.embedding_id = e.id"
         ).fetchone()
         return int(row[0])
 
@@ -137,21 +137,21 @@ class SqliteTokensWriter(SqliteTokens):
             return
         self.forget(model)
         self._connection.execute(
-            "INSERT OR REPLACE INTO token_projections (model_id, recipe, code_bytes, projection)"
+            "INSERT OR REPLACE INTO z_token_projections (model_id, recipe, code_bytes, projection)"
             " VALUES (?, ?, ?, ?)",
             [model.id, *projection],
         )
 
     def forget(self, model: StoredModel) -> None:
         self._connection.execute(
-            "DELETE FROM token_states"
-            " WHERE embedding_id IN (SELECT id FROM embeddings WHERE model_id = ?)",
+            "DELETE FROM z_token_states"
+            " WHERE embedding_id IN (SELECT id FROM z_embeddings WHERE model_id = ?)",
             [model.id],
         )
 
     def put(self, model: StoredModel, codes: Mapping[bytes, bytes]) -> int:
         return self._connection.executemany(
-            "INSERT OR REPLACE INTO token_states (embedding_id, codes)"
-            " SELECT id, ? FROM embeddings WHERE hash = ? AND model_id = ?",
+            "INSERT OR REPLACE INTO z_token_states (embedding_id, codes)"
+            " SELECT id, ? FROM z_embeddings WHERE hash = ? AND model_id = ?",
             [(code, digest, model.id) for digest, code in codes.items()],
         ).rowcount

@@ -14,28 +14,28 @@ from qmd.store.upkeep import Counts
 _LEFTOVERS = (
     (
         "cached vectors of texts that are gone",
-        "embeddings",
+        "z_embeddings",
         # Both are sorted and compared. NOT IN would put the hashes of all chunks into a tree, in no
         # order, which is slower and slower beyond SQLite's cache. Without the limit, SQLite would
         # drop the order and use a tree, too.
-        "hash IN (SELECT hash FROM (SELECT hash FROM embeddings"
+        "hash IN (SELECT hash FROM (SELECT hash FROM z_embeddings"
         " EXCEPT SELECT hash FROM chunks EXCEPT SELECT next_hash FROM chunks"
         " WHERE next_hash IS NOT NULL ORDER BY 1 LIMIT -1))",
     ),
     (
         "vectors of models that are not in use",
-        "embeddings",
+        "z_embeddings",
         # Without the sign SQLite would look up each chunk, and mostly there is no such model.
-        "model_id NOT IN (SELECT id FROM models WHERE active OR next)"
+        "model_id NOT IN (SELECT id FROM z_models WHERE active OR next)"
         " AND +hash IN (SELECT hash FROM chunks)",
     ),
-    ("models that are not in use", "models", "NOT active AND NOT next"),
+    ("models that are not in use", "z_models", "NOT active AND NOT next"),
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
-    ("vectors without a chunk", "vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
+    ("vectors without a chunk", "z_vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
     (
         "token states without a vector",
-        "token_states",
-        "embedding_id NOT IN (SELECT id FROM embeddings)",
+        "z_token_states",
+        "embedding_id NOT IN (SELECT id FROM z_embeddings)",
     ),
 )
 #: Pages of full text that one transaction merges; it takes 40 ms, in which nobody else can write.
@@ -95,7 +95,7 @@ def merge_full_text(connection: Connection, *, is_first: bool) -> bool:
     """
     before = connection.total_changes
     connection.execute(
-        "INSERT INTO documents_fts (documents_fts, rank) VALUES ('merge', ?)",
+        "INSERT INTO z_documents_fts (z_documents_fts, rank) VALUES ('merge', ?)",
         [-_MERGED_PAGES if is_first else _MERGED_PAGES],
     )
     return connection.total_changes - before > 1
@@ -166,10 +166,10 @@ class SqliteUpkeep:
     def _unmatched(self) -> int:
         """Rows of the full-text index without a text, and texts without a row."""
         row = self._connection.execute(
-            "SELECT (SELECT count(*) FROM documents_fts_docsize"
-            "        WHERE id NOT IN (SELECT document_id FROM searchable)),"
-            " (SELECT count(*) FROM searchable"
-            "        WHERE document_id NOT IN (SELECT id FROM documents_fts_docsize))"
+            "SELECT (SELECT count(*) FROM z_documents_fts_docsize"
+            "        WHERE id NOT IN (SELECT document_id FROM z_searchable)),"
+            " (SELECT count(*) FROM z_searchable"
+            "        WHERE document_id NOT IN (SELECT id FROM z_documents_fts_docsize))"
         ).fetchone()
         return int(sum(row))
 
@@ -215,7 +215,7 @@ class SqliteUpkeepWriter(SqliteUpkeep):
         tell(len(removed), steps, _UNMATCHED)
         removed[_UNMATCHED] = self._unmatched()
         if removed[_UNMATCHED]:
-            tables.table(self._connection, "documents_fts").rebuild_fts()
+            tables.table(self._connection, "z_documents_fts").rebuild_fts()
         vector_state.advance(self._connection)
         return removed
 

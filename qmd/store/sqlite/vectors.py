@@ -1,8 +1,8 @@
 """
 Reads vectors for search: the nearest ones by a scan, and exact ones by chunk.
 
-sqlite-vec's functions scan the int8 copies in the table ``vectors``; the nearest are rescored
-with the exact vectors of ``embeddings``.
+sqlite-vec's functions scan the int8 copies in the table ``z_vectors``; the nearest are rescored
+with the exact vectors of ``z_embeddings``.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class SqliteVectors:
         # sum of absolute differences takes half of the time of a Euclidean distance.
         rows = self._connection.execute(
             "SELECT n.chunk_id, c.document_id, e.vector FROM ("
-            "SELECT chunk_id FROM vectors"
+            "SELECT chunk_id FROM z_vectors"
             f" WHERE model_id = ? AND length(embedding) = ?{condition}"
             " ORDER BY vec_distance_L1(vec_int8(embedding), vec_int8(?)), chunk_id LIMIT ?) n"
             " JOIN chunks c ON c.id = n.chunk_id"
-            " JOIN embeddings e ON e.hash = c.hash AND e.model_id = ?",
+            " JOIN z_embeddings e ON e.hash = c.hash AND e.model_id = ?",
             [
                 model.id,
                 model.dimension,
@@ -87,7 +87,7 @@ class SqliteVectors:
         return self._connection.execute(
             "SELECT k.id, k.document_id, e.vector FROM chunks k"
             " JOIN documents d ON d.id = k.document_id"
-            " JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             f" WHERE k.model_id IS NOT NULL AND {where.sql}",
             [model.id, *where.values],
         )
@@ -112,7 +112,7 @@ class SqliteVectors:
             "SELECT k.id, d.id, d.collection_id, e.vector FROM json_each(?) j"
             " CROSS JOIN chunks k ON k.id = j.value"
             " CROSS JOIN documents d ON d.id = k.document_id"
-            " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             " WHERE k.model_id IS NOT NULL",
             [json.dumps(list(ids)), model.id],
         ).fetchall()
@@ -123,7 +123,7 @@ class SqliteVectors:
         import numpy as np
 
         rows = self._connection.execute(
-            "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM vectors v"
+            "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM z_vectors v"
             " CROSS JOIN chunks k ON k.id = v.chunk_id"
             " WHERE v.chunk_id > ? AND v.model_id = ? AND k.model_id IS NOT NULL"
             " AND length(v.embedding) = ? ORDER BY v.chunk_id LIMIT ?",
@@ -154,7 +154,7 @@ class SqliteVectors:
         rows = self._connection.execute(
             "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
             f" CROSS JOIN chunks k ON k.id = j.value{documents}"
-            " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             f" WHERE k.model_id IS NOT NULL AND {where.sql}",
             [json.dumps(list(ids)), model.id, *where.values],
         )
@@ -163,7 +163,7 @@ class SqliteVectors:
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
         # By their hashes: in no order of their meaning, and the same on every engine and machine.
         rows = self._connection.execute(
-            "SELECT vector FROM embeddings WHERE model_id = ? ORDER BY hash LIMIT ?",
+            "SELECT vector FROM z_embeddings WHERE model_id = ? ORDER BY hash LIMIT ?",
             [model.id, most],
         )
         return [vector for (vector,) in rows]
@@ -174,7 +174,7 @@ class SqliteVectors:
         rows = self._connection.execute(
             "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
             " CROSS JOIN chunks k ON k.document_id = j.value AND k.seq < ?"
-            " CROSS JOIN embeddings e ON e.hash = k.hash AND e.model_id = ?"
+            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             " WHERE k.model_id IS NOT NULL ORDER BY k.document_id, k.seq",
             [json.dumps(list(documents)), most, model.id],
         )

@@ -1,5 +1,5 @@
 """
-Plans which words and beginnings of words the table ``common_words`` gets, and how they are read.
+Plans which words and beginnings of words the table ``z_common_words`` gets, and how they are read.
 
 Beginnings form a tree: `gre*` holds what `green` and `great*` hold, and so on. Each term of full
 text is read once, and added to all beginnings that it has. A beginning is in the table only if its
