@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from qmd.cli import commands, complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
-from qmd.cli.render_reports import render_collections
+from qmd.cli.render_reports import count, render_collections
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.cli.terminal import confirmed, note, one_line, write, write_json
 from qmd.errors import InputError
 from qmd.values.wire import to_wire
+
+if TYPE_CHECKING:
+    from qmd.values import Collection
 
 
 @click.group(
@@ -25,7 +31,7 @@ from qmd.values.wire import to_wire
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:
-    """Add, list, show, remove, rename or leave out directories."""
+    """Add, list, show, change, remove, rename or leave out directories."""
 
 
 @command(
@@ -117,13 +123,71 @@ def show(name: str, as_json: bool) -> None:
         write(f"{label:<11}{one_line(value)}\n")
 
 
+@command(
+    "set",
+    examples=(
+        "qmd collection set notes --mask '**/*.{md,jpg,png}'",
+        "qmd collection set notes --ignore 'drafts/**' --ignore '*.tmp.md'",
+    ),
+)
+@click.argument("name", shell_complete=complete.collections)
+@click.option("--mask", metavar="GLOB", help="Which files are documents from now on.")
+@click.option(
+    "--ignore", multiple=True, metavar="GLOB", help="Leave these out, and no others; repeatable."
+)
+@click.option("--no-ignore", is_flag=True, help="Leave nothing out by such patterns.")
+@click.option("--no-index", is_flag=True, help="Only change it; 'qmd index' applies the change.")
+def set_(
+    name: str, mask: str | None, ignore: tuple[str, ...], no_ignore: bool, no_index: bool
+) -> None:
+    """Change which files of a collection are documents, and index it."""
+    if mask is None and not ignore and not no_ignore:
+        raise click.UsageError("Nothing to change: give --mask, --ignore or --no-ignore.")
+    if ignore and no_ignore:
+        raise click.UsageError("--ignore and --no-ignore exclude each other.")
+    with session().open(write=True) as kb:
+        changed = kb.change_collection(
+            name, mask=mask, ignore=ignore if ignore or no_ignore else None
+        )
+        left_out = f", without {', '.join(changed.ignore)}" if changed.ignore else ""
+        write(f"Collection '{one_line(name)}': {one_line(changed.pattern + left_out)}\n")
+        if no_index:
+            write(f"Apply it with: qmd index -c {one_line(name)}\n")
+        else:
+            index_and_report(kb, (changed.name,))
+
+
 @command("remove", examples=("qmd collection remove notes",), destroys=True)
 @click.argument("name", shell_complete=complete.collections)
-def remove(name: str) -> None:
-    """Remove a collection from the index; its files stay as they are."""
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, yes: bool) -> None:
+    """
+    Remove a collection from the index; its files stay as they are.
+
+    Its contexts come back when the folder is added again.
+    """
     with session().open(write=True) as kb:
+        details = kb.collection(name)
+        contexts = sum(context.collection == details.name for context in kb.contexts())
+        content = f"{count(details.documents, 'document')} and {count(contexts, 'context')}"
+        question = f"Remove '{one_line(details.name)}' with {content} from the index?"
+        if not yes and sys.stdin.isatty() and not confirmed(question, default=False):
+            write("Nothing was removed.\n")
+            return
         removed = kb.remove_collection(name)
-    write(f"Removed collection '{one_line(removed.name)}'\n")
+    write(
+        f"Removed collection '{one_line(removed.name)}' with {content}; its files stay.\n"
+        f"Undo: {one_line(_adding(removed))}\n"
+    )
+
+
+def _adding(collection: Collection) -> str:
+    """The command that adds a collection as it was."""
+    words = ["qmd", "collection", "add", collection.path, "--name", collection.name]
+    words += ["--mask", collection.pattern]
+    for pattern in collection.ignore:
+        words += ["--ignore", pattern]
+    return shlex.join(words)
 
 
 @command("rename", examples=("qmd collection rename notes work",))
@@ -155,6 +219,6 @@ def include(name: str) -> None:
     write(f"Searches look in '{one_line(included.name)}' again.\n")
 
 
-_COMMANDS: tuple[Command, ...] = (add, list_, show, remove, rename, exclude, include)
+_COMMANDS: tuple[Command, ...] = (add, list_, show, set_, remove, rename, exclude, include)
 for _command in _COMMANDS:
     collection.add_command(_command)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import InputError, NotFoundError
+from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.system.surrogates import is_utf8
+
+if TYPE_CHECKING:
+    from qmd.values import Collection
 
 #: Characters that mean something else in collection/path, qmd://…, #docid or a list.
 _RESERVED = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
@@ -74,6 +78,34 @@ def new_collection(
         name = _RESERVED.sub("-", root.name).lstrip(" -~")[:MAX_NAME].strip() or "root"
     check_name(name)
     return NewCollection(name, str(root))
+
+
+def refuse_known_folder(
+    new: NewCollection, mask: str, ignore: Sequence[str], collections: Sequence[Collection]
+) -> None:
+    """
+    Refuse a folder that is a collection of the same name already.
+
+    Raises:
+        ConflictError: It is one; the error says what differs, and the command that changes it.
+    """
+    for each in collections:
+        if (each.name, each.path) != (new.name, new.path):
+            continue
+        changes = []
+        if mask != each.pattern:
+            changes.append(f"--mask {shlex.quote(mask)}")
+        if list(ignore) != list(each.ignore):
+            changes += [f"--ignore {shlex.quote(pattern)}" for pattern in ignore] or ["--no-ignore"]
+        now = f"with the mask '{each.pattern}'"
+        if each.ignore:
+            now += " and ignore patterns " + ", ".join(f"'{pattern}'" for pattern in each.ignore)
+        raise ConflictError(
+            f"{each.path} is the collection '{each.name}' already, {now}.",
+            hint=f"Change it: qmd collection set {shlex.quote(each.name)} {' '.join(changes)}"
+            if changes
+            else "'qmd index' brings it up to date.",
+        )
 
 
 def check_globs(mask: str, ignore: Sequence[str] = ()) -> None:

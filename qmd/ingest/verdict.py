@@ -30,6 +30,8 @@ from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO
 from qmd.system.surrogates import is_utf8
 
+#: In a remedy: the collection's name, which is not known here.
+NAME = "NAME"
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
 _UNREADABLE = frozenset(("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
 
@@ -187,7 +189,7 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
         remedy = "Rename it without the dot, or add its folder as a collection of its own."
     elif exclusion is MASK:
         detail = f"The collection's mask '{rules.mask}' does not match it."
-        remedy = _wider_mask(path)
+        remedy = _wider_mask(path, rules.mask)
     elif exclusion is BACKUPS:
         detail = f"The folder '{shown}' holds Logseq's copies of earlier pages."
         remedy = "Add it as a collection of its own if you want to search them."
@@ -197,7 +199,7 @@ def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules)
     return RuleVerdict(False, exclusion.reason, shown, detail, remedy=remedy)
 
 
-def _wider_mask(path: str) -> str:
+def _wider_mask(path: str, mask: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
         return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
@@ -205,10 +207,8 @@ def _wider_mask(path: str) -> str:
         suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
     elif not suffix.isalnum() or suffix == "md":
         suffix = "txt"
-    return (
-        "Remove the collection (its files stay), and add the folder with a wider mask:"
-        f" --mask '**/*.{{md,{suffix}}}'."
-    )
+    wider = f"**/*.{{md,{suffix}}}" if mask == "**/*.md" else f"{mask},**/*.{suffix}"
+    return f"Give it a wider mask: qmd collection set {NAME} --mask '{wider}'."
 
 
 def _excluded_by_vault(rule: VaultRule, path: str) -> RuleVerdict:
@@ -237,7 +237,7 @@ def _excluded_by_line(rule: IgnoreRule, path: str, is_directory: bool) -> RuleVe
     including_line = _including_line(path, is_directory=is_directory)
     if rule.reason == "ignore option":
         detail = f"The collection's ignore pattern '{rule.pattern}' matches '{shown}'."
-        remedy = "Remove the collection and add it without that pattern."
+        remedy = f"Give it other patterns: qmd collection set {NAME} --ignore PATTERN."
     else:
         detail = f"Line {rule.line} of {printable(rule.file)}, '{rule.pattern}', matches '{shown}'."
         remedy = (

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.errors import NotFoundError
 from qmd.ingest.collection_paths import locate
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
-from qmd.ingest.verdict import SKIP_REMEDIES, RuleVerdict, judge_path
+from qmd.ingest.verdict import NAME, SKIP_REMEDIES, RuleVerdict, judge_path
 from qmd.parse.formats import format_of
 from qmd.values import Explanation
+from qmd.values.names import fold
+from qmd.values.search import encode_uri
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values import Collection
+
+#: The most files and folders that are looked at for a name: some seconds of a cold disk.
+MOST_LOOKED_AT = 200_000
+#: The most files of a name that are listed.
+MOST_NAMED = 10
 
 
 def explain_path(reader: Reader, path: str) -> Explanation:
@@ -98,9 +111,94 @@ def explain_path(reader: Reader, path: str) -> Explanation:
             detail=detail,
             remedy="qmd index",
         )
-    return Explanation(
-        file, indexed=False, reason=verdict.detail, detail=detail, remedy=verdict.remedy
+    named = f" {shlex.quote(collection.name)} "
+    remedy = verdict.remedy and verdict.remedy.replace(f" {NAME} ", named)
+    return Explanation(file, indexed=False, reason=verdict.detail, detail=detail, remedy=remedy)
+
+
+def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> Explanation:
+    """
+    Explain the file that somebody names without its whole path.
+
+    Args:
+        explanation: That of the name as a path.
+
+    Returns:
+        ``explanation`` if the name is the path of something that is there, or of a file nowhere.
+    """
+    is_missing = explanation.detail.get("rule", "missing") == "missing"
+    if not is_missing or os.path.lexists(Path(name).expanduser()):
+        return explanation
+    named = files_of_name(reader.collections.all(), name.removeprefix("qmd://"))
+    if named.paths:
+        first = explain_path(reader, named.paths[0])
+        if others := named.paths[1:]:
+            more = ", ".join(explain_path(reader, other).path for other in others)
+            reason = f"{first.reason} Other files of this name: {more}."
+            return replace(first, reason=reason)
+        return first
+    sentence = (
+        "No file of this name lies below the folders of the collections."
+        if named.is_complete
+        else f"It is not among the first {MOST_LOOKED_AT:,} files below those of the collections."
     )
+    return replace(explanation, reason=f"{explanation.reason} {sentence}")
+
+
+class FilesOfName(NamedTuple):
+    """
+    Files below the folders of collections with one name.
+
+    Attributes:
+        paths: ``qmd://`` addresses, at most `MOST_NAMED`.
+        is_complete: Whether all folders were looked through.
+    """
+
+    paths: Sequence[str]
+    is_complete: bool
+
+
+def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
+    """
+    Look for a file on the disk, whatever the rules say of it and of the folders above it.
+
+    Folders near the root come first. The search ends after `MOST_LOOKED_AT` entries.
+
+    Args:
+        name: The end of a path: a file's name, with or without its suffix and folders above it.
+    """
+    parts = [fold(part) for part in name.replace(os.sep, "/").split("/") if part not in ("", ".")]
+    if not parts:
+        return FilesOfName((), True)
+    paths: list[str] = []
+    folders = deque((each, "") for each in sorted(collections, key=lambda each: each.name))
+    left = MOST_LOOKED_AT
+    while folders and left > 0 and len(paths) < MOST_NAMED:
+        collection, folder = folders.popleft()
+        try:
+            with os.scandir(Path(collection.path, folder)) as listed:
+                entries = sorted(listed, key=_name_of_entry)
+        except OSError:  # it cannot be read, or is gone: nothing in it can be named
+            continue
+        left -= len(entries)
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((collection, path))
+            elif _ends_with(path, parts):
+                paths.append(encode_uri(f"{collection.name}/{path}"))
+    return FilesOfName(paths[:MOST_NAMED], left > 0 and not folders)
+
+
+def _name_of_entry(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _ends_with(path: str, parts: Sequence[str]) -> bool:
+    """Whether a path ends with these folded names; the last may lack the suffix of the file."""
+    *folders, name = [fold(part) for part in path.split("/")[-len(parts) :]]
+    stem = name.rpartition(".")[0] or name
+    return folders == list(parts[:-1]) and parts[-1] in (name, stem)
 
 
 def _other_format(path: str) -> str:

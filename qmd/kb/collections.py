@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.store import Store
+    from qmd.store import Store, Writer
     from qmd.values import Collection, Context
     from qmd.values.reports import CollectionPreview
 
@@ -26,6 +27,8 @@ class CollectionMethods(Parts):
         """
         Register a directory; `index` fills it.
 
+        A directory that was a collection before gets the contexts back that it had.
+
         Args:
             name: The collection's name; None takes that of the directory.
             mask: Which files are documents: globs, separated by commas or in braces.
@@ -35,17 +38,19 @@ class CollectionMethods(Parts):
             InputError: The directory does not exist, or the name or mask is not valid.
             ConflictError: A collection of that name exists.
         """
-        from qmd.ingest.new_collection import new_collection
+        from qmd.ingest.new_collection import new_collection, refuse_known_folder
 
         new = new_collection(path, name, mask, ignore)
-        return self._write_audited(
-            self._store,
-            "collection add",
-            f"{new.name}: {new.path}",
-            lambda writer: writer.collections.add(
+        refuse_known_folder(new, mask, ignore, self.collections())
+
+        def add(writer: Writer) -> Collection:
+            added = writer.collections.add(
                 name=new.name, path=new.path, pattern=mask, ignore=ignore
-            ),
-        )
+            )
+            _restore_contexts(writer, added)
+            return added
+
+        return self._write_audited(self._store, "collection add", f"{new.name}: {new.path}", add)
 
     @staticmethod
     def preview_collection(
@@ -95,11 +100,45 @@ class CollectionMethods(Parts):
         """
         Remove a collection from the index and return it; its files stay on the disk.
 
+        Its contexts come back when its directory is added again.
+
         Raises:
             CollectionNotFoundError.
         """
+
+        def remove(writer: Writer) -> Collection:
+            _keep_contexts(writer, writer.collections.by_name(name))
+            return writer.collections.remove(name)
+
+        return self._write_audited(self._store, "collection remove", name, remove)
+
+    def change_collection(
+        self, name: str, *, mask: str | None = None, ignore: Sequence[str] | None = None
+    ) -> Collection:
+        """
+        Change which files of a collection are documents, and return it; `index` applies the change.
+
+        Args:
+            mask: As for `add_collection`; None leaves it.
+            ignore: The patterns instead of those that it has; None leaves them.
+
+        Raises:
+            CollectionNotFoundError.
+            InputError: The mask or a pattern is not valid.
+        """
+        from qmd.ingest.new_collection import check_globs
+        from qmd.ingest.rules import Rules
+
+        now = self.collection(name)
+        mask = now.pattern if mask is None else mask
+        ignore = now.ignore if ignore is None else ignore
+        check_globs(mask, ignore)
+        Rules(Path(now.path), mask, ignore)
         return self._write_audited(
-            self._store, "collection remove", name, lambda writer: writer.collections.remove(name)
+            self._store,
+            "collection set",
+            f"{name}: {mask}",
+            lambda writer: writer.collections.set_rules(name, pattern=mask, ignore=ignore),
         )
 
     def rename_collection(self, old: str, new: str) -> Collection:
@@ -175,6 +214,29 @@ class CollectionMethods(Parts):
         return self._write_audited(
             store, "context rm", path, lambda writer: writer.contexts.remove(collection_id, prefix)
         )
+
+
+def _kept_contexts_key(collection: Collection) -> str:
+    return f"contexts of {collection.path}"
+
+
+def _keep_contexts(writer: Writer, collection: Collection) -> None:
+    """Keep the contexts of a collection that is removed, by its directory."""
+    contexts = [
+        (each.prefix, each.text)
+        for each in writer.contexts.all()
+        if each.collection == collection.name
+    ]
+    if contexts:
+        writer.meta.put(_kept_contexts_key(collection), json.dumps(contexts, ensure_ascii=False))
+
+
+def _restore_contexts(writer: Writer, collection: Collection) -> None:
+    key = _kept_contexts_key(collection)
+    for prefix, text in json.loads(writer.meta.get(key) or "[]"):
+        writer.contexts.put(collection.id, prefix, text)
+    if writer.meta.get(key):
+        writer.meta.put(key, "")
 
 
 def _context_location(store: Store, path: str) -> tuple[int | None, str]:

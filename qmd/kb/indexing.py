@@ -71,7 +71,8 @@ class IndexingMethods(Parts):
 
         Args:
             path: A path on the disk, ``collection/path`` or ``qmd://collection/path``; if no file
-                is there, any name of a document that `get` takes.
+                is there, any name of a document that `get` takes, or the end of the path of a
+                file below the folders of the collections.
 
         Raises:
             AmbiguousNameError: More than one document has this name, and no file has this path.
@@ -85,6 +86,7 @@ class IndexingMethods(Parts):
                 document = document_without_file(reader, str(path))
                 if document is not None:
                     return why.explain_path(reader, document.uri)
+                return why.explain_named_file(reader, str(path), explanation)
             return explanation
 
     def keep(

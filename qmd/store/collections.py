@@ -120,6 +120,15 @@ class CollectionsWriter(Collections, Protocol):
         """
         ...
 
+    def set_rules(self, name: str, *, pattern: str, ignore: Sequence[str]) -> Collection:
+        """
+        Replace the mask and the ignore patterns of a collection; the next run applies them.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
+        """
+        ...
+
     def remove(self, name: str) -> Collection:
         """
         Remove a collection with its documents, contexts, chunks and vectors; cached vectors stay

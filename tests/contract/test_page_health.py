@@ -284,7 +284,7 @@ def test_a_folder_is_added_after_a_look_at_what_it_holds(
     assert served.kb.collection("新的 <笔记>").documents == 2
     answer = post(client, "/overview/collections/add", **fields)
     assert answer.status_code == 409
-    assert "There is already a collection" in words(answer)
+    assert "is the collection '新的 <笔记>' already" in words(answer)
     assert unescape(answer.text).count(str(folder)) >= 1
 
 

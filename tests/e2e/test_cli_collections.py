@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,7 +61,9 @@ class TestCollections:
     def test_adding_it_again_says_how_to_bring_it_up_to_date(self, scratch: Scratch) -> None:
         again = scratch.call("collection", "add", "notes")
         assert again.code == 1
-        assert "hint: It is this very folder; 'qmd index' brings" in again.err
+        assert "hint: 'qmd index' brings it up to date." in again.err
+        wider = scratch.call("collection", "add", "notes", "--mask", "**/*.{md,txt}")
+        assert "hint: Change it: qmd collection set notes --mask '**/*.{md,txt}'" in wider.err
         other = scratch.call("collection", "add", "docs", "--name", "notes")
         assert "hint: Choose another name" in other.err
 
@@ -98,14 +101,47 @@ class TestCollections:
         assert scratch.call("get", "qmd://notes/plan.md").code == 1
 
     def test_a_removed_collection_leaves_its_files(self, scratch: Scratch) -> None:
-        assert scratch.ok("collection", "remove", "notes").out == "Removed collection 'notes'\n"
+        scratch.ok("context", "add", "notes", "what I wrote")
+        out = scratch.ok("collection", "remove", "notes").out
+        assert "Removed collection 'notes' with 3 documents and 1 context;" in out
+        assert out.splitlines()[-1].startswith("Undo: qmd collection add ")
         assert scratch.ok("search", "SQLite", "--json").json() == []
         assert (scratch.root / "notes/plan.md").exists()
+
+    def test_what_is_added_again_has_its_contexts(self, scratch: Scratch) -> None:
+        scratch.ok("context", "add", "notes", "what I wrote")
+        undo = scratch.ok("collection", "remove", "notes").out.splitlines()[-1]
+        assert scratch.ok("context", "list", "--json").json() == []
+        scratch.ok(*shlex.split(undo.removeprefix("Undo: qmd ")))
+        [context] = scratch.ok("context", "list", "--json").json()
+        assert (context["collection"], context["text"]) == ("notes", "what I wrote")
+        scratch.ok("context", "rm", "notes")
+        scratch.ok("collection", "remove", "notes")
+        scratch.ok(*shlex.split(undo.removeprefix("Undo: qmd ")))
+        assert scratch.ok("context", "list", "--json").json() == []
+
+    def test_mask_and_ignore_patterns_can_be_changed(self, scratch: Scratch) -> None:
+        for name in ("a.md", "b.txt", "drafts/c.md"):
+            scratch.write(f"more/{name}", "text\n")
+        scratch.ok("collection", "add", "more")
+
+        def files() -> list[str]:
+            return [each["path"] for each in scratch.ok("ls", "more", "--json").json()]
+
+        scratch.ok("collection", "set", "more", "--mask", "**/*.{md,txt}", "--ignore", "drafts/")
+        assert files() == ["a.md", "b.txt"]
+        scratch.ok("collection", "set", "more", "--no-ignore", "--mask", "*.txt")
+        assert files() == ["b.txt"]
+        assert scratch.call("collection", "set", "more").code == 2
+        assert scratch.call("collection", "set", "more", "--mask", "[").code in (0, 1)
+        assert scratch.call("collection", "set", "nope", "--mask", "*.md").code == 1
 
     def test_the_names_of_tobis_commands_work(self, scratch: Scratch) -> None:
         assert scratch.ok("collection", "mv", "notes", "work").out == "Renamed 'notes' to 'work'\n"
         assert "Documents  3\n" in scratch.ok("collection", "info", "work").out
-        assert scratch.ok("collection", "rm", "work").out == "Removed collection 'work'\n"
+        assert scratch.ok("collection", "rm", "work").out.startswith(
+            "Removed collection 'work' with"
+        )
         scratch.ok("context", "add", "/", "everything")
         assert scratch.ok("context", "remove", "/").out == "Removed context for /\n"
 

@@ -154,7 +154,7 @@ class TestJson:
 
     def test_behind_a_double_dash_it_is_text(self, scratch: Scratch) -> None:
         result = scratch.call("search", "-c", "nope", "--", "--json")
-        assert result.err.startswith("qmd: error: Collection not found: nope")
+        assert "\nqmd: error: Collection not found: nope\n" in result.err
 
 
 class TestNames:

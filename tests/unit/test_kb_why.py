@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.ingest import why
 from qmd.ingest.rules import Rules
 from qmd.ingest.verdict import judge_path
 from tests.support import child
@@ -68,3 +69,37 @@ def test_the_remedy_for_a_mask_fits_the_file(tmp_path: Path, name: str, remedy: 
     (tmp_path / name).write_text("text\n", encoding="utf-8")
     verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), name)
     assert remedy in str(verdict.remedy)
+
+
+def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
+    for path in ("vault/Private/Diary.md", "vault/.trash/old.md", "vault/scan.pdf", "work/Plan.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("# Text\n", encoding="utf-8")
+    (tmp_path / "vault" / ".qmdignore").write_text("Private/\n", encoding="utf-8")
+    (tmp_path / "work" / "node_modules").mkdir()
+    (tmp_path / "work" / "node_modules" / "diary.md").write_text("# Other\n", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        for name in ("vault", "work"):
+            kb.add_collection(tmp_path / name)
+        kb.index()
+        for name in ("diary", "diary.md", "DIARY.MD", "Private/diary.md"):
+            said = kb.why(name)
+            assert (said.indexed, said.path) == (False, "vault/Private/Diary.md")
+            assert "Line 1 of .qmdignore" in said.reason
+        assert "Other files of this name: work/node_modules/diary.md." in kb.why("diary").reason
+        assert "Other files" not in kb.why("Private/diary").reason
+        assert "is hidden" in kb.why("old").reason
+        assert "mask" in kb.why("scan.pdf").reason
+        said = kb.why("nowhere.md")
+        assert said.reason.startswith("It lies in no collection. No file of this name lies below")
+        assert kb.why("work/nowhere.md").reason.endswith("below the folders of the collections.")
+
+
+def test_the_search_for_a_name_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(why, "MOST_LOOKED_AT", 3)
+    for number in range(5):
+        (tmp_path / "notes" / str(number)).mkdir(parents=True)
+        (tmp_path / "notes" / str(number) / "deep.txt").write_text("x", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes")
+        assert "not among the first 3 files" in kb.why("deep.txt").reason

@@ -147,6 +147,14 @@ class PostgresCollectionsWriter(PostgresCollections):
         )
         return self.by_name(name)
 
+    def set_rules(self, name: str, *, pattern: str, ignore: Sequence[str]) -> Collection:
+        collection = self.by_name(name)
+        self._connection.execute(
+            "UPDATE collections SET pattern = %s, ignore = %s WHERE id = %s",
+            [pattern, _json(list(ignore)), collection.id],
+        )
+        return self.by_name(name)
+
     def remove(self, name: str) -> Collection:
         collection = self.by_name(name)
         self._connection.execute("DELETE FROM collections WHERE id = %s", [collection.id])

@@ -176,6 +176,13 @@ class SqliteCollectionsWriter(SqliteCollections):
         )
         return self.by_name(name)
 
+    def set_rules(self, name: str, *, pattern: str, ignore: Sequence[str]) -> Collection:
+        collection = self.by_name(name)
+        tables.table(self._connection, "collections").update(
+            collection.id, {"pattern": pattern, "ignore": _json(list(ignore))}
+        )
+        return self.by_name(name)
+
     def remove(self, name: str) -> Collection:
         collection = self.by_name(name)
         documents = tables.table(self._connection, "documents")
