@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +18,7 @@ import click
 from qmd.cli import complete
 from qmd.cli.query_words import options_taken_for_words, with_words
 from qmd.cli.session import Session
-from qmd.cli.terminal import note
+from qmd.cli.terminal import note, paged
 from qmd.system.session import SERVES_ONLY
 from qmd.values.facts import LARGEST_INTEGER
 
@@ -77,8 +78,9 @@ class Command(click.Command):
 
     ``usual`` names the options that its help shows first, in this order; the others follow below
     "More options". ``destroys`` says that it removes or replaces something without a question. No
-    hint suggests such a command to a person who typed another name. ``extra_argument`` is the hint
-    for a person who gives it more arguments than it takes.
+    hint suggests such a command to a person who typed another name. ``pages`` says that its output
+    may be long: the pager of the settings shows it. ``extra_argument`` is the hint for a person who
+    gives it more arguments than it takes.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Command(click.Command):
         examples: Sequence[str] = (),
         usual: Sequence[str] = (),
         destroys: bool = False,
+        pages: bool = False,
         extra_argument: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -95,6 +98,7 @@ class Command(click.Command):
         self.examples = tuple(examples)
         self.usual = tuple(usual)
         self.destroys = destroys
+        self.pages = pages
         self.extra_argument = extra_argument
         self.params.extend(database_options(hidden=True))
 
@@ -117,7 +121,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         ctx.ensure_object(Session).command = ctx.command_path
         refuse_unless_server(ctx)
-        return super().invoke(ctx)
+        with paged(ctx.ensure_object(Session).settings.pager) if self.pages else nullcontext():
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self.get_params(ctx), self.usual, ctx, formatter)

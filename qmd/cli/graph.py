@@ -13,7 +13,7 @@ from qmd.cli.command import Group, command
 from qmd.cli.commands import below
 from qmd.cli.listings import ListingOptions, ListingView, limit_options, listing_options
 from qmd.cli.session import session
-from qmd.cli.terminal import columns, fitting, note, one_line, paint, use_color, write
+from qmd.cli.terminal import beside, note, one_line, paint, table_row, use_color, write
 from qmd.values.search import shown_relevance
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def links() -> None:
     """
 
 
-@command("of", examples=("qmd links of notes/MOC.md", "qmd links of broken --json"))
+@command("of", pages=True, examples=("qmd links of notes/MOC.md", "qmd links of broken --json"))
 @click.argument("file", shell_complete=complete.documents)
 @limit_options(100)
 @listing_options()
@@ -69,7 +69,8 @@ def links_of(file: str, limit: int | None, options: ListingOptions) -> None:
     for link in listed.links:
         place = paint(f"{link.line:>5}", "line", color)
         place = view.where.link(place, listed.file, link.line)
-        write(f"{place}  {one_line(link.target)}{_destination(link, view, color)}\n")
+        text = f"{place}  {one_line(link.target)}"
+        write(beside(text, _destination(link, view, color), 0) + "\n")
     view.note_none_or_rest(
         len(listed.links), listed.total, "link", none=f"{listed.file} has no links."
     )
@@ -82,15 +83,17 @@ def _destination(link: NoteLink, view: ListingView, color: bool) -> str:
     if link.state == "web":
         return ""
     if link.state == "nothing":
-        return "  " + paint("→ nothing", "warning", color)
+        return paint("→ nothing", "warning", color)
     note_ = paint(" (no such section)", "warning", color)
     return (
-        f"  → {view.link(link.file or '', color)}{note_ if link.state == 'section missing' else ''}"
+        f"→ {view.link(link.file or '', color)}{note_ if link.state == 'section missing' else ''}"
     )
 
 
 @command(
-    "backlinks", examples=("qmd links backlinks notes/MOC.md", "qmd links backlinks MOC -n 20")
+    "backlinks",
+    pages=True,
+    examples=("qmd links backlinks notes/MOC.md", "qmd links backlinks MOC -n 20"),
 )
 @click.argument("file", shell_complete=complete.documents)
 @limit_options(100)
@@ -110,13 +113,13 @@ def backlinks(file: str, limit: int | None, options: ListingOptions) -> None:
     color = use_color(sys.stdout)
     for link in listed.links:
         place = view.link(link.file, color, line=link.line)
-        write(f"{place}  {one_line(link.text)}\n")
+        write(table_row("", place, one_line(link.text)) + "\n")
     view.note_none_or_rest(
         len(listed.links), listed.total, "link", none=f"No other note links to {listed.file}."
     )
 
 
-@command("orphans", examples=("qmd links orphans", "qmd links orphans -c notes --json"))
+@command("orphans", pages=True, examples=("qmd links orphans", "qmd links orphans -c notes --json"))
 @_collection
 @limit_options(100)
 @listing_options()
@@ -135,8 +138,7 @@ def orphans(collection: str | None, limit: int | None, options: ListingOptions) 
     color = use_color(sys.stdout)
     for orphan in listed.documents:
         document = orphan.document
-        title = fitting(one_line(document.title), columns(one_line(document.file)) + 2)
-        write(f"{view.link(document.file, color)}  {title}".rstrip() + "\n")
+        write(table_row("", view.link(document.file, color), one_line(document.title)) + "\n")
     view.note_none_or_rest(
         len(listed.documents),
         listed.total,
@@ -145,7 +147,7 @@ def orphans(collection: str | None, limit: int | None, options: ListingOptions) 
     )
 
 
-@command("broken", examples=("qmd links broken", "qmd links broken -c notes --json"))
+@command("broken", pages=True, examples=("qmd links broken", "qmd links broken -c notes --json"))
 @_collection
 @limit_options(100)
 @listing_options()
@@ -167,14 +169,17 @@ def broken(collection: str | None, limit: int | None, options: ListingOptions) -
         nearest = ""
         if link.nearest is not None:
             words = "no such section in" if link.missing == "section" else "did you mean"
-            nearest = paint(f"  ({words} {one_line(link.nearest)})", "dim", color)
-        write(f"{place}  {one_line(link.target)}{nearest}\n")
+            nearest = paint(f"({words} {one_line(link.nearest)})", "dim", color)
+        text = f"{one_line(link.target)}  {nearest}".rstrip()
+        write(beside(place, text, 0) + "\n")
     view.note_none_or_rest(
         len(listed.links), listed.total, "link", none="Every link leads somewhere."
     )
 
 
-@command("similar", examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"))
+@command(
+    "similar", pages=True, examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json")
+)
 @click.argument("file", shell_complete=complete.documents)
 @_collection
 @limit_options(10)
@@ -197,16 +202,15 @@ def similar(file: str, collection: str | None, limit: int | None, options: Listi
         score = paint(shown_relevance(document.similarity), "score", color)
         linked = "linked" if document.linked else "      "
         place = view.link(document.file, color, line=document.line)
-        used = columns(one_line(document.file)) + 22
-        title = fitting(one_line(document.title), used)
-        write(f"{score}  {paint(linked, 'dim', color)}  {place}  {title}".rstrip() + "\n")
+        facts = f"{score}  {paint(linked, 'dim', color)}"
+        write(table_row(facts, place, one_line(document.title)) + "\n")
     if listed.left_out:
         view.note_rest(len(listed.documents), len(listed.documents) + listed.left_out, "document")
     elif not listed.documents:
         note("No other document has vectors.")
 
 
-@command("tags", examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"))
+@command("tags", pages=True, examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"))
 @click.argument("prefix", metavar="[PREFIX/]", default="", shell_complete=complete.tags)
 @_collection
 @limit_options(100)
@@ -241,7 +245,9 @@ def _write_tags(tree: TagTree, view: ListingView) -> None:
 
 
 @command(
-    "recent", examples=("qmd recent", "qmd recent --since 7d", "qmd recent --since 2026-03-01")
+    "recent",
+    pages=True,
+    examples=("qmd recent", "qmd recent --since 7d", "qmd recent --since 2026-03-01"),
 )
 @click.option("--since", metavar="SPAN", help="Since 7d, 12h, 2w, or a date.")
 @_collection
@@ -272,7 +278,6 @@ def _write_recent(recent: RecentChanges, view: ListingView) -> None:
     for change in recent.changes:
         facts = f"{change.modified[:16].replace('T', ' ')}  {change.by:<{width}}"
         name = view.link(change.file, color)
-        facts = one_line(facts)
-        title = fitting(one_line(change.title), columns(facts) + columns(one_line(change.file)) + 4)
-        write(f"{paint(facts, 'dim', color)}  {name}  {title}".rstrip() + "\n")
+        facts = paint(one_line(facts), "dim", color)
+        write(table_row(facts, name, one_line(change.title)) + "\n")
     view.note_rest(len(recent.changes), recent.total, "document")

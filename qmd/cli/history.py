@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 @command(
     "history",
+    pages=True,
     examples=("qmd history notes/plan.md", "qmd history ~/notes/plan.md --show 12"),
 )
 @click.argument("path", shell_complete=complete.documents_or_files)

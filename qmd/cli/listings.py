@@ -11,7 +11,7 @@ import click
 
 from qmd.cli.command import json_option
 from qmd.cli.places import Places, full_path_option, places
-from qmd.cli.terminal import note, one_line, paint, write_json
+from qmd.cli.terminal import note, paint, write_json
 from qmd.values.graph import MAX_LISTED
 from qmd.values.tokens import MIN_TOKENS
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from qmd.kb import KnowledgeBase
+
+#: In front of a name that stands below its facts.
+_INDENT = 2
 
 ItemT = TypeVar("ItemT")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -125,9 +128,9 @@ class ListingView:
 
     def link(self, file: str, color: bool, *, line: int | None = None) -> str:
         """The name of a file, ``name:line`` if there is a line, that opens it when clicked."""
-        text = paint(one_line(self.where.name(file)), "file", color)
-        if line is not None:
-            text += paint(f":{line}", "line", color)
+        number = "" if line is None else f":{line}"
+        text = paint(self.where.fitting_name(file, len(number) + _INDENT), "file", color)
+        text += paint(number, "line", color)
         return self.where.link(text, file, line or 1)
 
     def note_none_or_rest(self, shown: int, total: int, noun: str, *, none: str) -> None:

@@ -14,12 +14,13 @@ from qmd.cli.progress import progress_bar
 from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
-from qmd.cli.terminal import note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import fitting, note, one_line, paint, use_color, write, write_json
 from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo
 
+_NAME_WIDTH = 40  # columns; the facts of a longer name stand below it
 _STATE_MARKS = {"active": "*", "coming": ">"}
 
 
@@ -32,7 +33,7 @@ def models() -> None:
     """List, fetch and choose models for search by meaning."""
 
 
-@command("list", examples=("qmd models list", "qmd models list --json"))
+@command("list", pages=True, examples=("qmd models list", "qmd models list --json"))
 @click.option("--ready", is_flag=True, help="Only those that need no download.")
 @json_option
 def list_(ready: bool, as_json: bool) -> None:
@@ -142,7 +143,7 @@ def _list(here: Session) -> list[ModelInfo]:
 
 def _render(listed: Sequence[ModelInfo]) -> None:
     color = use_color(sys.stdout)
-    width = max((len(one_line(model.name)) for model in listed), default=0)
+    width = min(max((len(one_line(model.name)) for model in listed), default=0), _NAME_WIDTH)
     kind = None
     for model in listed:
         if model.kind != kind:
@@ -150,8 +151,13 @@ def _render(listed: Sequence[ModelInfo]) -> None:
             title = "Embedding models" if kind == "embedding" else "Rerankers"
             write(paint(title, "dim", color) + "\n")
         style = "title" if model.ready else "dim"
-        name = paint(f"{one_line(model.name):<{width}}", style, color)
-        write(f"{_mark(model)} {name} {one_line(_facts(model)).rstrip()}\n")
+        name = one_line(model.name)
+        facts = one_line(_facts(model)).rstrip()
+        line = f"{_mark(model)} {paint(f'{name:<{width}}', style, color)}"
+        if len(name) > width:
+            write(f"{line}\n  {'':<{width}} {fitting(facts, width + 3)}\n")
+        else:
+            write(f"{line} {fitting(facts, width + 3)}\n")
 
 
 def _mark(model: ModelInfo) -> str:

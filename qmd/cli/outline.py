@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @command(
     "outline",
+    pages=True,
     examples=("qmd outline plan", "qmd outline 'plan#Next steps'", "qmd outline MOC --json"),
 )
 @click.argument("file", metavar="FILE[#HEADING]", shell_complete=complete.documents)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from qmd.cli.session import session
+from qmd.cli.terminal import fitting_path, one_line
 
 if TYPE_CHECKING:
     from qmd.values import Collection
@@ -47,6 +48,15 @@ class Places:
         """The name to print for a display path, ``collection/path``."""
         path = self.path(file) if self._full_path else None
         return file if path is None else str(path)
+
+    def fitting_name(self, file: str, used: int = 0) -> str:
+        """
+        The name in one line for the end of a line of which ``used`` columns are taken.
+
+        On a terminal a display path loses folders at its beginning that have no room.
+        """
+        name = one_line(self.name(file))
+        return name if self._full_path else fitting_path(name, used)
 
     def path(self, file: str) -> Path | None:
         """The path on the disk; None if the collection is unknown."""

@@ -57,7 +57,7 @@ def authors(as_json: bool) -> None:
         _print(posts_texts.authors(names))
 
 
-@command("list", examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
+@command("list", pages=True, examples=("qmd posts list q9adg", "qmd posts list q9adg --json"))
 @click.argument("author", shell_complete=complete.authors)
 @setting_option("posts_dir")
 @json_option
@@ -75,6 +75,7 @@ def list_(author: str, as_json: bool) -> None:
 
 @command(
     "read",
+    pages=True,
     examples=(
         "qmd posts read q9adg/motions/2020-12-16_18_04_49_论温柔.md",
         "qmd posts read --author q9adg --title 温柔",
@@ -135,6 +136,7 @@ def _only_match(
 
 @command(
     "search",
+    pages=True,
     examples=(
         "qmd posts search 温柔",
         "qmd posts search 'C++' --author q9adg -n 100",

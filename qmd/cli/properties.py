@@ -17,6 +17,7 @@ from qmd.errors import NotFoundError
 
 @command(
     "properties",
+    pages=True,
     examples=("qmd properties", "qmd properties status", "qmd properties --json"),
 )
 @click.argument("key", default="", shell_complete=complete.property_keys)

@@ -32,6 +32,7 @@ _line_numbers = click.option(
 
 @command(
     "get",
+    pages=True,
     examples=(
         "qmd get notes/2025/plan.md",
         "qmd get plan:120:40               # 40 lines from line 120",
@@ -89,6 +90,7 @@ def get(
 
 @command(
     "multi-get",
+    pages=True,
     examples=(
         "qmd multi-get 'notes/2025-*.md'",
         "qmd multi-get 'plan.md, notes/todo.md' -l 50",
@@ -165,6 +167,7 @@ def multi_get(
 
 @command(
     "ls",
+    pages=True,
     examples=(
         "qmd ls notes/2025",
         "qmd ls --tag work --sort -date -n 20",

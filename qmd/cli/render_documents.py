@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, numbered, xml_element
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
-    columns,
-    fitting,
     group_headings,
     one_line,
     paint,
+    table_row,
     use_color,
     write,
     write_json,
@@ -171,10 +170,8 @@ def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
     for document, size in zip(documents, sizes, strict=True):
         write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
-        name = one_line(where.name(document.file))
-        title = fitting(one_line(document.title), len(facts) + columns(name) + 4)
-        name = where.link(paint(name, "file", color), document.file)
-        write(f"{paint(facts, 'dim', color)}  {name}  {title}".rstrip() + "\n")
+        name = where.link(paint(where.fitting_name(document.file, 2), "file", color), document.file)
+        write(table_row(paint(facts, "dim", color), name, one_line(document.title)) + "\n")
 
 
 def readable_size(size_bytes: int) -> str:

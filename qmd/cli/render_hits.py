@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
+    columns,
+    fitting,
     group_headings,
     hanging,
     harmless,
     json_text,
     one_line,
     paint,
+    rows,
     use_color,
     write,
     write_json,
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 #: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]
+
+#: What `qmd.search.present.highlight.splitter` gives.
+Split = Callable[[str], list[tuple[str, bool]]]
 
 #: The formats that people read. The others are lists of hits, and a notice is no hit.
 HAS_NOTICE = ("cli", "md")
@@ -151,50 +157,185 @@ def _xml(hit: Hit, body: str | None, where: Places) -> str:
 
 
 def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> None:
-    color = use_color(sys.stdout)
-    mark: Callable[[str], str] = str
-    if color:
-        from qmd.search.present.highlight import highlighter
+    """
+    Print hits for a person.
 
-        mark = highlighter(reply.query, lambda text: paint(text, "match", True))
-    blocks = _paragraph(reply.notice and paint(hanging(reply.notice, 0), "warning", color))
-    headings = group_headings([hit.group for hit, _ in pairs], color)
+    On a terminal all of them fit its height, so that the best can be seen without scrolling: the
+    more there are, the fewer lines each has. Whole texts and explanations are never shortened.
+    """
+    color = use_color(sys.stdout)
+    split: Split = lambda text: [(text, False)]  # noqa: E731 - nothing is marked
+    room = None
+    groups = [hit.group for hit, _ in pairs]
+    notice = _paragraph(reply.notice and paint(hanging(reply.notice, 0), "warning", color))
+    if not any(body is not None or hit.explain is not None for hit, body in pairs):
+        room = _lines_of_each(notice, groups)
+    if color or room is not None:
+        from qmd.search.present.highlight import splitter
+
+        split = splitter(reply.query)
+    look = _Look(where, split, color)
+    headings = group_headings(groups, color)
+    is_dense = room is not None and room < _LINES_WITH_GAP
+    blocks = notice
     for hit, body in pairs:
-        blocks += next(headings)
-        score = f"{shown_relevance(hit.relevance)}" + (" loosely" if hit.match == "relaxed" else "")
-        name = paint(one_line(where.name(hit.file)), "file", color)
-        place = where.link(name + paint(f":{hit.line}", "line", color), hit.file, hit.line)
-        context = one_line(flat(hit.context))
+        heading = "".join(next(headings))
+        if room is None:
+            lines = look.whole(hit, body)
+        elif room < _LINES_IN_FULL:
+            lines = look.compact(hit, has_snippet=room > 1)
+        else:
+            lines = look.fitted(hit, room - 1)
+        blocks.append(heading + "\n".join(lines) + "\n")
+    write(("" if is_dense else "\n").join(blocks))
+
+
+#: The lines that a hit needs for an empty line behind it, and for its file on a line of its own.
+_LINES_WITH_GAP, _LINES_IN_FULL = 3, 4
+
+
+def _lines_of_each(notice: Sequence[str], groups: Sequence[str | None]) -> int | None:
+    """How many lines of a terminal each hit may take; None if there is no limit."""
+    height = rows()
+    if height is None or not groups:
+        return None
+    taken = 1 + sum(block.count("\n") + 1 for block in notice)  # the prompt comes below
+    if any(group is not None for group in groups):
+        taken += 2 * len(set(groups))
+    return max(1, (height - taken) // len(groups))
+
+
+class _Look:
+    """
+    How a hit looks on a terminal.
+
+    Args:
+        split: Splits a text into parts, and says of each whether to mark it.
+    """
+
+    def __init__(self, where: Places, split: Split, color: bool) -> None:
+        self._where = where
+        self._split = split
+        self._color = color
+
+    def whole(self, hit: Hit, body: str | None) -> list[str]:
+        """All there is of a hit."""
+        title = f"{self._title(hit.title)}  {self._score(hit)}"
         lines = [
-            hanging(
-                f"{paint(one_line(hit.title), 'title', color)}  {paint(score, 'score', color)}", 0
-            ),
-            f"{place}  {paint(' · '.join(filter(None, (hit.docid, context))), 'dim', color)}",
+            hanging(title, 0),
+            f"{self._place(hit, one_line(self._where.name(hit.file)))}  {self._dim(_facts(hit))}",
         ]
         if body is None:
-            shown = [line for line in harmless(hit.snippet).split("\n") if not _blank(line)]
-            lines += [_snippet_line(line, hit.line, mark, color) for line in shown]
+            lines += [self._numbered(line, hit.line) for line in _lines(hit.snippet)]
         else:
-            lines.append(mark(harmless(body).rstrip("\n")))
+            lines.append(self._marked(harmless(body).rstrip("\n")))
         if hit.explain is not None:
-            lines += [paint(line, "dim", color) for line in explanation(hit.explain)]
-        blocks.append("\n".join(lines) + "\n")
-    write("\n".join(blocks))
+            lines += [self._dim(line) for line in explanation(hit.explain)]
+        return lines
+
+    def fitted(self, hit: Hit, room: int) -> list[str]:
+        """A hit in at most ``room`` lines, three or more."""
+        title = fitting(one_line(hit.title), columns(score_text(hit)) + 2)
+        name = self._where.fitting_name(hit.file, len(f":{hit.line}"))
+        facts = fitting(_facts(hit), columns(f"{name}:{hit.line}") + 2)
+        place = f"{self._place(hit, name)}  {self._dim(facts)}".rstrip()
+        lines = [f"{self._title(title)}  {self._score(hit)}", place]
+        snippet = _lines(hit.snippet)
+        best = next((n for n, line in enumerate(snippet) if _number_of(line) == hit.line), 0)
+        # If not all lines have room, those from the best one on are shown.
+        for line in [*snippet[best:], *snippet[:best]] if len(snippet) > room - 2 else snippet:
+            left = room - len(lines)
+            if left > 0:
+                lines += self._numbered(self._around_match(line, left), hit.line).split("\n")[:left]
+        return lines
+
+    def compact(self, hit: Hit, *, has_snippet: bool) -> list[str]:
+        """A hit in two lines, or in one."""
+        used = columns(score_text(hit)) + len(f":{hit.line}") + 2
+        name = self._where.fitting_name(hit.file, used)
+        title = fitting(one_line(hit.title), used + columns(name) + 2)
+        parts = (self._score(hit), self._title(title), self._place(hit, name))
+        lines = ["  ".join(filter(None, parts))]
+        snippet = _lines(hit.snippet) if has_snippet else []
+        if snippet:
+            best = next((line for line in snippet if _number_of(line) == hit.line), snippet[0])
+            lines += self._numbered(self._around_match(best, 1), hit.line).split("\n")[:1]
+        return lines
+
+    def _title(self, title: str) -> str:
+        return paint(one_line(title), "title", self._color)
+
+    def _score(self, hit: Hit) -> str:
+        return paint(score_text(hit), "score", self._color)
+
+    def _dim(self, text: str) -> str:
+        return paint(text, "dim", self._color)
+
+    def _place(self, hit: Hit, name: str) -> str:
+        name = paint(name, "file", self._color)
+        line = paint(f":{hit.line}", "line", self._color)
+        return self._where.link(name + line, hit.file, hit.line)
+
+    def _marked(self, text: str) -> str:
+        return "".join(
+            paint(part, "match", self._color) if is_match else part
+            for part, is_match in self._split(text)
+        )
+
+    def _numbered(self, line: str, best_line: int) -> str:
+        """A line of a snippet with its number in colour."""
+        number = _number_of(line)
+        if number is None:
+            return f"  {hanging(self._marked(line), 2)}"
+        style = "line" if number == best_line else "dim"
+        label = f"  {paint(str(number), style, self._color)}{self._dim(':')} "
+        text = line.partition(": ")[2]
+        return label + hanging(self._marked(text), len(f"  {number}: "))
+
+    def _around_match(self, line: str, room: int) -> str:
+        """A line of a snippet, of which ``room`` lines of the terminal show the first match."""
+        number = _number_of(line)
+        label = "" if number is None else f"{number}: "
+        text = line.removeprefix(label)
+        before, is_match = "", False
+        for part, is_match in self._split(text):
+            if is_match:
+                break
+            before += part
+        used = len(label) + 2
+        if is_match and fitting(before, used, lines=room) != before:
+            # Some words before the match are kept.
+            start = before.rfind(" ", 0, max(0, len(before) - _WORDS_BEFORE)) + 1
+            text = "…" + text[start or max(0, len(before) - _WORDS_BEFORE) :]
+        return label + fitting(text, used, lines=room)
+
+
+_WORDS_BEFORE = 20  # characters in front of a match that a shortened line keeps
+
+
+def score_text(hit: Hit) -> str:
+    """What stands for the score of a hit."""
+    return shown_relevance(hit.relevance) + (" loosely" if hit.match == "relaxed" else "")
+
+
+def _facts(hit: Hit) -> str:
+    return " · ".join(filter(None, (hit.docid, one_line(flat(hit.context)))))
+
+
+def _lines(snippet: str) -> list[str]:
+    return [line for line in harmless(snippet).split("\n") if not _blank(line)]
+
+
+def _number_of(line: str) -> int | None:
+    """The number in front of a line of a snippet."""
+    number, colon, _ = line.partition(": ")
+    return int(number) if colon and number.isdigit() else None
 
 
 def _blank(line: str) -> bool:
     """Whether a line of a snippet has nothing, or nothing but its line number."""
     number = line.rstrip().rstrip(":")
     return not number or number.isdigit()
-
-
-def _snippet_line(line: str, best_line: int, mark: Callable[[str], str], color: bool) -> str:
-    number, colon, text = line.partition(": ")
-    if not colon or not number.isdigit():
-        return f"  {hanging(mark(line), 2)}"
-    style = "line" if int(number) == best_line else "dim"
-    label = f"  {paint(number, style, color)}{paint(':', 'dim', color)} "
-    return label + hanging(mark(text), len(f"  {number}: "))
 
 
 def explanation(explain: Mapping[str, Any]) -> list[str]:

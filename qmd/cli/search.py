@@ -28,6 +28,7 @@ _FRAME_TOKENS = 15
 
 @command(
     "search",
+    pages=True,
     usual=USUAL,
     examples=(
         'qmd search "connection pool" -n 5',
@@ -49,6 +50,7 @@ def search(request: SearchRequest, view: View) -> None:
 
 @command(
     "vsearch",
+    pages=True,
     usual=USUAL,
     examples=('qmd vsearch "how to recover from a failed deploy"', "qmd vsearch 如何备份 -n 3"),
 )
@@ -64,6 +66,7 @@ def vsearch(request: SearchRequest, view: View) -> None:
 
 @command(
     "query",
+    pages=True,
     usual=USUAL,
     examples=(
         'qmd query "why did we choose SQLite?"',

@@ -16,6 +16,7 @@ from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
 from qmd.system.database_files import is_missing
 from qmd.system.log_file import log_file
+from qmd.system.session import SERVES_ONLY
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -250,5 +251,5 @@ def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
         access_log=options.get("access_log", False),
         command=session().command,
         editor=session().settings.editor,
-        log_file=log_file(),
+        log_file=None if SERVES_ONLY in os.environ else log_file(),
     )

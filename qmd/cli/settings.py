@@ -12,6 +12,7 @@ from qmd.config import SETTINGS
 
 @command(
     "config",
+    pages=True,
     examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"),
     extra_argument='Settings are written by hand, as in: editor = "vscode". The first line of'
     " 'qmd config' names the file.",
@@ -46,12 +47,11 @@ def config(as_json: bool) -> None:
     remark = "" if settings.config_file.exists() else " (not there)"
     write(f"# {one_line(str(settings.config_file))}{remark}\n")
     for name, value in values.items():
-        shown = "unset" if value is None else one_line(_text(value))
-        source = one_line(settings.sources[name])
-        line = f"{name} = {shown}"
-        remark = hanging(f"# {source}: {SETTINGS[name].description}", 4)
-        is_short = "\n" not in hanging(f"{line}  {remark}", 0)
-        write(f"{line}  {remark}\n" if is_short else f"{line}\n    {remark}\n")
+        line = f"# {name} is not set" if value is None else f"{name} = {_as_toml(name, value)}"
+        source = settings.sources[name]
+        origin = "" if value is None else f" ({'the' if source == 'default' else 'from'} {source})"
+        remark = hanging(one_line(f"{SETTINGS[name].description}{origin}"), 4)
+        write(f"{one_line(line)}\n  # {remark}\n".replace("\n    ", "\n  # "))
 
 
 def _json_value(value: object) -> str | list[str] | None:
@@ -65,5 +65,10 @@ def _json_value(value: object) -> str | list[str] | None:
     return None if value is None else re.sub(r"(\w://)[^/]*@", r"\1***@", str(value))
 
 
-def _text(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else ", ".join(value)
+def _as_toml(name: str, value: str | list[str]) -> str:
+    """A value as it stands in config.toml."""
+    import json
+
+    if SETTINGS[name].kind in ("switch", "seconds", "count"):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False)

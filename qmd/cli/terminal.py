@@ -7,16 +7,21 @@ the user, so a terminal never gets one raw. A pipe gets the text unchanged.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from qmd.errors import ConfigError
 from qmd.values.printable import UNSAFE, exact, harmless, one_line
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = [
     "RESET",
@@ -28,6 +33,7 @@ __all__ = [
     "escape_json",
     "exact",
     "fitting",
+    "fitting_path",
     "hanging",
     "harmless",
     "json_text",
@@ -35,8 +41,11 @@ __all__ = [
     "note_lines",
     "one_line",
     "padded",
+    "paged",
     "paint",
     "prepare_streams",
+    "rows",
+    "table_row",
     "use_color",
     "waiting",
     "write",
@@ -79,7 +88,8 @@ def prepare_streams() -> None:
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show a text on stderr while something takes its time, if stderr is a terminal."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    is_on_screen = sys.stderr.isatty() and not isinstance(sys.stderr, _Pager)
+    if not is_on_screen or os.environ.get("TERM") == "dumb":
         yield
         return
     sys.stderr.write(paint(text, "dim", use_color(sys.stderr)))
@@ -143,13 +153,14 @@ def columns(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
-def fitting(text: str, used: int) -> str:
+def fitting(text: str, used: int, *, lines: int = 1) -> str:
     """
     A text for the end of a line of which ``used`` columns are taken.
 
-    On a terminal it is cut to the width, with an ellipsis; "" if hardly any of it has room.
+    On a terminal it is cut to the width, with an ellipsis; "" if hardly any of it has room. With
+    ``lines``, it goes on in further lines, which begin below its first character.
     """
-    room = _width(sys.stdout) - used
+    room = lines * (_width(sys.stdout) - used)
     if columns(text) <= room:
         return text
     if room < _SHORTEST:
@@ -162,6 +173,19 @@ def fitting(text: str, used: int) -> str:
             break
         end += 1
     return text[:end].rstrip() + "…"
+
+
+def fitting_path(path: str, used: int) -> str:
+    """
+    A path for the end of a line of which ``used`` columns are taken.
+
+    On a terminal folders at its beginning that have no room become "…"; `qmd get` takes the rest.
+    """
+    shown = path
+    while used + columns(shown) > _width(sys.stdout) and "/" in path:
+        path = path.partition("/")[2]
+        shown = f"…/{path}"
+    return shown
 
 
 def hanging(text: str, indent: int, stream: TextIO | None = None) -> str:
@@ -197,14 +221,36 @@ def beside(text: str, addition: str, indent: int) -> str:
     Two texts on a line that begins at column ``indent``; if a terminal has no room for both, the
     second stands below, two columns further right.
     """
+    if not addition:
+        return text
     line = f"{text}  {addition}"
     if columns(_STYLE.sub("", line)) <= _width(sys.stdout) - indent:
         return line
     return f"{text}\n{'':{indent + 2}}{hanging(addition, indent + 2)}"
 
 
+def table_row(facts: str, name: str, text: str) -> str:
+    """
+    A line of a list: facts, the name of a file, and a text such as its title.
+
+    On a terminal the text is cut to the width. Where facts and name have no room side by side, the
+    name stands below. Facts and name may have colours; facts may be "".
+    """
+    facts = f"{facts}  " if facts else ""
+    used = columns(_STYLE.sub("", facts))
+    wide = used + columns(_STYLE.sub("", name))
+    width = _width(sys.stdout)
+    if facts and wide > width:
+        return f"{facts}{fitting(text, used)}".rstrip() + f"\n  {name}"
+    if text and wide + 2 + min(columns(text), _ENOUGH) > width and not facts:
+        return f"{name}\n  {fitting(text, 2)}"
+    return f"{facts}{name}  {fitting(text, wide + 2)}".rstrip()
+
+
+_ENOUGH = 30  # columns; in fewer, a line of a note says too little behind its place
 _SHORTEST = 12  # columns; in fewer, a text says too little
-_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+#: A colour, or the address of a link: neither takes a column.
+_STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\")
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60"
 #: A style, spaces, a Chinese character, or a word. No line begins with a closing punctuation mark.
 _UNITS = re.compile(
@@ -214,6 +260,15 @@ _UNITS = re.compile(
 )
 
 
+def rows() -> int | None:
+    """The lines of the terminal that stdout is; None if it is none, or a pager shows them."""
+    if not sys.stdout.isatty() or isinstance(sys.stdout, _Pager):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().lines
+
+
 def _width(stream: TextIO) -> int:
     """The columns of a terminal; as good as endless elsewhere."""
     if not stream.isatty():
@@ -221,6 +276,63 @@ def _width(stream: TextIO) -> int:
     import shutil
 
     return shutil.get_terminal_size().columns
+
+
+class _Pager(io.TextIOWrapper):
+    """Stdout while a pager shows it: for all that prints, it is still the terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def paged(command: str | None) -> Iterator[None]:
+    """
+    Show what is printed to a terminal in a pager, such as ``less``.
+
+    Without options of its own, ``less`` gets those that git gives it: it ends at once if all fits
+    on the screen, shows colours, and leaves the text there. Elsewhere, and without a pager, nothing
+    changes.
+
+    Raises:
+        ConfigError: The pager cannot be started.
+    """
+    if not command or not sys.stdout.isatty():
+        yield
+        return
+    import shlex
+    import subprocess
+
+    environment = {"LESS": "FRX", "LV": "-c", **os.environ}
+    try:
+        process = subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, env=environment)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"The pager {command!r} cannot be started: {error}",
+            hint="Give another in the setting pager, or in QMD_PAGER; 'cat' is none.",
+        ) from error
+    assert process.stdin is not None
+    streams = sys.stdout, sys.stderr
+    pager = _Pager(process.stdin, encoding="utf-8", errors="backslashreplace")
+    # Remarks on the screen of the pager would be in its way.
+    sys.stdout, sys.stderr = pager, pager if sys.stderr.isatty() else sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+        with suppress(BrokenPipeError):  # the person has left it
+            pager.close()
+        _wait_for(process)
+
+
+def _wait_for(pager: subprocess.Popen[bytes]) -> None:
+    """Wait until a pager has ended; Ctrl-C is for it alone."""
+    while True:
+        try:
+            pager.wait()
+        except KeyboardInterrupt:
+            continue
+        return
 
 
 def escape_json(text: str) -> str:

@@ -9,7 +9,7 @@ from qmd.cli.command import Group, command, json_option
 from qmd.cli.listings import limit_options
 from qmd.cli.render_reports import minute
 from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.terminal import beside, one_line, write, write_json
 from qmd.values.access import AccessToken
 
 
@@ -143,7 +143,11 @@ token.add_command(list_)
 token.add_command(revoke)
 
 
-@command("audit", examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"))
+@command(
+    "audit",
+    pages=True,
+    examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"),
+)
 @click.option("--since", metavar="WHEN", help="Only since then: 7d, 12h, 2w or a date.")
 @click.option(
     "--token",
@@ -167,6 +171,7 @@ def audit(since: str | None, name: str | None, limit: int | None, as_json: bool)
         return
     for entry in entries:
         who = entry.actor or "(administrator)"
-        write(one_line(f"{entry.at}  {who}  {entry.face}  {entry.action}  {entry.target}") + "\n")
+        what = one_line(f"{entry.at}  {who}  {entry.face}  {entry.action}")
+        write(beside(what, one_line(entry.target), 0) + "\n")
     if not entries:
         write("Nothing was written.\n")

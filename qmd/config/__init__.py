@@ -39,6 +39,7 @@ class Configuration(NamedTuple):
     push_folder: Path | None
     exiftool: str | None
     editor: str | None
+    pager: str | None
     llm_url: str | None
     llm_model: str | None
     llm_key_file: Path | None

@@ -123,6 +123,11 @@ _ROWS = (
         default="$VISUAL, then $EDITOR",
     ),
     Setting(
+        "pager",
+        "text",
+        "shows long output on a terminal, such as less; unset means nothing does",
+    ),
+    Setting(
         "llm_url",
         "text",
         "the language model's server; unset means DeepSeek",

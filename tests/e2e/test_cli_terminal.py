@@ -58,6 +58,65 @@ def read_terminal(fd: int) -> bytes:
         return b""
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Twelve notes with long paths, titles and lines, one of them Chinese."""
+    text = (
+        "and more words " * 20 + "until the harbour comes. " + "后来的文字" * 60 + "\n\nharbour\n"
+    )
+    notes = {
+        f"notes/{'long folder ' * number}/Note {number}.md": f"# Title {'long ' * number}\n\n{text}"
+        for number in range(11)
+    }
+    notes["notes/关于港口的笔记/一个很长的文件名.md"] = f"# 港口\n\nharbour {text}"
+    return filled(tmp_path_factory.mktemp("many"), notes).with_env(TERM="xterm")
+
+
+def plain(shown: str) -> str:
+    """What a person sees of it: no colours, no addresses of links."""
+    return re.sub("\x1b]8;;[^\x1b]*\x1b\\\\|\x1b\\[[0-9;]*m", "", shown)
+
+
+@posix
+class TestFitting:
+    @pytest.mark.parametrize(
+        ("width", "height"), [(80, 13), (80, 24), (60, 34), (80, 60), (132, 100)]
+    )
+    def test_ten_hits_fit_the_screen(self, many: Scratch, width: int, height: int) -> None:
+        screen = many.with_env(COLUMNS=str(width), LINES=str(height))
+        code, shown = on_terminal(screen, "search", "harbour")
+        lines = plain(shown).splitlines()
+        assert code == 0
+        assert len(lines) < height
+        assert max(map(columns, lines)) <= width
+        assert plain(shown).count(".md") == 10
+        if height > 20:
+            assert plain(shown).count("harbour") >= 10
+
+    def test_whole_texts_are_never_shortened(self, many: Scratch) -> None:
+        _, shown = on_terminal(
+            many.with_env(COLUMNS="80", LINES="24"), "search", "harbour", "--full"
+        )
+        assert shown.count("until the") == 10
+
+    def test_a_pager_shows_what_a_terminal_would(self, many: Scratch) -> None:
+        screen = many.with_env(COLUMNS="80", LINES="24", QMD_PAGER="tee seen")
+        code, shown = on_terminal(screen, "search", "harbour")
+        assert code == 0
+        assert "\x1b[" in shown
+        assert len(shown.splitlines()) > 40
+        assert (many.root / "seen").read_text("utf-8") == shown
+        (many.root / "seen").unlink()
+        assert screen.run("ls").code == 0
+        assert not (many.root / "seen").exists(), "a pipe gets no pager"
+
+    def test_a_pager_may_leave_early_or_be_missing(self, many: Scratch) -> None:
+        assert on_terminal(many.with_env(QMD_PAGER="head -n 1"), "ls")[0] == 0
+        code, shown = on_terminal(many.with_env(QMD_PAGER="no-such-pager"), "ls")
+        assert code == 1
+        assert "QMD_PAGER" in shown
+
+
 @posix
 class TestTerminal:
     def test_a_hit_is_in_colour_and_its_words_are_marked(self, scratch: Scratch) -> None:
