@@ -199,7 +199,7 @@ def similar(file: str, collection: str | None, limit: int | None, options: Listi
         return
     color = use_color(sys.stdout)
     for document in listed.documents:
-        score = paint(shown_relevance(document.similarity), "score", color)
+        score = paint(f"{shown_relevance(document.similarity):>4}", "score", color)
         linked = "linked" if document.linked else "      "
         place = view.link(document.file, color, line=document.line)
         facts = f"{score}  {paint(linked, 'dim', color)}"
