@@ -13,6 +13,7 @@ from qmd.kb import KnowledgeBase
 from qmd.tools.definition import DocumentBlock, Reply, Tool
 from qmd.tools.texts import MCP, error_text
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
+from qmd.values.printable import one_line
 
 DIALECT = replace(MCP, get_tool="get", heads_with=frozenset({"context"}))
 """
@@ -131,7 +132,7 @@ def _without_heading(tool: str, message: str) -> str:
 def _result(reply: Reply) -> ToolResult:
     structured = reply.structured or {}
     texts = [
-        f"[{block.document.file}]\n{block.shown}"
+        f"[{one_line(block.document.file)}]\n{block.shown}"
         if isinstance(block, DocumentBlock)
         else block.text
         for block in reply.blocks

@@ -10,6 +10,7 @@ from datetime import date
 from qmd.agent.executor import ToolDefinition, ToolResult
 from qmd.inference.fence import Fence
 from qmd.values import Collection
+from qmd.values.printable import one_line
 
 LONGEST_RESULT = 40_000
 """The most characters of one result; a whole book would leave no room to answer."""
@@ -136,7 +137,7 @@ def _collections(collections: Sequence[Collection], fence: Fence) -> str:
         f"{collection.name} ({collection.documents} documents)" for collection in collections[:20]
     )
     more = f" and {len(collections) - 20} more" if len(collections) > 20 else ""
-    return f"The collections:\n{fence.around(shown + more)}"
+    return f"The collections:\n{fence.around(one_line(shown + more))}"
 
 
 def _definition(tool: ToolDefinition) -> str:
@@ -159,7 +160,7 @@ def results_message(
         outcome = "✅ Success" if result.success else "❌ Error"
         text = _cut(result.text, max(_MIN_RESULT, min(LONGEST_RESULT, room)))
         room -= len(text)
-        parts.append(fence.around(f"Tool {number}: {_one_line(tool)}\n{outcome}\n{text}"))
+        parts.append(fence.around(f"Tool {number}: {_short_name(tool)}\n{outcome}\n{text}"))
     return "\n\n".join(parts)
 
 
@@ -170,8 +171,8 @@ def parts_of_results(content: str, fence: Fence) -> list[str]:
     return [fence.opening + part.rstrip() for part in content.split(fence.opening)[1:]]
 
 
-def _one_line(tool: str) -> str:
-    name = " ".join(tool.split())
+def _short_name(tool: str) -> str:
+    name = one_line(" ".join(tool.split()))
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from qmd.errors import ConfigError
-from qmd.values.printable import UNSAFE, exact, harmless, one_line
+from qmd.values.printable import escape_json, exact, harmless, one_line
 
 if TYPE_CHECKING:
     import subprocess
@@ -333,12 +333,6 @@ def _wait_for(pager: subprocess.Popen[bytes]) -> None:
         except KeyboardInterrupt:
             continue
         return
-
-
-def escape_json(text: str) -> str:
-    """Escape the unsafe characters that JSON allows raw."""
-    # JSON has them in strings only; the pattern leaves out the newlines of the layout.
-    return re.sub(UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def write(text: str) -> None:

@@ -12,12 +12,13 @@ from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import printable
 from qmd.system.surrogates import is_utf8
+from qmd.values.printable import UNSAFE
 
 if TYPE_CHECKING:
     from qmd.values import Collection
 
 #: Characters that mean something else in collection/path, qmd://…, #docid or a list.
-_RESERVED = re.compile(r"[/\\,#?*\[\]{}\x00-\x1f\x7f]")
+_RESERVED = re.compile(rf"[/\\,#?*\[\]{{}}\t\n]|{UNSAFE}")
 MAX_NAME = 100
 #: Characters of a context's text; each hit below the context's path carries the text.
 MAX_CONTEXT = 10_000

@@ -9,6 +9,7 @@ import mcp_types as types
 
 from qmd.tools.wording import Language
 from qmd.values import Collection
+from qmd.values.printable import one_line
 
 PROMPT = types.Prompt(
     name="query", title="QMD Query Guide", description="如何有效使用QMD搜索知识库"
@@ -48,7 +49,8 @@ def instructions(collections: Sequence[Collection], language: Language | None = 
         f"{each.name} ({each.documents} document{'' if each.documents == 1 else 's'})"
         for each in shown
     )
-    return f"{usage} Collections: {named}{f', and {more} more (see status)' if more > 0 else ''}."
+    others = f", and {more} more (see status)" if more > 0 else ""
+    return f"{usage} Collections: {one_line(named)}{others}."
 
 
 def _in_chinese(shown: Sequence[Collection], more: int) -> str:
@@ -61,4 +63,4 @@ def _in_chinese(shown: Sequence[Collection], more: int) -> str:
     if not shown:
         return f"{usage}索引中还没有集合：用户可用 'qmd collection add DIR' 添加。"
     named = "、".join(f"{each.name}（{each.documents} 篇文档）" for each in shown)
-    return f"{usage}集合：{named}{f'，另有 {more} 个（见 status）' if more > 0 else ''}。"
+    return f"{usage}集合：{one_line(named)}{f'，另有 {more} 个（见 status）' if more > 0 else ''}。"

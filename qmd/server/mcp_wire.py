@@ -14,6 +14,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.listing import ListedTool
+from qmd.values.printable import one_line
 
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
@@ -81,7 +82,10 @@ def contents_of(block: DocumentBlock, *, uri: str) -> types.TextResourceContents
         mime_type=MARKDOWN,
         text=block.shown,
         # The SDK's model has no name and title; `name_documents` moves them beside the URI.
-        _meta={"name": block.document.file, "title": block.document.title},
+        _meta={
+            "name": one_line(block.document.file),
+            "title": one_line(block.document.title),
+        },
     )
 
 

@@ -8,7 +8,6 @@ same as structured content (developers.openai.com, "Building MCP servers for Cha
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from pydantic import Field
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
 from qmd.tools.arguments import Arguments
-from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.definition import Reply, Tool, json_block
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, SearchRequest
@@ -88,7 +87,7 @@ def _metadata(document: DocumentSlice) -> dict[str, str]:
 
 def _reply(value: ConnectorResults | FetchedDocument) -> Reply:
     structured = to_wire(value)
-    return Reply((TextBlock(json.dumps(structured, ensure_ascii=False)),), structured)
+    return Reply((json_block(structured),), structured)
 
 
 TOOLS: tuple[Tool[Any], ...] = (

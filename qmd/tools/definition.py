@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
@@ -16,6 +17,7 @@ from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
 from qmd.values import DocumentInfo, LeftOut
 from qmd.values.facts import Describe, Name, OmitDefault
+from qmd.values.printable import escape_json
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
@@ -25,6 +27,11 @@ class TextBlock:
     """Text for a person or a model to read."""
 
     text: str
+
+
+def json_block(value: Mapping[str, Any]) -> TextBlock:
+    """A value as JSON, without raw characters that would hide or turn around what follows."""
+    return TextBlock(escape_json(json.dumps(value, ensure_ascii=False)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, LeftOut, SkippedDocument
+from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
 
@@ -94,7 +95,8 @@ def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> 
     notices = []
     if document.same_name:
         sentence = texts.same_name(document.same_name)
-        notices.append(f"{sentence}: get {document.document.file}:{document.same_name[0]}")
+        place = f"{one_line(document.document.file)}:{document.same_name[0]}"
+        notices.append(f"{sentence}: get {place}")
     if document.left_out is not None:
         notices.append(_lines_left_out(document, document.left_out, dialect, has_budget=has_budget))
     return [TextBlock(f"[{notice}]") for notice in notices]

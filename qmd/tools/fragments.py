@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from qmd.errors import DocumentNotFoundError, NoMatchError
 from qmd.kb import KnowledgeBase
 from qmd.tools import texts
+from qmd.values.printable import one_line
 from qmd.values.reading import DocumentSlice, SkippedDocument
 
 #: How many of the best hits are put in front.
@@ -82,7 +83,7 @@ def _around(kb: KnowledgeBase, file: str, line: int) -> Fragment:
 def _fragment(part: DocumentSlice) -> Fragment:
     file = part.document.file
     first = f":{part.from_line}" if part.from_line > 1 else ""
-    lines = [f"[{file}{first}]", part.text.rstrip("\n")]
+    lines = [f"[{one_line(file)}{first}]", part.text.rstrip("\n")]
     if part.left_out is not None:
         lines.append(f"[{texts.lines_left_out(part.left_out, file, raise_what=None)}]")
     return Fragment(file, "\n".join(lines) + "\n")

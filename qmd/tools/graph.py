@@ -15,6 +15,7 @@ from qmd.tools.outline import OUTLINE
 from qmd.tools.texts import Dialect
 from qmd.values.graph import MAX_LISTED, BrokenLink, NoteLink
 from qmd.values.list_budget import ListBudget
+from qmd.values.printable import one_line
 from qmd.values.search import shown_relevance
 from qmd.values.wire import to_wire
 
@@ -111,7 +112,8 @@ def tags(kb: KnowledgeBase, arguments: TagsArguments, dialect: Dialect) -> Reply
     lines = [f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags]
     text = _listing("Tags, with their documents", tree.total, lines)
     if tree.nearest:
-        text = f"No tag {arguments.prefix}. Did you mean: {', '.join(tree.nearest)}"
+        nearest = one_line(", ".join(tree.nearest))
+        text = f"No tag {arguments.prefix}. Did you mean: {nearest}"
     return _reply(text, tree, dialect)
 
 
@@ -163,11 +165,11 @@ def _reply(text: str, value: Any, dialect: Dialect) -> Reply:
 
 
 def _listing(title: str, total: int, items: Iterable[str]) -> str:
-    """A title with the number of all items, and the listed ones below it."""
-    lines: Sequence[str] = list(items)
+    """A title with the number of all items, and the listed ones below it, each on one line."""
+    lines: Sequence[str] = list(map(one_line, items))
     rest = total - len(lines)
     more = [f"… {rest:,} more: raise limit or maxTokens"] if rest > 0 else []
-    return "\n".join([f"{title}: {total:,}", *lines, *more])
+    return "\n".join([f"{one_line(title)}: {total:,}", *lines, *more])
 
 
 def _outgoing(link: NoteLink) -> str:

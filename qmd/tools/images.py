@@ -19,13 +19,14 @@ from qmd.kb import KnowledgeBase
 from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.bounds import excesses
-from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.definition import Reply, Tool, json_block
 from qmd.tools.schemas import prescribed_schema
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import ArgumentProblem, InvalidArgumentsError, expectation
 from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.facts import Describe, Name
+from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007
@@ -185,7 +186,7 @@ def _run(kb: KnowledgeBase, arguments: WriteImageMetadataArguments, dialect: Dia
     except StoreError as error:
         raise _error("not_written", path, error_text(error)) from error
     result = to_wire(success(written))
-    return Reply((TextBlock(json.dumps(result, ensure_ascii=False)),), structured=result)
+    return Reply((json_block(result),), structured=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def _error(
     ``explained``: put the reason into a hint, because the prescribed message has no place for it.
     """
     code, template = _ERRORS[problem]
-    message = template.format(path=shown(path), reason=reason)
+    message = template.format(path=one_line(path), reason=one_line(reason))
     hint = reason if explained else None
     return ProtocolError(code, message, _data(path, hint), hint=hint)
 

@@ -22,6 +22,7 @@ from qmd.tools.notes_texts import NoteResult
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences
+from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
 # --- arguments -----------------------------------------------------------------------
@@ -87,15 +88,15 @@ def _reply(result: NoteResult) -> Reply:
 
 def failed(error: QmdError) -> Reply:
     """The reply for an error. For a missing note, a second block has the hint."""
-    message = str(error)
+    message, hint = one_line(str(error)), error.hint and one_line(error.hint)
     blocks: tuple[TextBlock, ...] = ()
     suggestions: tuple[str, ...] = ()
     if isinstance(error, NoteNotFoundError):
-        if error.hint is not None:
-            blocks = (TextBlock(error.hint),)
+        if hint is not None:
+            blocks = (TextBlock(hint),)
         suggestions = tuple(error.suggestions)
-    elif error.hint is not None:
-        message = f"{message.rstrip('.')}. {error.hint}"
+    elif hint is not None:
+        message = f"{message.rstrip('.')}. {hint}"
     result = NoteResult(success=False, error=message, suggestions=suggestions)
     return Reply((TextBlock(message), *blocks), to_wire(result), is_error=True)
 

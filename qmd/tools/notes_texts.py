@@ -7,6 +7,7 @@ from typing import Annotated
 
 from qmd.files.notes.notes import FolderEntry, Listing, WrittenNote
 from qmd.values.facts import OmitDefault
+from qmd.values.printable import one_line
 
 _ACTIONS = {
     "created": "File created",
@@ -35,7 +36,7 @@ class NoteResult:
 
 
 def written(note: WrittenNote) -> str:
-    return f"{_ACTIONS[note.action]}: {note.path}"
+    return f"{_ACTIONS[note.action]}: {one_line(note.path)}"
 
 
 def listing(folder: Listing) -> str:
@@ -43,6 +44,4 @@ def listing(folder: Listing) -> str:
 
 
 def _line(entry: FolderEntry) -> str:
-    """One line for an entry; line ends in its name are escaped."""
-    name = entry.name.replace("\r", "\\r").replace("\n", "\\n")
-    return f"{'📁' if entry.is_folder else '📄'} {name}"
+    return f"{'📁' if entry.is_folder else '📄'} {one_line(entry.name)}"

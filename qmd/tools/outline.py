@@ -11,6 +11,7 @@ from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.texts import Dialect
 from qmd.values.list_budget import ListBudget
 from qmd.values.outline import DocumentOutline
+from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
 
@@ -28,9 +29,8 @@ def fitted_outline(kb: KnowledgeBase, arguments: OutlineArguments) -> DocumentOu
 
 def _outline(kb: KnowledgeBase, arguments: OutlineArguments, dialect: Dialect) -> Reply:
     outlined = fitted_outline(kb, arguments)
-    text = "\n".join(
-        [f"{outlined.document.file} ({outlined.lines:,} lines)", *_rows(outlined, dialect)]
-    )
+    title = f"{outlined.document.file} ({outlined.lines:,} lines)"
+    text = "\n".join(map(one_line, [title, *_rows(outlined, dialect)]))
     return Reply((TextBlock(text),), to_wire(outlined, dialect.field))
 
 

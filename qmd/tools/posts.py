@@ -21,6 +21,7 @@ from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.spelling import shortened
 from qmd.tools.texts import Dialect
 from qmd.tools.validation import InvalidArgumentsError
+from qmd.values.printable import one_line
 
 # --- arguments -----------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ def _reply(*parts: str | None) -> Reply:
 
 def failed(error: QmdError) -> Reply:
     """The reply for an error: its message without the hint, verbatim from the specification."""
-    return Reply((TextBlock(str(texts.error_in_words(error))),), is_error=True)
+    return Reply((TextBlock(one_line(str(texts.error_in_words(error)))),), is_error=True)
 
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)

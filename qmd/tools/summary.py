@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -12,7 +11,7 @@ from qmd.files.summary import SummaryMode, checked
 from qmd.kb import KnowledgeBase
 from qmd.tools import summary_texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.definition import Reply, Tool, json_block
 from qmd.tools.schemas import prescribed_schema
 from qmd.tools.spelling import shortened
 from qmd.tools.summary_texts import SummaryResult
@@ -73,8 +72,7 @@ def _run(kb: KnowledgeBase, arguments: UpdateSummaryArguments, dialect: Dialect)
 
 def _reply(result: SummaryResult) -> Reply:
     structured = to_wire(result)
-    text = json.dumps(structured, ensure_ascii=False)
-    return Reply((TextBlock(text),), structured, is_error=result.status == "error")
+    return Reply((json_block(structured),), structured, is_error=result.status == "error")
 
 
 TOOLS: tuple[Tool[Any], ...] = (

@@ -16,6 +16,7 @@ from typing import Literal
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
+from qmd.values.printable import one_line
 from qmd.values.search import shown_relevance
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
@@ -74,7 +75,8 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
     plural = "" if len(hits) == 1 else "s"
     lines = [f'Found {len(hits)} result{plural} for "{query}":\n']
     lines += [
-        f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file} - {hit.title}" for hit in hits
+        one_line(f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file} - {hit.title}")
+        for hit in hits
     ]
     return "\n".join(lines)
 
@@ -86,7 +88,8 @@ def hits_text(hits: Sequence[Hit], notice: str | None) -> str:
     ``notice``: the notice of the reply, which stands above the hits; None for none.
     """
     blocks = [
-        f"{hit.file}:{hit.line} (relevance {hit.relevance:.2f})\n{hit.snippet}" for hit in hits
+        f"{one_line(hit.file)}:{hit.line} (relevance {hit.relevance:.2f})\n{hit.snippet}"
+        for hit in hits
     ]
     return "\n\n".join([notice, *blocks] if notice else blocks)
 
@@ -143,15 +146,16 @@ def document_heading(document: DocumentSlice, last_line: int, dialect: Dialect) 
         if last_line < first_line and not is_whole:
             lines = f", no line from {first_line}"
         info = document.document
-        comments.append(f"<!-- File: {info.file}{lines}, docid {info.docid} -->")
+        comments.append(f"File: {info.file}{lines}, docid {info.docid}")
     if "context" in dialect.heads_with and document.context is not None:
-        comments.append(f"<!-- Context: {document.context} -->")
-    return "".join(f"{comment}\n" for comment in comments) + ("\n" if comments else "")
+        comments.append(f"Context: {document.context}")
+    shown = "".join(f"<!-- {one_line(comment)} -->\n" for comment in comments)
+    return f"{shown}\n" if comments else ""
 
 
 def skip_notice(file: str, size: int, dialect: Dialect) -> str:
     """The notice for a document that is too large; ``size`` in bytes."""
-    kilobytes = math.floor(size / 1024 + 0.5)
+    kilobytes, file = math.floor(size / 1024 + 0.5), one_line(file)
     return (
         f"[SKIPPED: {file} - File too large ({kilobytes}KB). "
         f"Use '{dialect.get_tool}' with file=\"{file}\" to retrieve.]"
@@ -167,7 +171,7 @@ def lines_left_out(
     ``raise_what``: the name of the budget, as the caller spells it; None if there is only the
     bound of all replies. ``tool``: what reads the rest.
     """
-    first, last = left_out.first_line, left_out.last_line
+    first, last, file = left_out.first_line, left_out.last_line, one_line(file)
     if not left_out.is_begun:
         return f"{_lines(first, last)} left out: {tool} {file}:{first}"
     if raise_what is None:
@@ -194,7 +198,7 @@ def _lines(first: int, last: int) -> str:
 def documents_left_out(count: int, next_file: str) -> str:
     """What `multi_get` says of the documents that its reply has no room for."""
     return (
-        f"[{counted(count, 'more document')} left out, the first is {next_file}: "
+        f"[{counted(count, 'more document')} left out, the first is {one_line(next_file)}: "
         "narrow the pattern, or list the files to read next]"
     )
 
@@ -211,7 +215,7 @@ def status_text(status: Status) -> str:
         f"  Collections: {len(status.collections)}",
     ]
     lines += [
-        f"    - {collection.path} ({collection.documents} docs)"
+        f"    - {one_line(collection.path)} ({collection.documents} docs)"
         for collection in status.collections
     ]
     return "\n".join(lines)
@@ -239,24 +243,24 @@ def status_excluded(status: Status) -> str | None:
     names = [each.name for each in status.collections if not each.included]
     if not names:
         return None
-    return f"Searches look in these only if collection names them: {', '.join(names)}."
+    return f"Searches look in these only if collection names them: {one_line(', '.join(names))}."
 
 
 # --- errors --------------------------------------------------------------------------
 
 
 def errors_block(errors: Iterable[str]) -> str:
-    return "Errors:\n" + "\n".join(errors)
+    return "Errors:\n" + "\n".join(map(one_line, errors))
 
 
 def error_text(error: QmdError) -> str:
     """The message of an error, and its hint unless the message has it already."""
-    message = str(error)
+    message, hint = one_line(str(error)), one_line(error.hint or "")
     if isinstance(error, DocumentNotFoundError):
         if not error.suggestions:
             return message
-        listed = "\n".join(f"  - {suggestion}" for suggestion in error.suggestions)
+        listed = "\n".join(f"  - {one_line(suggestion)}" for suggestion in error.suggestions)
         return f"{message}\n\nDid you mean one of these?\n{listed}"
-    if error.hint is None or error.hint in message or isinstance(error, NoMatchError):
+    if hint in message or isinstance(error, NoMatchError):
         return message  # the specification prescribes the whole text of NoMatchError
-    return f"{message}\n\n{error.hint}"
+    return f"{message}\n\n{hint}"

@@ -2,7 +2,7 @@
 Escapes the characters of a text that a terminal would obey, or that a reader would not see.
 
 A control character in a note or a file name could move the cursor, hide text or answer as the
-user.
+user. Before a model, a line break in a name could add a line that looks like a tool's result.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def exact(text: str) -> str:
     For a text that the user must judge. Unlike `harmless`, it escapes the CR of a CR LF.
     """
     return re.sub(f"{_INVISIBLE}|{UNSAFE}", _escape, text)
+
+
+def escape_json(text: str) -> str:
+    """Escape the unsafe characters that JSON allows raw."""
+    # JSON has them in strings only; the pattern leaves out the newlines of the layout.
+    return re.sub(UNSAFE, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _escape(match: re.Match[str]) -> str:

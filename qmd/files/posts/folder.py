@@ -7,7 +7,6 @@ No link is followed, and nothing whose name begins with a dot counts (``.assets`
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ from qmd.ingest.scan import is_vanished
 from qmd.system.beneath import scandir_beneath
 from qmd.values import Post
 from qmd.values.names import post_name
+from qmd.values.printable import one_line
 
 MOTIONS = "motions"
 SUFFIX = ".md"
@@ -115,15 +115,13 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 # --- names of posts ------------------------------------------------------------------
 
-_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-
 
 def printable(path: str) -> str:
     """
     A path or name on one line, so that no file name can add a line to a list of posts: a line end
     becomes ``\\n`` and the like. `PostArchive.read` accepts this form as well.
     """
-    return _LINE_ENDS.sub(lambda end: ascii(end[0])[1:-1], scan.printable(path))
+    return one_line(scan.printable(path))
 
 
 def post_at(path: str) -> Post:
