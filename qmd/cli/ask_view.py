@@ -19,7 +19,7 @@ from qmd.agent.citation_syntax import format_citation
 from qmd.agent.citations import marked
 from qmd.agent.loop import Answered, Asking, BadBlock, Happening, ToolExecution, ToolStarted
 from qmd.agent.parser import ToolCall
-from qmd.cli.terminal import harmless, note, one_line, use_color, write_text
+from qmd.cli.terminal import Wrapping, harmless, note, one_line, use_color, write_text
 from qmd.inference.llm import Delta, Retry
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class _View:
         self._tools = tools
         self._live = sys.stdout.isatty()
         self._answer = AnswerText()
+        self._wrapping = Wrapping()
         self._begun = False  # the terminal shows a part of the present answer
         self._line_open = False  # the part ends in the middle of a line
 
@@ -148,15 +149,16 @@ class _View:
         if not text:
             return
         self._tools.idle()
-        sys.stdout.write(harmless(text))
+        sys.stdout.write(self._wrapping.feed(harmless(text)))
         sys.stdout.flush()
         self._begun = True
         self._line_open = not text.endswith("\n")
 
     def _end_line(self) -> None:
         if self._line_open:
-            sys.stdout.write("\n")
+            sys.stdout.write(self._wrapping.end() + "\n")
             sys.stdout.flush()
+            self._wrapping = Wrapping()
             self._line_open = False
 
 

@@ -216,6 +216,52 @@ def hanging(text: str, indent: int, stream: TextIO | None = None) -> str:
     return ("\n" + " " * indent).join(lines) + style
 
 
+class Wrapping:
+    """
+    Ends the lines of a text between words, as `hanging` does, while it arrives in pieces.
+
+    A line goes on below the first word of its paragraph or list item. Lines between code fences
+    stay as they are, so that they can be copied.
+    """
+
+    def __init__(self) -> None:
+        self._pending = ""  # the last word, which may go on
+        self._line = ""  # the beginning of the present line of the text
+        self._column = 0
+        self._is_code = False
+
+    def feed(self, text: str) -> str:
+        """Take the next piece, and return what can be printed now."""
+        pieces = _PIECES.findall(self._pending + text)
+        self._pending = pieces.pop() if pieces and not pieces[-1].isspace() else ""
+        return "".join(map(self._placed, pieces))
+
+    def end(self) -> str:
+        """What was held back."""
+        word, self._pending = self._pending, ""
+        return self._placed(word) if word else ""
+
+    def _placed(self, piece: str) -> str:
+        if piece == "\n":
+            if self._line.lstrip().startswith(("```", "~~~")):
+                self._is_code = not self._is_code
+            self._line, self._column = "", 0
+            return piece
+        beginning = _ITEM.match(self._line)
+        indent = len(beginning[0]) if beginning else 0
+        if len(self._line) < _LONGEST_INDENT:
+            self._line += piece
+        width = _width(sys.stdout)
+        before, self._column = self._column, self._column + columns(piece)
+        if self._column <= width or self._is_code or not before or indent > width // 2:
+            return piece
+        if piece.isspace():
+            self._column = width
+            return ""
+        self._column = indent + columns(piece)
+        return "\n" + " " * indent + piece
+
+
 def beside(text: str, addition: str, indent: int) -> str:
     """
     Two texts on a line that begins at column ``indent``; if a terminal has no room for both, the
@@ -248,16 +294,16 @@ def table_row(facts: str, name: str, text: str) -> str:
 
 
 _ENOUGH = 30  # columns; in fewer, a line of a note says too little behind its place
+_LONGEST_INDENT = 40  # characters
 _SHORTEST = 12  # columns; in fewer, a text says too little
 #: A colour, or the address of a link: neither takes a column.
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\")
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60"
 #: A style, spaces, a Chinese character, or a word. No line begins with a closing punctuation mark.
-_UNITS = re.compile(
-    rf"{_STYLE.pattern}| +"
-    rf"|[（「『【《“]*[{_WIDE}][，。、；：！？）」』】》”…]*"
-    rf"|[^ \x1b{_WIDE}]+"
-)
+_WIDE_UNIT = rf"[（「『【《“]*[{_WIDE}][，。、；：！？）」』】》”…]*"
+_UNITS = re.compile(rf"{_STYLE.pattern}| +|{_WIDE_UNIT}|[^ \x1b{_WIDE}]+")
+_PIECES = re.compile(rf"\n|[ \t]+|{_WIDE_UNIT}|[^ \t\n{_WIDE}]+")
+_ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|>)\s+)*")  # what a list item begins with
 
 
 def rows() -> int | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.cli.terminal import columns, hanging, paint
+from qmd.cli.terminal import Wrapping, columns, hanging, paint
 
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -51,3 +51,41 @@ def test_nothing_is_lost_and_only_words_are_too_long(text: str) -> None:
     assert "".join(shown.split()) == "".join(text.split())
     for line in shown.split("\n  "):
         assert columns(line.rstrip()) <= 38 or " " not in line.strip()
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["a", "word", "- ", "1. ", "> ", "\n", " ", "备份，", "完成。", "longer-word", "```\n"]
+    ),
+    max_size=60,
+)  # fmt: skip
+
+
+@given(WORDS, st.integers(1, 7))
+def test_a_text_that_arrives_in_pieces_is_wrapped_as_a_whole_one(
+    parts: list[str], size: int
+) -> None:
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "40")
+        patch.setattr("sys.stdout", Terminal())
+        whole, pieces = Wrapping(), Wrapping()
+        wrapped = whole.feed(text) + whole.end()
+        fed = [pieces.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(fed) + pieces.end() == wrapped
+    if "备" not in text and "完" not in text:
+        assert wrapped.split() == text.split()
+    assert "".join(wrapped.split()) == "".join(text.split())
+    if "```" not in text:
+        words = max((columns(word) for word in text.split()), default=0)
+        assert all(columns(line) <= max(40, words) for line in wrapped.split("\n"))
+
+
+def test_a_list_item_goes_on_below_its_first_word_and_code_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdout", Terminal())
+    code = "```\nqmd search one two three four five six seven eight nine\n```\n"
+    wrapping = Wrapping()
+    shown = wrapping.feed(f"- the box with the tapes is in the basement\n{code}end")
+    assert shown + wrapping.end() == (f"- the box with the tapes is in the \n  basement\n{code}end")
