@@ -77,7 +77,7 @@ def test_no_misspelling_leads_to_one_of_them() -> None:
         ("new idea", "qmd note create"),
         ("ignore Private", ".qmdignore"),
         ("upgrade", "docs/install.md"),
-        ("uninstall", "docs/install.md"),
+        ("uninstall", "docs/first-hour.md"),
         ("bakcup x", "Did you mean: db backup"),
         ("backlink plan", "Did you mean: links backlinks"),
         ("search plan --tga x", "Did you mean: --tag"),
