@@ -76,6 +76,16 @@ class Parsed:
         """The calls and the invalid blocks, in order."""
         return tuple(part for part in self.parts if not isinstance(part, str))
 
+    def up_to_block(self, count: int) -> str:
+        """The answer up to its block of this number, counted from 1; else the whole answer."""
+        texts = []
+        for part in self.parts:
+            texts.append(part if isinstance(part, str) else f"{part.source}\n")
+            count -= not isinstance(part, str)
+            if not count:
+                break
+        return "".join(texts)
+
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolCall))

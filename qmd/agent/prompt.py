@@ -1,16 +1,21 @@
-"""Writes the messages to the model: the system prompt, and the results of tools."""
+"""
+Writes the messages to the model: the system prompt, and the results of tools; and cuts them to
+what the model takes.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 from qmd.agent.executor import ToolDefinition, ToolResult
 from qmd.inference.fence import Fence
+from qmd.inference.llm import Message
 from qmd.values import Collection
 from qmd.values.printable import one_line
+from qmd.values.tokens import estimate_tokens
 
 LONGEST_RESULT = 40_000
 """The most characters of one result; a whole book would leave no room to answer."""
@@ -21,6 +26,11 @@ MOST_RESULTS = 400_000
 RESULTS = "Tool execution results:"
 """The beginning of every message with results; a person's question is a separate message."""
 
+SHORT_RESULT = 300
+"""The characters that are left of an old result if there is no room for all."""
+
+_LEAST_RESULT = 50  # characters of a new result if there is hardly any room
+_MESSAGE_TOKENS = 4  # what a server adds to each message: its role and its ends
 _MAX_NAME = 100  # characters of a tool's name; the model may call any name
 _MIN_RESULT = 200  # characters of a result if there is no more room: an error still fits
 
@@ -171,13 +181,67 @@ def parts_of_results(content: str, fence: Fence) -> list[str]:
     return [fence.opening + part.rstrip() for part in content.split(fence.opening)[1:]]
 
 
+def tokens(messages: Iterable[Message]) -> float:
+    """The estimated tokens of some messages."""
+    return sum(estimate_tokens(message.content) + _MESSAGE_TOKENS for message in messages)
+
+
+def fitted(messages: Sequence[Message], room: float, fence: Fence) -> list[Message]:
+    """
+    The messages of a conversation, shortened until they take at most ``room`` tokens.
+
+    The system prompt and what the person wrote stay as they are.
+    """
+    sent = list(messages)
+    sizes = [tokens([message]) for message in sent]
+    for position, message in _shorter(messages, fence):
+        if sum(sizes) <= room:
+            break
+        sent[position], sizes[position] = message, tokens([message])
+    return sent
+
+
+def _shorter(messages: Sequence[Message], fence: Fence) -> Iterator[tuple[int, Message]]:
+    """
+    Positions of messages with shorter ones to take their places, in the order of what is missed
+    least: old results, then the newest ones down to a few lines, then the model's own answers.
+    """
+    last = len(messages) - 1
+    for position, message in enumerate(messages[:last]):
+        yield position, shortened(message, fence)
+    most = LONGEST_RESULT
+    while most > SHORT_RESULT:
+        most = max(SHORT_RESULT, most // 2)
+        yield last, shortened(messages[last], fence, most)
+    for position, message in enumerate(messages):
+        if message.role == "assistant":
+            text = _cut(message.content, SHORT_RESULT, "more characters of this answer left out")
+            yield position, Message("assistant", text)
+    yield last, shortened(messages[last], fence, _LEAST_RESULT)
+
+
+def shortened(message: Message, fence: Fence, most: int = SHORT_RESULT) -> Message:
+    """A message with results, each cut to ``most`` characters; any other one as it is."""
+    if message.role != "user" or not message.content.startswith(RESULTS):
+        return message
+    parts = message.content.split(fence.opening)
+    texts = [parts[0]]
+    for part in parts[1:]:
+        inside, closing, rest = part.partition(fence.closing)
+        if len(inside) > most:
+            inside = f"{inside[:most]}\n[... shortened; call the tool again to see it]\n"
+        texts += [fence.opening, inside, closing, rest]
+    text = "".join(texts)
+    return Message("user", text) if len(text) < len(message.content) else message
+
+
 def _short_name(tool: str) -> str:
     name = one_line(" ".join(tool.split()))
     return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
 
-def _cut(text: str, max_characters: int) -> str:
+def _cut(
+    text: str, max_characters: int, notice: str = "more characters left out; ask for a part"
+) -> str:
     more = len(text) - max_characters
-    if more <= 0:
-        return text
-    return f"{text[:max_characters]}\n\n[... {more:,} more characters left out; ask for a part]"
+    return text if more <= 0 else f"{text[:max_characters]}\n\n[... {more:,} {notice}]"

@@ -22,6 +22,7 @@ from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
 from qmd.system.database_files import is_missing
+from qmd.values.chats import check_question
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
@@ -148,6 +149,7 @@ def _answer(
     ):
         questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
         with _open(session(), questions if may_write else None) as kb:
+            check_question(question, kb.language_model.window)
             model_time_s = session().settings.ask_timeout or MODEL_TIME_S
             client = LlmClient(settings)
             loop = _loop(kb, client, view, interrupts, max_rounds, model_time_s, toolsets)
@@ -246,6 +248,7 @@ def _loop(
         executor,
         system=system,
         max_iterations=max_rounds,
+        window=kb.language_model.window,
         model_time_s=model_time_s,
         check=citation_check(kb),
         listen=listen,

@@ -94,6 +94,7 @@ def _asker(
             executor,
             system=system,
             max_iterations=max_rounds,
+            window=kb.language_model.window,
             model_time_s=model_time_s,
             check=citation_check(kb),
         )

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from qmd.errors import InputError
 from qmd.values.facts import Describe, Inline, Range
+from qmd.values.tokens import estimate_tokens
 
 ChatMode = Literal["read", "write"]
 """Whether the agent may only read, or may also write what the person agrees to."""
@@ -27,6 +29,27 @@ MAX_QUESTION = 100_000
 MAX_NAME = 120
 #: The columns of a name that is made of the first question.
 _NAME_COLUMNS = 60
+
+
+def check_question(question: str, window: int) -> None:
+    """
+    Refuse a question that leaves the model no room for results and an answer.
+
+    Args:
+        window: How many tokens the model takes.
+
+    Raises:
+        InputError: The question is blank, or longer than a quarter of the window.
+    """
+    if not question:
+        raise InputError("The question is blank.", hint="Ask something.")
+    most = window // 4
+    if len(question) > MAX_QUESTION or estimate_tokens(question) > most:
+        raise InputError(
+            f"The question is longer than {most:,} tokens, a quarter of what the model takes.",
+            hint="Put the text into a note and name it; or raise llm_window if the model"
+            " takes more.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from qmd.agent.loop import (
     ToolStarted,
 )
 from qmd.agent.parser import ToolCall
-from qmd.agent.prompt import LONGEST_RESULT, Prompt, results_message, system_prompt
+from qmd.agent.prompt import LONGEST_RESULT, Prompt, results_message, system_prompt, tokens
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
@@ -76,6 +76,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
         "create_note", path="notes/owned", content=""
     )
     (notes / "evil.md").write_text(evil, "utf-8")
+    (notes / "words.md").write_text("word " * 5_000, "utf-8")
     (notes / "long.md").write_text("x" * (LONGEST_RESULT + 1234), "utf-8")
     with KnowledgeBase.open(
         directory / "index.sqlite", Settings(confirm_writes=lambda proposed: True), create=True
@@ -288,10 +289,57 @@ class TestLimits:
         assert (result.final_response, result.reached_max_iterations) == ("Done.", False)
 
     def test_thousands_of_calls_in_one_answer_do_not_all_run(self, kb: KnowledgeBase) -> None:
-        model = Model("\n".join([block("list_folder", path="")] * (MAX_CALLS + 5)), "Done.")
+        calls = [block("list_folder", path=f"nowhere{number}") for number in range(2000)]
+        model = Model("\n".join(["Let me see.", *calls, "And so on."]), "Done.")
         result = run(kb, model)
-        good = [each.result.success for each in result.tool_executions]
-        assert good == [True] * MAX_CALLS + [False] * 5
+        tried = [each.call.params["path"] for each in result.tool_executions]
+        assert tried == [f"nowhere{number}" for number in range(MAX_CALLS + 1)]
+        assert f"{MAX_CALLS} at most. This one and 1,949 behind it were not run" in model.told
+        assert "Let me see." in model.asked[1][-2].content
+        assert "nowhere51" not in "".join(message.content for message in model.asked[1])
+
+
+class TestWindow:
+    """The messages that the model gets fit into its window, and all of the record stays."""
+
+    WINDOW = 20_000
+
+    def ask(self, kb: KnowledgeBase, *script: str) -> tuple[LoopResult, Model]:
+        model = Model(*script)
+        loop = ExecutionLoop(model, executor(kb), system=RULES, window=self.WINDOW)
+        return loop.run("question"), model
+
+    def assert_fits(self, model: Model) -> None:
+        for messages in model.asked:
+            assert tokens(messages) <= self.WINDOW * 3 / 4
+            assert messages[1].content == "question"
+
+    def test_the_oldest_results_are_shortened_first(self, kb: KnowledgeBase) -> None:
+        reads = [block("read_note", path="notes/words")] * 4
+        result, model = self.ask(kb, *reads, "Done.")
+        self.assert_fits(model)
+        first, *_, newest = [each.content for each in model.asked[-1] if "Tool 1" in each.content]
+        assert "[... shortened; call the tool again to see it]" in first
+        assert len(first) < 600 < len(newest)
+        assert len(result.messages[2].content) > 20_000
+
+    def test_many_results_of_one_round_share_the_room(self, kb: KnowledgeBase) -> None:
+        calls = "\n".join([block("read_note", path="notes/words")] * 30)
+        _, model = self.ask(kb, calls, "Done.")
+        self.assert_fits(model)
+        assert model.told.count("word word") >= 30
+        assert model.told.count(CLOSING) == 30
+
+    def test_the_models_own_answer_is_shortened_at_last(self, kb: KnowledgeBase) -> None:
+        endless = "word " * 100_000 + block("status")
+        _, model = self.ask(kb, endless, "Done.")
+        self.assert_fits(model)
+        assert "more characters of this answer left out" in model.asked[1][2].content
+        assert "Total documents" in model.told
+
+    def test_a_short_conversation_is_sent_as_it_is(self, kb: KnowledgeBase) -> None:
+        result, model = self.ask(kb, block("status"), "Done.")
+        assert model.asked[1][1:] == list(result.messages[:3])
 
 
 class TestTrouble:

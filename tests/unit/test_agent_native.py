@@ -14,14 +14,23 @@ from hypothesis import strategies as st
 from qmd import KnowledgeBase, Settings
 from qmd.agent.chat import Chats
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.loop import COPIED, BadBlock, ExecutionLoop, Happening, LoopResult, ToolStarted
+from qmd.agent.loop import (
+    COPIED,
+    MAX_CALLS,
+    BadBlock,
+    ExecutionLoop,
+    Happening,
+    LoopResult,
+    ToolStarted,
+)
 from qmd.agent.native import block_of, natively, with_tool_calls
 from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import RESULTS, results_message, system_prompt
 from qmd.errors import InferenceError, NativeCallsRefusedError
 from qmd.inference.llm import LlmClient, LlmSettings, Message, NativeCall
-from qmd.settings import BackendSettings
+from qmd.settings import WINDOW, BackendSettings
 from qmd.tools.toolsets import select
+from qmd.values.tokens import estimate_tokens
 from qmd.values.tool_calls import ToolCallMode
 from tests.support.model_server import Call, ModelServer, Step, calls, fails, says
 
@@ -60,6 +69,17 @@ def run(
         listen=None if heard is None else heard.append,
     )
     return loop.run("When do we deploy?")
+
+
+def test_of_thousands_of_native_calls_the_server_sees_only_the_first(kb: KnowledgeBase) -> None:
+    with ModelServer(calls(*[READ] * 2000), says("Tuesday.")) as server:
+        result = run(kb, server)
+    sent = server.requests[1]
+    said, *results = sent.messages[2:]
+    assert len(said["tool_calls"]) == len(results) == MAX_CALLS + 1
+    assert "1,949 behind it were not run" in results[-1]["content"]
+    assert len(result.tool_executions) == MAX_CALLS + 1
+    assert estimate_tokens(json.dumps(sent.messages)) < WINDOW
 
 
 @pytest.mark.parametrize("streamed", [True, False])

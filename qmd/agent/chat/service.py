@@ -18,7 +18,6 @@ from qmd.agent.chat.turn import AgentTurn, Prepared
 from qmd.errors import (
     ChatNotFoundError,
     ConflictError,
-    InputError,
     NoLanguageModelError,
     WritesForbiddenError,
 )
@@ -30,8 +29,7 @@ from qmd.store.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.system.consent import confirming
 from qmd.system.session import in_session
-from qmd.values.chats import MAX_QUESTION, Chat, ChatEvent, ChatMode, chat_name
-from qmd.values.tokens import estimate_tokens
+from qmd.values.chats import Chat, ChatEvent, ChatMode, chat_name, check_question
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ChatModel, ExecutionLoop, Happening
@@ -115,7 +113,7 @@ class Chats:
         question = question.strip()
         model = self._require_model()
         self._require_allowed(mode)
-        self._check(question)
+        check_question(question, self._kb.language_model.window)
         self._mark_abandoned()
         past: list[StoredTurn] = []
         summary = ChatSummary("", 0)
@@ -236,18 +234,6 @@ class Chats:
                 hint="Start it without --read-only, with a database that can be written.",
             )
 
-    def _check(self, question: str) -> None:
-        """Raises InputError."""
-        if not question:
-            raise InputError("The question is blank.", hint="Ask something.")
-        most = self._kb.language_model.window // 4
-        if len(question) > MAX_QUESTION or estimate_tokens(question) > most:
-            raise InputError(
-                f"The question is longer than {most:,} tokens, a quarter of what the model takes.",
-                hint="Put the text into a note and name it; or raise llm_window if the model"
-                " takes more.",
-            )
-
     def _mark_abandoned(self) -> None:
         if self._keeper.lasts:
             self._kb.end_abandoned_turns()
@@ -342,6 +328,7 @@ class Chats:
                 executor,
                 system=prompt,
                 max_iterations=self._max_rounds,
+                window=self._kb.language_model.window,
                 model_time_s=self._kb.language_model.answers_s,
                 check=citation_check(self._kb, read_before),
                 listen=listen,
