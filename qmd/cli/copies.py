@@ -87,8 +87,7 @@ def migrate_to(target: str, as_json: bool) -> None:
     Copy the knowledge base into PostgreSQL, or into a file.
 
     Collections, contexts, documents, vectors, history and conversations are copied; this database
-    stays as it is. An interrupted copy goes on where it was. Photos are read again by the next
-    'qmd index'; tokens and the audit log stay here.
+    stays as it is. An interrupted copy goes on where it was. Tokens and the audit log stay here.
     """
     from qmd.cli.imports import render_not_taken
 
@@ -105,8 +104,6 @@ def migrate_to(target: str, as_json: bool) -> None:
         f"  {count(report.revisions, 'revision')} · {count(report.conversations, 'conversation')}\n"
     )
     render_not_taken(report.not_taken)
-    if report.left_to_index:
-        note(f"{count(report.left_to_index, 'photo')} to read there: qmd --db TARGET index")
 
 
 @command("restore", examples=("qmd db restore ~/backups/notes.sqlite",), destroys=True)

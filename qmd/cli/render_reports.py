@@ -132,6 +132,8 @@ def render_status(status: Status, fresh: Freshness) -> None:
     ]
     if fresh.keeper is not None:
         rows.append(("Kept by", [f"{fresh.keeper}, heard of {minute(fresh.keeper_heard_of)}"]))
+    if fresh.replica_lag_s is not None:
+        rows.append(("Replica", [f"{fresh.replica_lag_s:g} s behind"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
             write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")

@@ -97,7 +97,7 @@ class Session:
             ask_server: Let a running server embed queries while no model is loaded here.
             read_only_files: Forbid the tools to change files.
             confirm_writes: As in `qmd.Settings`.
-            use_replica: Read from the replica of the settings: for what runs for long.
+            use_replica: Read from the replica of the settings: for servers, and for status.
 
         Raises:
             DatabaseMissingError: There is no database; the hint has the commands that create one.

@@ -22,7 +22,7 @@ from qmd.cli.terminal import write_json
 def status(as_json: bool) -> None:
     """Show what is indexed, awaits vectors, or was skipped."""
 
-    with session().open() as kb:
+    with session().open(use_replica=True) as kb:
         report = kb.status()
         fresh = None if as_json else kb.freshness(embeddings_pending=report.needs_embedding)
     if fresh is None:

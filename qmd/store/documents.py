@@ -34,11 +34,13 @@ class DocumentFacts(NamedTuple):
 
     Attributes:
         date: Its own date, ISO 8601; None without one.
+        description: As `ParsedDocument` has it.
         properties: As in the frontmatter; values as JSON has them.
         tags, aliases: By name.
     """
 
     date: str | None
+    description: str
     properties: Mapping[str, object]
     tags: Sequence[str]
     aliases: Sequence[str]

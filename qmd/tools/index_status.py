@@ -29,9 +29,11 @@ def status(kb: KnowledgeBase, arguments: StatusArguments, dialect: Dialect) -> R
         status = replace(status, collections=_named(arguments.collection, status.collections))
     index = IndexStatus(status, tuple(map(_collection_status, status.collections)))
     structured: dict[str, Any] = to_wire(index, dialect.field)
-    structured["freshness"] = to_wire(kb.freshness(), dialect.field)
+    fresh = kb.freshness()
+    structured["freshness"] = to_wire(fresh, dialect.field)
     sentences = (
         texts.status_text(status),
+        texts.status_replica(fresh),
         texts.status_excluded(status),
         texts.status_advice(status),
     )

@@ -17,6 +17,7 @@ from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
 from qmd.values.printable import one_line
+from qmd.values.reports import Freshness
 from qmd.values.search import shown_relevance
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
@@ -219,6 +220,13 @@ def status_text(status: Status) -> str:
         for collection in status.collections
     ]
     return "\n".join(lines)
+
+
+def status_replica(fresh: Freshness) -> str | None:
+    """How far the replica that answers is behind; None without one."""
+    if fresh.replica_lag_s is None:
+        return None
+    return f"Searches are answered by a replica, {fresh.replica_lag_s:g} s behind the database."
 
 
 def status_advice(status: Status) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,10 @@ from qmd.ingest.new_document import new_document
 from qmd.parse.decode import Decoded
 from qmd.parse.document import parse_markdown
 from qmd.parse.formats import format_of
+from qmd.parse.photo.document import stored_photo
 from qmd.transfer.export import export
 from qmd.transfer.take_back import take_back
-from qmd.values import ModelSpec, NewDocument, Progress, ProgressCallback
+from qmd.values import ModelSpec, NewDocument, ParsedDocument, Progress, ProgressCallback
 from qmd.values.exports import CopyReport
 from qmd.values.imports import NotTaken
 
@@ -45,8 +47,6 @@ def copy_to(
     """
     Copy everything but the answers of models, tokens of clients and the audit log.
 
-    Photos are left to the indexer, because their texts are made of the files alone.
-
     Args:
         name: Names the target to people.
         version: Of this program.
@@ -60,19 +60,17 @@ def copy_to(
         exported = export(source, archive, settings=None, version=version, force=False)
         # The documents are copied, too, so it does not matter where their folders are.
         returned = take_back(target, archive, has_folders=False)
-    documents, unchanged, left = 0, 0, 0
+    documents, unchanged = 0, 0
     for collection in _collections(source, target):
-        added, same, photos = _copy_documents(source, target, collection, progress)
+        added, same = _copy_documents(source, target, collection, progress)
         documents += added
         unchanged += same
-        left += photos
     vectors, token_states = _copy_vectors(source, target, progress)
     return CopyReport(
         target=name,
         collections=len(returned.folders.collections),
         documents=documents,
         unchanged=unchanged,
-        left_to_index=left,
         vectors=vectors,
         token_states=token_states,
         changes=returned.changes,
@@ -108,8 +106,8 @@ def _collections(source: Store, target: Store) -> list[str]:
 
 def _copy_documents(
     source: Store, target: Store, name: str, progress: ProgressCallback
-) -> tuple[int, int, int]:
-    """How many documents were copied, were there already, and are left to the indexer."""
+) -> tuple[int, int]:
+    """How many documents were copied, and how many were there already."""
     with source.reading() as reader, target.reading() as there:
         theirs = there.collections.by_name(name)
         stored = there.files.in_collection(theirs.id)
@@ -119,12 +117,11 @@ def _copy_documents(
             for path, file in sorted(ours.items())
             if path not in stored or stored[path].hash != file.hash
         ]
-        texts = [path for path in new if not format_of(path).reads_parts]
         done = 0
-        for batch in _batches(reader, name, texts):
+        for batch in _batches(reader, name, new):
             _put(target, theirs.id, batch)
             done += len(batch)
-            progress(Progress("index", done, len(texts), batch[-1].path))
+            progress(Progress("index", done, len(new), batch[-1].path))
 
         is_vault = reader.collections.is_vault(name)
 
@@ -133,7 +130,7 @@ def _copy_documents(
 
     if done or theirs.last_indexed is None:  # an earlier copy was interrupted before this
         target.write(finish)
-    return done, len(ours) - len(new), len(new) - len(texts)
+    return done, len(ours) - len(new)
 
 
 def _put(target: Store, collection_id: int, batch: Sequence[NewDocument]) -> None:
@@ -152,10 +149,12 @@ def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[N
         file = files[path]
         text = reader.documents.text(file.id)
         try:
-            parsed = parse_markdown(path, Decoded(text, "utf-8", ()))
+            parsed = _parsed(reader, path, file.id, text)
         except DecodeError as error:
             raise InputError(f"{name}/{path} cannot be copied: {error}") from error
         document = new_document(path, parsed, file.hash, file.state)
+        if format_of(path).reads_parts:  # what a newer version would say, only the photo tells
+            document = replace(document, parser_version=file.parser_version)
         batch.append(document)
         characters += len(text)
         if len(batch) >= BATCH_DOCUMENTS or characters >= BATCH_CHARACTERS:
@@ -163,6 +162,21 @@ def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[N
             batch, characters = [], 0
     if batch:
         yield batch
+
+
+def _parsed(reader: Reader, path: str, document_id: int, text: str) -> ParsedDocument:
+    if not format_of(path).reads_parts:
+        return parse_markdown(path, Decoded(text, "utf-8", ()))
+    facts = reader.documents.facts(document_id)
+    return stored_photo(
+        text,
+        title=reader.documents.by_id(document_id).title,
+        description=facts.description,
+        tags=facts.tags,
+        date=facts.date,
+        properties=facts.properties,
+        warnings=reader.documents.warnings(document_id),
+    )
 
 
 # -- vectors ---------------------------------------------------------------------------

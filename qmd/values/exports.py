@@ -165,7 +165,6 @@ class CopyReport:
     collections: int
     documents: int
     unchanged: Annotated[int, Describe("Documents that were there already")]
-    left_to_index: Annotated[int, Describe("Photos, which the next 'qmd index' reads")]
     vectors: Annotated[int, Describe("Chunks that got their vectors")]
     token_states: Annotated[int, Describe("Texts that got their token states")]
     changes: int

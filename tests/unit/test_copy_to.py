@@ -14,6 +14,7 @@ from qmd.store import Store, open_store
 from qmd.store.match import Phrase, any_of
 from qmd.values import Progress
 from qmd.values.location import ServerDatabase
+from tests.support import photos
 from tests.support.embedder import HashEmbedder
 from tests.support.live import put
 
@@ -27,9 +28,10 @@ def database(tmp_path: Path) -> Path:
     )
     put(notes / "data.md", "# Data\n\n## Tables\n\nrows and columns\n\n## Keys\n\nunique\n")
     put(notes / "deep/old.md", "# Old\n\nnothing of interest\n")
+    photos.make(notes / "beach.jpg")
     database = tmp_path / "index.sqlite"
     with KnowledgeBase.open(database, Settings(embedder=HashEmbedder()), create=True) as kb:
-        kb.add_collection(notes)
+        kb.add_collection(notes, mask=photos.MASK)
         kb.add_context("qmd://notes/deep", "what is old")
         kb.index()
         kb.embed()
@@ -42,7 +44,9 @@ def contents(store: Store) -> dict[str, object]:
     """What a person can find in a database, without the numbers that only it uses."""
     with store.reading() as reader:
         files = {each.id: f"{name}/{path}" for each, name, path in _documents(reader)}
-        words = any_of(Phrase("data"), Phrase("数据 据库"), Phrase("written"), Phrase("unique"))
+        words = any_of(
+            Phrase("data"), Phrase("数据 据库"), Phrase("written"), Phrase("unique"), Phrase("x100")
+        )
         model = reader.models.active()
         assert model is not None
         return {
@@ -77,9 +81,9 @@ def test_there_and_back(database: Path, tmp_path: Path, postgres_database: Serve
     with KnowledgeBase.open(database) as kb:
         report = kb.copy_to(postgres_database.url)
         again = kb.copy_to(postgres_database.url)
-    assert (report.documents, report.unchanged, report.revisions) == (4, 0, 2)
+    assert (report.documents, report.unchanged, report.revisions) == (5, 0, 2)
     assert report.vectors > 0
-    assert (again.documents, again.unchanged, again.vectors, again.revisions) == (0, 4, 0, 0)
+    assert (again.documents, again.unchanged, again.vectors, again.revisions) == (0, 5, 0, 0)
     assert "s3cret" not in report.target
     with closing(open_store(postgres_database)) as there, closing(open_store(database)) as here:
         expected = contents(here)
@@ -91,7 +95,7 @@ def test_there_and_back(database: Path, tmp_path: Path, postgres_database: Serve
         assert contents(store) == expected
     with KnowledgeBase.open(back, create=True) as kb:
         indexed = kb.index()
-        assert (indexed.added, indexed.updated, indexed.unchanged) == (0, 0, 4)
+        assert (indexed.added, indexed.updated, indexed.unchanged) == (0, 0, 5)
         assert len(kb.revisions.history("notes/new.md")) >= 1
 
 
@@ -113,7 +117,7 @@ def test_a_collection_is_copied_wherever_its_folder_is(database: Path, tmp_path:
         )
         (tmp_path / "notes").rename(tmp_path / "on another machine")
         report = kb.copy_to(str(tmp_path / "copy.sqlite"))
-        assert (report.collections, report.documents, report.not_taken) == (2, 4, ())
+        assert (report.collections, report.documents, report.not_taken) == (2, 5, ())
     with closing(open_store(database)) as here, closing(open_store(tmp_path / "copy.sqlite")) as to:
         assert contents(to) == contents(here)
         with to.reading() as reader:

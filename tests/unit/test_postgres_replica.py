@@ -13,6 +13,7 @@ from qmd.errors import ConfigError, DatabaseUnreachableError
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.store import open_store
 from qmd.store.postgres.replicated import ReplicatedStore
+from qmd.tools.texts import status_replica
 from qmd.values.location import ServerDatabase
 from tests.support.live import put
 from tests.support.postgres import PASSWORD, PostgresServer
@@ -89,6 +90,7 @@ def test_what_was_written_is_read_also_while_the_replica_is_late(
     until(lambda: reads_replica(kb))
     assert answers(kb, "second") == ["notes/b.md"]
     until(lambda: kb.freshness().replica_lag_s == 0.0)
+    assert "replica, 0 s behind" in (status_replica(kb.freshness()) or "")
     assert kb.freshness().notices == ()
 
 

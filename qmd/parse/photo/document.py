@@ -7,7 +7,8 @@ must not match every photo.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from qmd.parse.chunk import chunk
 from qmd.parse.description import find_description
@@ -41,22 +42,46 @@ def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
     tags = _distinct(photo.tags)
     people = _distinct(photo.people)
     text = _text(title, photo, tags, people)
+    return stored_photo(
+        text,
+        title=title,
+        description=find_description({"description": photo.description}),
+        tags=_distinct(tuple(each.lstrip("#") for each in (*tags, *people))),
+        date=photo.date,
+        properties=_properties(photo, tags, people),
+        warnings=photo.warnings,
+        title_source="frontmatter" if photo.title else "filename",
+    )
+
+
+def stored_photo(
+    text: str,
+    *,
+    title: str,
+    description: str,
+    tags: Sequence[str],
+    date: str | None,
+    properties: Mapping[str, object],
+    warnings: Sequence[str],
+    title_source: Literal["frontmatter", "filename"] = "filename",
+) -> ParsedDocument:
+    """A photo as `parse_photo` has read it, of what the database holds, without the file."""
     structure = outline(text, 0)
     return ParsedDocument(
         text=text,
         encoding="utf-8",
         title=title,
-        title_source="frontmatter" if photo.title else "filename",
-        description=find_description({"description": photo.description}),
+        title_source=title_source,
+        description=description,
         body_start=0,
         headings=structure.headings,
-        tags=_distinct(tuple(each.lstrip("#") for each in (*tags, *people))),
+        tags=tuple(tags),
         aliases=(),
-        date=photo.date,
-        properties=_properties(photo, tags, people),
+        date=date,
+        properties=properties,
         links=(),
         chunks=chunk(text, structure),
-        warnings=photo.warnings,
+        warnings=tuple(warnings),
     )
 
 

@@ -278,8 +278,8 @@ class PostgresDocuments:
         return [documents[document_id] for document_id in document_ids]
 
     def facts(self, document_id: int) -> DocumentFacts:
-        sql = "SELECT date, properties FROM documents WHERE id = %s"
-        date, properties = one(self._connection, sql, [document_id])
+        sql = "SELECT date, description, properties FROM documents WHERE id = %s"
+        date, description, properties = one(self._connection, sql, [document_id])
         names = [
             [
                 name
@@ -290,7 +290,7 @@ class PostgresDocuments:
             ]
             for table, column in (("tags", "tag"), ("aliases", "alias"))
         ]
-        return DocumentFacts(date, properties, *names)
+        return DocumentFacts(date, description, properties, *names)
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         rows = self._connection.execute(

@@ -310,8 +310,8 @@ class SqliteDocuments:
         return [documents[document_id] for document_id in document_ids]
 
     def facts(self, document_id: int) -> DocumentFacts:
-        date, properties = self._connection.execute(
-            "SELECT date, properties FROM documents WHERE id = ?", [document_id]
+        date, description, properties = self._connection.execute(
+            "SELECT date, description, properties FROM documents WHERE id = ?", [document_id]
         ).fetchone()
         require_types((properties,), str)
         names = [
@@ -324,7 +324,7 @@ class SqliteDocuments:
             ]
             for table, column in (("tags", "tag"), ("aliases", "alias"))
         ]
-        return DocumentFacts(date, json.loads(properties), *names)
+        return DocumentFacts(date, description, json.loads(properties), *names)
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         rows = self._connection.execute(
