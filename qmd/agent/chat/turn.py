@@ -14,6 +14,7 @@ from qmd.agent.chat.event_log import EventLog, Listener
 from qmd.agent.chat.happenings import EventWriter, reading_of, write_answer, write_error
 from qmd.agent.chat.stopping import StoppableModel, StopSignal
 from qmd.agent.chat.summary import LONGEST_SUMMARY, questions_of, section, summed_up
+from qmd.agent.prompt import Prompt, tokens
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ChatModel, ExecutionLoop, Happening, LoopResult
     from qmd.agent.native import ToolModel
-    from qmd.agent.prompt import Prompt
 
 TURN_S = 1800.0
 """The longest time of a turn, in seconds, with tools and questions to the person."""
@@ -248,7 +248,7 @@ class AgentTurn:
         turns = [
             history.as_history(history.from_json(turn.messages, prompt.fence)) for turn in past
         ]
-        used = estimate_tokens(prompt.text) + history.tokens(begun)
+        used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
         kept = history.fit(turns, room, prompt.fence)
         if kept.left_out:
