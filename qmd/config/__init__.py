@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.config.table import SETTINGS, Setting
-from qmd.errors import ConfigError, InputError
-from qmd.system.user_dirs import user_dir
+from qmd.errors import ConfigError
+from qmd.system.user_dirs import named_database, user_dir
 from qmd.values.location import database_location, is_url
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def load_settings(
     if db is not None:
         values["db"], sources["db"] = _database(db), "--db"
     elif index is not None:
-        values["db"], sources["db"] = _named_index(index, environ), "--index"
+        values["db"], sources["db"] = named_database(index, environ), "--index"
     values["db"] = values["db"] or user_dir("data", environ) / "index.sqlite"
     values["cache_dir"] = values["cache_dir"] or user_dir("cache", environ)
     return Configuration(**values, config_file=config_file, sources=sources)
@@ -205,12 +205,3 @@ def _switch(text: str, source: str) -> bool:
     if word in ("false", "0", "no", "off"):
         return False
     raise ConfigError(f"Neither true nor false in {source}: {text}", hint="Give true or false.")
-
-
-def _named_index(name: str, environ: Mapping[str, str]) -> Path:
-    if not name or name.startswith(".") or any(character in name for character in "/\\\0"):
-        raise InputError(
-            f"Not a name for an index: {name!r}",
-            hint="--index takes a plain name such as 'work'; a path goes to --db.",
-        )
-    return user_dir("data", environ) / f"{name}.sqlite"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import os
 import re
 import shutil
 import sys
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from qmd.clients import install
 from qmd.clients.table import CLIENTS
-from qmd.config import load_settings
 from qmd.errors import InputError, QmdError
 from qmd.system import handshake, installation
 from qmd.system.handshake import HandshakeError
 from qmd.system.session import SERVES_ONLY
+from qmd.system.user_dirs import named_database
 from qmd.values import Check
+from qmd.values.location import as_location
 from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ _PYTHON = re.compile(r"pythonw?[0-9.]*|py")
 _FLAGS_OF_PYTHON = frozenset({"-I", "-E", "-s", "-P", "-u"})
 _SUFFIXES_OF_PROGRAMS = frozenset({"", ".exe", ".cmd"})
 # What an entry may set for the program that is tried. Other variables, such as PATH, PYTHONPATH,
-# HOME and LD_PRELOAD, may replace the program, or have it run something else first.
-_SAFE_VARIABLE = re.compile(r"QMD_\w+|XDG_\w+|LC_\w+|LANG|TZ|NO_COLOR", re.ASCII)
+# HOME and LD_PRELOAD, may replace the program, have it run something else first, or lead it to
+# other settings, and so to another database.
+_SAFE_VARIABLE = re.compile(r"QMD_\w+|LC_\w+|LANG|TZ|NO_COLOR", re.ASCII)
 
 
 def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Check]:
@@ -152,12 +153,9 @@ def _check_entry(
         return check(
             "error", f'{file}: "args" of qmd is no list of texts.', 'For example: "args": ["mcp"]'
         )
-    words, shown = _words(server), one_line(command)
-    variables = _environment(server)
-    environment = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
     # Not with the PATH of the entry: it chooses the program.
     program = shutil.which(command) or ""
-    refusal = _reason_not_to_start(check, file, command, program, words)
+    refusal = _reason_not_to_start(check, file, command, program, _words(server))
     if refusal is not None:
         return refusal
     try:
@@ -170,6 +168,21 @@ def _check_entry(
             f"{file} uses another database: {one_line(str(other))}",
             f"If it is to use this one: --db {database}",
         )
+    return _check_answer(check, file, server, command, program, version)
+
+
+def _check_answer(
+    check: MakeCheck,
+    file: Path,
+    server: Mapping[str, Any],
+    command: str,
+    program: str,
+    version: str,
+) -> Check:
+    """Start what an entry names, and check who answers."""
+    words, shown = _words(server), one_line(command)
+    variables = _environment(server)
+    environment = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
     try:
         info = handshake.over_stdio([program, *words], {**environment, SERVES_ONLY: "1"})
     except HandshakeError as error:
@@ -279,10 +292,10 @@ def _database_of(server: Mapping[str, Any]) -> DatabaseLocation | None:
             named[option] = value if has_value else following
     if not named and not environment.get("QMD_DB"):
         return None
-    settings = load_settings(
-        db=named.get("--db"), index=named.get("--index"), environ={**os.environ, **environment}
-    )
-    return settings.db.absolute() if isinstance(settings.db, Path) else settings.db
+    if "--index" in named and "--db" not in named:
+        return named_database(named["--index"])
+    location = as_location(named.get("--db") or environment["QMD_DB"])
+    return location.absolute() if isinstance(location, Path) else location
 
 
 def _program() -> str:

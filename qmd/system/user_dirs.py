@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from qmd.errors import InputError
+
 Kind = Literal["config", "data", "state", "cache"]
 
 _NAMES: dict[Kind, str] = {"config": "qmd", "data": "qmd", "state": "qmd", "cache": "qmd-python"}
@@ -43,6 +45,21 @@ def user_dir(kind: Kind, environ: Mapping[str, str] | None = None) -> Path:
     if kind == "cache" and not os.path.isdir(directory):
         _move_models(_directory(kind, _OLD_CACHE, environ), directory)
     return Path(directory)
+
+
+def named_database(name: str, environ: Mapping[str, str] | None = None) -> Path:
+    """
+    The database of this name beside the default one, as ``--index`` names it.
+
+    Raises:
+        InputError: It is not a valid file name.
+    """
+    if not name or name.startswith(".") or any(character in name for character in "/\\\0"):
+        raise InputError(
+            f"Not a name for an index: {name!r}",
+            hint="--index takes a plain name such as 'work'; a path goes to --db.",
+        )
+    return user_dir("data", environ) / f"{name}.sqlite"
 
 
 def moved_directories(environ: Mapping[str, str] | None = None) -> dict[str, str]:
