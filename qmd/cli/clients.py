@@ -15,7 +15,7 @@ import click
 from qmd.cli.command import command, json_option
 from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
-from qmd.cli.terminal import confirmed, note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
 from qmd.cli.typed_options import (
     environment_of_settings,
     typed_server_options,
@@ -65,7 +65,8 @@ def setup(as_json: bool) -> None:
         return
     for client, is_installed, has_qmd in rows:
         state = _state(is_installed, has_qmd)
-        write(f"{client.id:<15}  {state:<11}  {one_line(str(client.file(home)))}\n")
+        facts = f"{client.id:<15}  {state}"
+        write(beside(f"{facts:<28}", one_line(str(client.file(home))), 0) + "\n")
     missing = [client for client, is_there, has_qmd in rows if is_there and has_qmd is False]
     if not any(is_there or has_qmd for _, is_there, has_qmd in rows):
         write("\nNo client is here.  An entry for one:  qmd mcp install CLIENT --print\n")

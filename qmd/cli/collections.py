@@ -14,7 +14,7 @@ from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count, render_collections
 from qmd.cli.session import session
-from qmd.cli.terminal import confirmed, note, one_line, write, write_json
+from qmd.cli.terminal import confirmed, hanging, note, one_line, write, write_json
 from qmd.errors import InputError
 from qmd.values.wire import to_wire
 
@@ -120,7 +120,7 @@ def show(name: str, as_json: bool) -> None:
         *(("Context", f"{context.path}: {context.text}") for context in contexts),
     ]
     for label, value in rows:
-        write(f"{label:<11}{one_line(value)}\n")
+        write(f"{label:<11}{hanging(one_line(value), 11)}\n")
 
 
 @command(

@@ -110,15 +110,16 @@ def render_collections(collections: Sequence[Collection]) -> None:
         excluded = "" if collection.included else paint("  excluded", "dim", color)
         if collection.owner:
             excluded += paint(f"  pushed by {one_line(collection.owner)}", "dim", color)
-        write(f"{name}  {documents:>16}  {path}  {one_line(collection.pattern)}{excluded}\n")
+        rest = f"{path}  {one_line(collection.pattern)}{excluded}"
+        write(beside(f"{name}  {documents:>16}", rest, 0) + "\n")
 
 
 def render_contexts(contexts: Sequence[Context]) -> None:
     color = use_color(sys.stdout)
     for context in contexts:
         place = paint(one_line(context.path), "file", color)
-        write(f"{place}  {paint(one_line(context.uri), 'dim', color)}\n")
-        write("".join(f"  {one_line(line)}\n" for line in context.text.splitlines()))
+        write(beside(place, paint(one_line(context.uri), "dim", color), 0) + "\n")
+        write("".join(f"  {hanging(one_line(line), 2)}\n" for line in context.text.splitlines()))
 
 
 def render_status(status: Status, fresh: Freshness) -> None:
