@@ -100,7 +100,6 @@ class BackgroundEmbedder:
             self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
-        lower_priority()
         wait_s, failures = 0.0, 0
         while not self._stop.is_set():
             # After a failure, wait the full time: new text does not remove the cause.
@@ -240,7 +239,15 @@ class _InterruptibleEmbedder:
 
     @property
     def gives_token_states(self) -> bool:
-        return token_embedder(self._embedder) is not None
+        """
+        As the embedder; asked before the first text, so that the weights are loaded here.
+
+        The library loads a tokenizer without releasing Python's lock. At a low priority, on a busy
+        machine, that took seconds, for which all requests to this process waited.
+        """
+        gives_token_states = token_embedder(self._embedder) is not None
+        lower_priority()
+        return gives_token_states
 
     def embed_passages_with_tokens(
         self, texts: Sequence[str]
