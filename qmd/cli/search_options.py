@@ -114,6 +114,7 @@ _SPELLINGS = {
     "expand": _Spelling(
         ("--no-expand",), help="Search for the query alone, without other versions of it."
     ),
+    "spelling": _Spelling(("--no-spelling",), help="Search for the words as they are typed."),
     "candidates": _Spelling(("-C", "--candidates", "--candidate-limit")),
     "intent": _Spelling(metavar="TEXT"),
 }

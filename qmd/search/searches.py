@@ -9,6 +9,7 @@ the ``problem`` of its result. `SearchReply.degraded` joins these sentences.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ from qmd.values import SearchReply, SearchRequest
 # importing them would make it a fifth slower.
 if TYPE_CHECKING:
     from qmd.search.models import SearchModels
-    from qmd.store import Reader
+    from qmd.search.words.weights import QueryWords
+    from qmd.store import Reader, Selection
 
 
 def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
@@ -47,7 +49,12 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     candidates = lexical_candidates(hits, words, with_explanation=request.explain)
     candidates = lead_by_name(candidates, named, with_explanation=request.explain)
     calibrated = calibrate(reader, limits, candidates, words, named)
-    return present(reader, request, question.query, calibrated)
+    reply = present(reader, request, question.query, calibrated)
+
+    def again(other: SearchRequest) -> SearchReply:
+        return search_by_words(reader, other)
+
+    return _spelled(reader, request, words, scope.selection, reply, again)
 
 
 def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
@@ -77,7 +84,12 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     candidates = semantic_candidates(nearest, original.spec, with_explanation=request.explain)
     words = weigh_words(reader, question.query)
     calibrated = calibrate(reader, request, candidates, words, question.named)
-    return present(reader, request, question.query, calibrated, others.problem)
+    reply = present(reader, request, question.query, calibrated, others.problem)
+
+    def again(other: SearchRequest) -> SearchReply:
+        return search_by_meaning(reader, other, models)
+
+    return _spelled(reader, request, words, question.scope.selection, reply, again)
 
 
 def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
@@ -108,4 +120,30 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     )
     problems = (plan.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None
-    return present(reader, request, plan.query, calibrated, degraded)
+    reply = present(reader, request, plan.query, calibrated, degraded)
+
+    def again(other: SearchRequest) -> SearchReply:
+        return search_by_both(reader, other, models)
+
+    return _spelled(reader, request, retrieved.words, plan.scope.selection, reply, again)
+
+
+def _spelled(
+    reader: Reader,
+    request: SearchRequest,
+    words: QueryWords,
+    selection: Selection,
+    reply: SearchReply,
+    again: Callable[[SearchRequest], SearchReply],
+) -> SearchReply:
+    """The last step: say what may have been meant, if no document has a word, or no hit is left."""
+    has_all_words = all(weighed.documents for weighed in words.weights.values())
+    if not request.spelling or (has_all_words and reply.hits):
+        return reply
+    # Few searches need it, and `qmd search` pays for each import.
+    from qmd.search.spelling import with_empty_filter, with_spelling
+
+    reply = with_spelling(reader, request, words, selection, reply, again)
+    if reply.hits:
+        return reply
+    return with_empty_filter(reader, request, words.query.tags, reply, again)

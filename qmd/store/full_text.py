@@ -54,6 +54,14 @@ class FullText(Protocol):
         """How many documents match; counting stops at ``most``."""
         ...
 
+    def terms(self, beginning: str, most: int) -> dict[str, int]:
+        """
+        The tokens of the index that begin so → how many documents hold each; at most ``most``.
+
+        Words are stems there, and Chinese is pairs of characters.
+        """
+        ...
+
     def matching_ids(self, match: Expression) -> list[int]:
         """The ids of all documents that match, ascending."""
         ...

@@ -29,6 +29,8 @@ Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
 #: The parts of the evidence that orders the hits of `query` (`qmd.search.evidence`).
 EvidencePart = Literal["words", "nearest", "whole", "tokens"]
+#: How the notice of a reply begins whose hits are those of a suggestion.
+SHOWING = "Showing results for:"
 #: What `query` can be asked to go without: a part of the evidence, or the reranker's model.
 Part = Literal[EvidencePart, "model"]
 
@@ -157,6 +159,8 @@ class SearchRequest:
         intent: For the expander and the reranker.
         max_tokens: The reply shortens snippets, from the last hit upwards, and then leaves out the
             last hits, until it is estimated to have at most this many tokens. None for no bound.
+        spelling: Suggest other spellings of words that no document holds, and search for them if
+            nothing seems to answer otherwise; if False, search for what was typed.
         without: To measure what each part is worth. Without the model, the order is that of a
             knowledge base without a reranker.
     """
@@ -191,6 +195,9 @@ class SearchRequest:
         ForCommands("vsearch", "query"),
         Describe("What the question is about, to tell meanings apart"),
     ] = None
+    spelling: Annotated[
+        bool, LocalOnly(), Describe("Suggest other spellings of words that no document has")
+    ] = True
     without: Annotated[
         tuple[Part, ...],
         LocalOnly(),
@@ -288,8 +295,10 @@ class SearchReply:
     The hits of one query.
 
     Attributes:
-        notice: A sentence that says that no hit seems to answer the query, to be shown above the
-            hits; None if the best hit may answer it, or if there are no hits.
+        notice: Sentences to be shown above the hits, one a line: that no hit seems to answer, what
+            may have been meant, which filter leaves nothing. None if there is nothing to say.
+        suggestion: The query with words of the index in place of those that no document holds. If
+            nothing held the query's own words, the hits are those of the suggestion.
         degraded: A sentence that says what a missing model or index took away; None for nothing.
     """
 
@@ -297,6 +306,9 @@ class SearchReply:
     hits: Annotated[tuple[Hit, ...], Name("results"), Describe("Best first")]
     notice: Annotated[
         str | None, OmitDefault(), Describe("If no hit seems to answer: a sentence that says so")
+    ] = None
+    suggestion: Annotated[
+        str | None, OmitDefault(), Describe("The query with its words spelled as documents do")
     ] = None
     degraded: Annotated[
         str | None, OmitDefault(), Describe("What a missing model or index took away")

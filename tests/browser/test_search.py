@@ -31,10 +31,11 @@ def test_a_cleared_query_leads_back_to_the_start(served: Served, page: Page) -> 
     expect(page.get_by_role("heading", name="Changed last")).to_be_hidden()
 
 
-def test_similar_names_are_offered_after_a_pause(served: Served, page: Page) -> None:
+def test_what_was_meant_is_shown_after_a_pause(served: Served, page: Page) -> None:
     page.goto(f"{served.url}/?mode=words")
     page.get_by_role("combobox", name="Search", exact=True).press_sequentially("harbuor")
-    expect(page.get_by_role("link", name="notes/Harbour.md")).to_be_visible()
+    expect(page.get_by_role("link", name="harbour", exact=True)).to_be_visible()
+    expect(page.locator(".hit").first).to_be_visible()
 
 
 def test_a_filter_narrows_the_hits_and_its_chip_removes_it(served: Served, page: Page) -> None:

@@ -48,6 +48,9 @@ def test_a_query_for_signs_shows_them(client: httpx.Client) -> None:
 
 def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -> None:
     html = client.get("/part/hits", params={"q": "Harbuor", "mode": "words"}).text
+    assert "Showing results for" in html and 'href="/?q=harbour&amp;mode=words"' in html
+    assert 'href="/note/notes/Harbour.md?line=' in html
+    html = client.get("/part/hits", params={"q": "Harbr", "mode": "words"}).text
     assert "Did you mean" in html and 'href="/note/notes/Harbour.md"' in html
     html = client.get("/part/hits", params={"q": "mast", "mode": "words", "tag": "boat"}).text
     assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
@@ -55,7 +58,8 @@ def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -
 
 def test_nothing_similar_is_looked_for_at_each_key(client: httpx.Client) -> None:
     address = {"q": "Harbuor", "mode": "words", "typing": ""}
-    assert "Did you mean" not in client.get("/part/hits", params=address).text
+    html = client.get("/part/hits", params=address).text
+    assert "Did you mean" not in html and "Showing results" not in html
 
 
 def test_hits_say_what_the_index_lacks(client: httpx.Client) -> None:

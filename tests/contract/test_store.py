@@ -481,6 +481,16 @@ def test_a_limit_takes_the_best(store: Store, notes: int) -> None:
         assert reader.full_text.search(YELLOW, reader.all_documents, 1) == all_hits[:1]
 
 
+def test_tokens_are_listed_with_the_number_of_their_documents(store: Store, notes: int) -> None:
+    with store.reading() as reader:
+        listed = reader.full_text.terms("y", 100)
+        assert listed["yellow"] == reader.full_text.count(YELLOW, 100)
+        assert list(listed) == sorted(listed)
+        assert reader.full_text.terms("笔", 100)["笔记"] == 1
+        assert len(reader.full_text.terms("", 3)) == 3
+        assert reader.full_text.terms("no such token", 100) == {}
+
+
 def test_merged_full_text_gives_the_same(store: Store) -> None:
     notes = store.write(lambda writer: add(writer, "notes"))
     for number in range(30):

@@ -22,6 +22,7 @@ from qmd.server.page.excerpt import has_signs, plain_line
 from qmd.server.page.site import Site
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.names import NOTE_SUFFIXES
+from qmd.values.search import SHOWING
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -121,7 +122,10 @@ def view_of(request: Request) -> SearchView:
 def routes(site: Site) -> list[Route]:
     def answer(view: SearchView, *, is_typing: bool) -> tuple[SearchReply, Mapping[str, object]]:
         """The hits, and what stands beside them."""
-        search = SearchRequest(view.query, limit=view.limit, filters=view.filters)
+        # Half of a word is no misspelt one.
+        search = SearchRequest(
+            view.query, limit=view.limit, filters=view.filters, spelling=not is_typing
+        )
         reply = site.kb.answer(MODES[view.mode], search)  # type: ignore[arg-type]
         return reply, _beside(site.kb, view, reply, is_typing=is_typing)
 
@@ -163,7 +167,10 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     shown = str if has_signs(view.query) else plain_line
     more = replace(view, limit=min(_MAX_HITS, view.limit + _STEP))
     is_full = len(reply.hits) == view.limit < _MAX_HITS
+    sentences = (reply.notice or "").split("\n")
     return {
+        "is_of_suggestion": sentences[0].startswith(SHOWING),
+        "sentences": sentences[1:] if reply.suggestion else sentences,
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {
             hit.file: _lines(hit, split, shown if hit.file.lower().endswith(_MARKDOWN) else str)

@@ -30,6 +30,14 @@ class PostgresFullText:
     def document_count(self) -> int:
         return int(one(self._connection, "SELECT documents FROM z_full_text_totals")[0])
 
+    def terms(self, beginning: str, most: int) -> dict[str, int]:
+        rows = self._connection.execute(
+            "SELECT token, count(*) FROM z_postings WHERE token >= %s AND token < %s"
+            " GROUP BY token ORDER BY token LIMIT %s",
+            [beginning, f"{beginning}\U0010ffff", most],
+        )
+        return dict(rows.fetchall())
+
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:

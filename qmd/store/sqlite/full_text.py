@@ -51,6 +51,17 @@ class SqliteFullText:
     def document_count(self) -> int:
         return totals(self._connection).documents
 
+    def terms(self, beginning: str, most: int) -> dict[str, int]:
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.z_vocabulary"
+            " USING fts5vocab('main', 'z_documents_fts', 'row')"
+        )
+        rows = self._connection.execute(
+            "SELECT term, doc FROM temp.z_vocabulary WHERE term >= ? AND term < ? LIMIT ?",
+            [beginning, f"{beginning}\U0010ffff", most],
+        )
+        return dict(rows.fetchall())
+
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _B = 0.75
 #: The best documents of a search that are scored again.
 _SCORED = 300
+#: Places of tokens that are read to list those of a scope: about a second.
+_PLACES = 2_000_000
 _WEIGHTS = ", ".join(map(str, WEIGHTS))
 #: A view cannot have a full-text index, so a condition restricts the rows.
 _MATCHES = (
@@ -48,6 +50,19 @@ class ScopedFullText:
 
     def document_count(self) -> int:
         return self._number("SELECT count(*) FROM documents")
+
+    def terms(self, beginning: str, most: int) -> dict[str, int]:
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.z_vocabulary_of_scope"
+            " USING fts5vocab('main', 'z_documents_fts', 'instance')"
+        )
+        rows = self._connection.execute(
+            "SELECT term, count(DISTINCT doc) FROM (SELECT term, doc"
+            " FROM temp.z_vocabulary_of_scope WHERE term >= ? AND term < ? LIMIT ?)"
+            " WHERE doc IN (SELECT id FROM documents) GROUP BY term ORDER BY term LIMIT ?",
+            [beginning, f"{beginning}\U0010ffff", _PLACES, most],
+        )
+        return dict(rows.fetchall())
 
     def search(
         self, match: Expression, selection: Selection, limit: int | None

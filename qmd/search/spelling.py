@@ -1,0 +1,242 @@
+"""
+Suggests what was meant where a search finds little: words that are spelled like those of the query.
+
+The suggestions are words of documents that the filters let through, so each finds something, and a
+client with a scope sees no word of other documents. Nearer words come first, then those that more
+documents hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from qmd.parse import segment
+from qmd.parse.segment import cjk_runs, is_cjk
+from qmd.search.words.expressions import phrase
+from qmd.search.words.weights import QueryWords, stem
+from qmd.values import Filters, SearchReply, SearchRequest
+from qmd.values.search import SHOWING
+
+if TYPE_CHECKING:
+    from qmd.store import Reader, Selection
+    from qmd.store.documents import FullDocument
+
+#: Words of fewer letters have too many neighbours.
+SHORTEST = 4
+LONGEST = 40
+#: At most this many words of a query are looked up.
+MOST_WORDS = 4
+#: At most this many words of the index are compared with each: 30 ms.
+MOST_TERMS = 50_000
+#: Folders of each collection that a folder is compared with.
+MOST_FOLDERS = 1_000
+#: A longer query, in characters, is no word that was typed wrong.
+LONGEST_QUERY = 500
+#: Characters of a document in which the spelling of a stem is looked for.
+MOST_TEXT = 200_000
+#: A run of more Chinese characters is a sentence, whose pairs need not stand in any document.
+LONGEST_RUN = 8
+_NEAREST = 8  # stems whose spelling is looked up
+_WORD = re.compile(r"[^\W\d_]+")
+_QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」')
+
+
+def with_spelling(
+    reader: Reader,
+    request: SearchRequest,
+    words: QueryWords,
+    selection: Selection,
+    reply: SearchReply,
+    again: Callable[[SearchRequest], SearchReply],
+) -> SearchReply:
+    """
+    The reply, with a suggestion in `SearchReply.suggestion` and in the notice.
+
+    If nothing else seems to answer, the hits are those of the suggestion, and the notice says so.
+
+    Args:
+        words: Those of the query; there is no suggestion unless no document holds one of them.
+        selection: The documents that may be hits.
+        again: The same search, for another request.
+    """
+    if any(hit.match == "exact" for hit in reply.hits):
+        return reply
+    suggestion = suggest(reader, request.query, words, selection)
+    if suggestion is None:
+        return reply
+    held = any(hit.match == "relaxed" for hit in reply.hits)
+    if not held and (reply.notice or not reply.hits):
+        other = again(replace(request, query=suggestion, spelling=False))
+        if other.hits:
+            notice = _joined(f"{SHOWING} {suggestion}", other.notice)
+            return replace(other, query=request.query, suggestion=suggestion, notice=notice)
+    if not reply.hits:
+        return reply
+    notice = _joined(f"Did you mean: {suggestion}", reply.notice)
+    return replace(reply, suggestion=suggestion, notice=notice)
+
+
+def with_empty_filter(
+    reader: Reader,
+    request: SearchRequest,
+    tags: Sequence[str],
+    reply: SearchReply,
+    again: Callable[[SearchRequest], SearchReply],
+) -> SearchReply:
+    """
+    A reply without hits, with a notice that names the filter that leaves nothing, and the nearest.
+
+    Args:
+        tags: Those that the query asks for.
+    """
+    filters = request.filters
+    sentences = [_missing_tag(reader, tag) for tag in dict.fromkeys((*filters.tags, *tags))]
+    if filters.path:
+        sentences.append(_missing_folder(reader, filters.path))
+    notice = " ".join(filter(None, sentences))
+    if not (notice or reply.notice) and filters != Filters():
+        free = replace(request, filters=Filters(), spelling=False, limit=1, max_tokens=None)
+        if again(free).hits:
+            notice = "There are hits, but none that the filters let through."
+    return replace(reply, notice=_joined(notice, reply.notice)) if notice else reply
+
+
+def _missing_tag(reader: Reader, tag: str) -> str:
+    """A sentence that says that no document has a tag; "" if one has."""
+    from qmd.search.graph.tags import tag_tree
+
+    tree = tag_tree(reader, tag, limit=1)
+    return "" if tree.tags else _with_nearest(f"No document has the tag '{tag}'.", tree.nearest)
+
+
+def _missing_folder(reader: Reader, path: str) -> str:
+    """A sentence that says that no document lies below a folder; "" if one does."""
+    from rapidfuzz import fuzz, process
+
+    inside = reader.select(Filters(path=path))
+    if reader.documents.below(None, selection=inside, limit=1):
+        return ""
+    folders = {
+        name.rstrip("/"): None
+        for each in reader.collections.all()
+        for name in (each.name, *reader.documents.entries(each.name, "", MOST_FOLDERS))
+        if name == each.name or name.endswith("/")
+    }
+    nearest = process.extract(path, list(folders), scorer=fuzz.WRatio, score_cutoff=70, limit=3)
+    return _with_nearest(f"No document lies below '{path}'.", [name for name, _, _ in nearest])
+
+
+def _with_nearest(sentence: str, nearest: Sequence[str]) -> str:
+    return f"{sentence} Did you mean: {', '.join(nearest)}" if nearest else sentence
+
+
+def _joined(sentence: str, notice: str | None) -> str:
+    return f"{sentence}\n{notice}" if notice else sentence
+
+
+def suggest(reader: Reader, query: str, words: QueryWords, selection: Selection) -> str | None:
+    """
+    The query with words of the index in place of those that no document holds.
+
+    None if no word is spelled like any of them. What stands in quotes stays.
+    """
+    absent = [word for word, weighed in words.weights.items() if not weighed.documents]
+    if not absent or len(query) > LONGEST_QUERY:
+        return None
+    corrected = query
+    for word in [word for word in absent if _is_word(word)][:MOST_WORDS]:
+        near = _nearest_word(reader, word, selection)
+        if near is not None:
+            corrected = _replaced(corrected, word, near)
+    for run in list(cjk_runs(query))[:MOST_WORDS]:
+        if len(run[0]) <= LONGEST_RUN and any(pair in run[0] for pair in absent):
+            near = _nearest_run(reader, run[0], selection)
+            if near is not None:
+                corrected = _replaced(corrected, run[0], near)
+    return None if corrected == query else corrected
+
+
+def _is_word(word: str) -> bool:
+    return SHORTEST <= len(word) <= LONGEST and word.isalpha() and not is_cjk(word)
+
+
+def _replaced(query: str, word: str, other: str) -> str:
+    """The query with a word replaced outside of quotes."""
+    border = "" if is_cjk(word) else r"\b"
+    pattern = re.compile(rf"{border}{re.escape(word)}{border}", re.IGNORECASE)
+    parts, end = [], 0
+    for quoted in _QUOTED.finditer(query):
+        parts += [pattern.sub(other, query[end : quoted.start()]), quoted[0]]
+        end = quoted.end()
+    return "".join([*parts, pattern.sub(other, query[end:])])
+
+
+def _nearest_word(reader: Reader, word: str, selection: Selection) -> str | None:
+    """The word of the selected documents that is spelled most like ``word``; None if none is."""
+    # Few searches need it, and `qmd search` pays for each import.
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
+    word = segment.fold(word)
+    allowed = 1 if len(word) <= SHORTEST else 2
+    terms: dict[str, int] = {}
+    for first in dict.fromkeys(word[:2]):  # the first letters may be swapped
+        terms |= reader.full_text.terms(first, MOST_TERMS)
+    # The index has stems: "vacat" of "vacation". So they are a little further away.
+    nearest: dict[str, int] = {}
+    for form in dict.fromkeys((word, stem(word), word[:-3] if len(word) > 6 else word)):
+        for term, distance, _ in process.extract(
+            form, list(terms), scorer=OSA.distance, score_cutoff=allowed + 1, limit=3 * _NEAREST
+        ):
+            nearest[term] = min(int(distance), nearest.get(term, allowed + 1))
+    best: tuple[int, int, str] | None = None
+    for term in sorted(nearest, key=lambda term: (nearest[term], -terms[term], term))[:_NEAREST]:
+        for spelled in _spellings(reader, term, selection):
+            near = int(OSA.distance(word, spelled)), -terms[term], spelled
+            if 0 < near[0] <= allowed and (best is None or near < best):
+                best = near
+    return None if best is None else best[2]
+
+
+def _spellings(reader: Reader, term: str, selection: Selection) -> Iterator[str]:
+    """The words with a stem in a selected document that holds it."""
+    for page in _holding(reader, term, selection):
+        text = " ".join([*page.names, page.text[:MOST_TEXT]])
+        for word in dict.fromkeys(_WORD.findall(segment.fold(text))):
+            if word[: SHORTEST - 1] == term[: SHORTEST - 1]:
+                yield word
+
+
+def _holding(reader: Reader, literal: str, selection: Selection) -> list[FullDocument]:
+    """The selected document that holds a literal best; none without one."""
+    expression = phrase(literal)
+    if expression is None:
+        return []
+    ids = [each for each, _ in reader.full_text.search(expression, selection, 1)]
+    return reader.documents.full(ids)
+
+
+def _nearest_run(reader: Reader, run: str, selection: Selection) -> str | None:
+    """A run of Chinese characters with one replaced, so that all its pairs stand in documents."""
+
+    def count(pair: str) -> int:
+        expression = phrase(pair)
+        return 0 if expression is None else reader.full_text.count(expression, 1_000)
+
+    absent = [not count(first + second) for first, second in pairwise(run)]
+    for position in range(1, len(run)):
+        # A wrong character makes the pair before it wrong, and the pair behind it.
+        if not all(absent[position - 1 : position + 1]) or sum(absent) > 2:
+            continue
+        before, behind = run[position - 1], run[position + 1 : position + 2]
+        pairs = reader.full_text.terms(before, MOST_TERMS)
+        likely = sorted((-documents, pair) for pair, documents in pairs.items() if len(pair) == 2)
+        for _, pair in likely[: _NEAREST * 4]:
+            corrected = run[:position] + pair[1] + run[position + 1 :]
+            if (not behind or count(pair[1] + behind)) and _holding(reader, corrected, selection):
+                return corrected
+    return None
