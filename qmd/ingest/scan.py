@@ -348,7 +348,10 @@ def judge_file(
     """
     mode = status.st_mode
     if stat.S_ISREG(mode):
-        if status.st_size > max_bytes and not format_of(path).reads_parts:
+        file_format = format_of(path)
+        if not file_format.is_read:
+            return ScanSkip(path, f"{file_format.name} file", "its markup is no text to read")
+        if status.st_size > max_bytes and not file_format.reads_parts:
             return ScanSkip(
                 path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
             )

@@ -27,7 +27,7 @@ from qmd.ingest.scan import (
     unreadable_root,
 )
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
-from qmd.parse.formats import PHOTO
+from qmd.parse.formats import PHOTO, format_of
 from qmd.system.surrogates import is_utf8
 
 #: In a remedy: the collection's name, which is not known here.
@@ -168,6 +168,7 @@ SKIP_REMEDIES = {
     "over budget": "Split or mend it; it is read again when it has changed.",
     "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
     " when it has changed, or by 'qmd index --verify'.",
+    "HTML file": "Save the page as Markdown, or leave HTML out of the collection's mask.",
     "no answer": "Is its disk reachable? The next run tries it again.",
 }
 
@@ -203,6 +204,8 @@ def _wider_mask(path: str, mask: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
         return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
+    if not format_of(path).is_read:
+        return f"{format_of(path).remedy}: qmd reads no {suffix} files."
     if f".{suffix}" in PHOTO.suffixes:
         suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
     elif not suffix.isalnum() or suffix == "md":

@@ -19,6 +19,8 @@ class FileFormat:
         suffixes: In lower case, with the dot; letter case of a file's name does not matter.
         reads_parts: Its parser takes a `PhotoSource` and reads a few places of the file, so a
             file may be of any size. Otherwise it takes all bytes, and the size has a limit.
+        is_read: Whether files of this format become documents. Others are skipped: as text, their
+            markup would be searched.
         remedy: What to do with a file that holds something else; a sentence begins with it.
     """
 
@@ -26,6 +28,7 @@ class FileFormat:
     suffixes: tuple[str, ...]
     reads_parts: bool = False
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
+    is_read: bool = True
 
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.
@@ -38,7 +41,13 @@ PHOTO = FileFormat(
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
 CANVAS = FileFormat("canvas", (".canvas",), remedy="Open it in Obsidian and save it again")
-FORMATS = (PHOTO, CANVAS)
+HTML = FileFormat(
+    "HTML",
+    (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
+    remedy="Save the page as Markdown",
+    is_read=False,
+)
+FORMATS = (PHOTO, CANVAS, HTML)
 
 
 def format_of(path: str) -> FileFormat:
