@@ -65,6 +65,9 @@ BY_LIBRARIES = {
 #: The comment in a statement: of a table behind the parenthesis, of a view behind AS.
 _COMMENT = re.compile(r"(?:\(|\bAS)\n((?: *-- .*\n)+)|/\* (.*?) \*/")
 
+#: The comment of a column that a later migration added.
+_COLUMN_COMMENT = re.compile(r"(\w+) /\* (.*?)\.? \*/")
+
 
 def document() -> str:
     """The whole of docs/schema.md."""
@@ -127,6 +130,7 @@ def _body(connection: sqlite3.Connection, kind: str, name: str, sql: str) -> Ite
             'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', [name]
         )
     }
+    comments = dict(_COLUMN_COMMENT.findall(sql))
     rows = ["| column | type | |", "|---|---|---|"]
     for column, kind_, required, default, key in columns:
         notes = [
@@ -134,6 +138,7 @@ def _body(connection: sqlite3.Connection, kind: str, name: str, sql: str) -> Ite
             f"→ {targets[column]}" if column in targets else "",
             "" if required or key else "may be NULL",
             f"default `{default}`" if default is not None else "",
+            comments.get(column, ""),
         ]
         rows.append(f"| `{column}` | {kind_} | {', '.join(filter(None, notes))} |")
     yield "\n".join(rows) + "\n"

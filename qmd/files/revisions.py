@@ -63,12 +63,29 @@ class FileHistory:
         """
         return self._find(path)[1]
 
+    @staticmethod
+    def before(revisions: Sequence[Revision], change: int) -> Revision | None:
+        """
+        The revision with what a file was before a change; None if there is none.
+
+        A change may have done several things to the file, such as moving and rewriting it.
+
+        Args:
+            revisions: Those of the file, the newest first.
+        """
+        of_change = [each for each in reversed(revisions) if each.number == change]
+        with_content = [each for each in of_change if each.kind != "none"]
+        return next(iter(with_content or of_change), None)
+
     def content(self, path: str | Path, number: int) -> bytes:
         """
-        The content of one revision of a file.
+        The content of a file before a change.
+
+        Args:
+            number: That of the change.
 
         Raises:
-            NotFoundError: The file has no such revision.
+            NotFoundError: No such change of the file is kept.
         """
         file, kept = self._find(path)
         return self._content(file, _revision_with_number(file, kept, number))
@@ -78,11 +95,11 @@ class FileHistory:
         Restore an earlier content of a file; the present content becomes a revision.
 
         Args:
-            number: The revision to restore; None for the newest that differs from the present
-                content.
+            number: The change before which the file had the content; None for the newest content
+                that differs from the present one.
 
         Raises:
-            NotFoundError: There is no such revision.
+            NotFoundError: No such change of the file is kept.
             ConflictError: The revision holds the metadata of a photo, not the photo; or no
                 revision differs from the present content.
             The errors of `FileWriter.write`.
@@ -94,12 +111,12 @@ class FileHistory:
             revision = _revision_with_number(file, kept, number)
         if revision.kind == "none":
             raise ConflictError(
-                f"Revision {revision.number} holds no content: {_without_content(revision)}.",
-                hint="Take the change back with 'qmd undo'; see 'qmd undo --list'.",
+                f"Change {revision.number} kept no content: {_without_content(revision)}.",
+                hint=f"Take it back with 'qmd undo {revision.number}'.",
             )
         if revision.kind != "content":
             raise ConflictError(
-                f"Revision {revision.number} holds what the photo said of itself, not the photo.",
+                f"Change {revision.number} kept what the photo said of itself, not the photo.",
                 hint=f"See it with 'qmd history {file} --show {revision.number}'"
                 " and set it with 'qmd image tag'.",
             )
@@ -129,11 +146,11 @@ class FileHistory:
     def _content(self, file: Path, revision: Revision) -> bytes:
         if revision.kind == "none":
             raise NotFoundError(
-                f"Revision {revision.number} holds no content: {_without_content(revision)}.",
+                f"Change {revision.number} kept no content: {_without_content(revision)}.",
                 hint="See 'qmd history PATH'.",
             )
         with self._store.reading() as reader:
-            content = reader.revisions.content(revision.number)
+            content = reader.revisions.content(revision.id)
         if content is None:  # another process has just replaced it with a newer one
             raise _no_such_revision(file, revision.number, ())
         return content
@@ -162,15 +179,15 @@ def _without_content(revision: Revision) -> str:
 
 
 def _revision_with_number(file: Path, kept: Sequence[Revision], number: int) -> Revision:
-    for revision in kept:
-        if revision.number == number:
-            return revision
-    raise _no_such_revision(file, number, kept)
+    revision = FileHistory.before(kept, number)
+    if revision is None:
+        raise _no_such_revision(file, number, kept)
+    return revision
 
 
 def _no_such_revision(file: Path, number: int, kept: Sequence[Revision]) -> NotFoundError:
-    numbers = ", ".join(str(revision.number) for revision in kept)
+    numbers = ", ".join(dict.fromkeys(str(revision.number) for revision in kept))
     return NotFoundError(
-        f"There is no revision {number} of {file}.",
+        f"No change {number} of {file} is kept.",
         hint=f"There are: {numbers}" if numbers else "See 'qmd history PATH'.",
     )

@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections import ChainMap
 from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TOOL = "undo"
 #: The most changes of a session that are undone at once.
 MAX_CHANGES = 10_000
+_ALL = 2**31 - 1
 #: The most bytes of all contents that are restored at once.
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -87,11 +88,20 @@ class Undo:
         self._files = files
         self._name = name
 
-    def changes(self, session: str | None = None, *, limit: int = 20) -> list[FileChange]:
-        """The latest changes, newest first; with ``session`` only those of this session."""
+    def changes(self, session: str | None = None, *, limit: int | None = 20) -> list[FileChange]:
+        """
+        The latest changes, newest first; with ``session`` only those of this session.
+
+        Args:
+            limit: How many at most; None for all.
+        """
         with self._store.reading() as reader:
-            changes = reader.revisions.changes(session, limit=limit)
-        return [change for change in changes if change.files]
+            changes = reader.revisions.changes(session, limit=_ALL if limit is None else limit)
+            return [
+                replace(change, redone_by=_redone_by(reader, change))
+                for change in changes
+                if change.files
+            ]
 
     def undo_change(self, number: int) -> UndoReply:
         """
@@ -104,7 +114,7 @@ class Undo:
         with self._store.reading() as reader:
             change = reader.revisions.change(number)
             if change is None:
-                raise NotFoundError(f"There is no change {number}.", hint="See 'qmd undo --list'.")
+                raise NotFoundError(f"There is no change {number}.", hint="See 'qmd history'.")
             if not _is_in_effect(reader, change):
                 raise ConflictError(
                     f"Change {number} was undone already, by change {change.undone_by}.",
@@ -114,7 +124,9 @@ class Undo:
 
     def undo_last(self, session: str | None = None) -> UndoReply:
         """
-        Undo the last change; with ``session`` the last one of this session.
+        Undo the last change that is in effect; with ``session`` the last one of this session.
+
+        Undos are passed over, so that calling it again goes further back, as in an editor.
 
         Raises:
             NotFoundError: There is none.
@@ -124,6 +136,25 @@ class Undo:
             if change is None:
                 raise self._nothing(reader, session)
         return self._undo([change])
+
+    def redo_last(self, session: str | None = None) -> UndoReply:
+        """
+        Undo the last undo that is in effect; with ``session`` the last one of this session.
+
+        Calling it again goes further forward. A change after the undo ends that, as in an editor:
+        then `undo_change` takes the number of the undo.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        with self._store.reading() as reader:
+            undo = _last_undo(reader, session)
+        if undo is None:
+            raise NotFoundError(
+                "There is nothing to redo: no undo is newer than the last change.",
+                hint="An older undo is taken back by its number; see 'qmd history'.",
+            )
+        return self._undo([undo])
 
     def undo_session(self, session: str) -> UndoReply:
         """
@@ -144,7 +175,10 @@ class Undo:
             ]
             if not in_effect:
                 raise self._nothing(reader, session)
-        return self._undo(in_effect, not_kept=changes[0].number_in_session - len(changes))
+        not_kept = changes[0].number_in_session - len(changes)
+        if self._files.policy.scoped_to_token:
+            not_kept = 0  # it would also count the changes that the token does not open
+        return self._undo(in_effect, not_kept=not_kept)
 
     def _nothing(self, reader: Reader, session: str | None) -> NotFoundError:
         """
@@ -154,7 +188,7 @@ class Undo:
         started again has a new session, and does not know the number of its change.
         """
         where = "" if session is None else f" of session {session}"
-        hint = "Changes of qmd's own tools can be undone; see 'qmd undo --list'."
+        hint = "Changes of qmd's own tools can be undone; see 'qmd history'."
         last = None if session is None else _last_in_effect(reader, None)
         if last is not None:
             name = self._name(Path(last.files[0].path))
@@ -245,9 +279,9 @@ class Undo:
     def _undone_file(self, step: _Step) -> UndoneFile:
         revision = step.revision
         if step.action != "moved back" or revision.moved_from is None:
-            return UndoneFile(self._name(Path(revision.path)), step.action)
+            return UndoneFile(self._name(Path(revision.path)), step.action, revision.action)
         old, new = Path(revision.moved_from), Path(revision.path)
-        return UndoneFile(self._name(old), step.action, self._name(new))
+        return UndoneFile(self._name(old), step.action, revision.action, self._name(new))
 
 
 class _Plan:
@@ -400,7 +434,7 @@ class _Plan:
 
     def _content(self, revision: Revision) -> bytes | None:
         with self._store.reading() as reader:
-            return reader.revisions.content(revision.number)
+            return reader.revisions.content(revision.id)
 
     # -- what has changed since --------------------------------------------------------
 
@@ -434,26 +468,51 @@ class _Plan:
         with self._store.reading() as reader:
             for later in reader.revisions.history(revision.path):
                 if later.hash == revision.hash_after and later.kind == "content":
-                    return reader.revisions.content(later.number)
+                    return reader.revisions.content(later.id)
         return None
 
 
 def _last_in_effect(reader: Reader, session: str | None) -> FileChange | None:
-    """The last change that is in effect; with ``session`` the last one of this session."""
+    """The last change in effect that is no undo; with ``session`` the last of this session."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
-        if change.files and _is_in_effect(reader, change):
+        if change.tool != TOOL and change.files and _is_in_effect(reader, change):
             return change
     return None
 
 
+def _last_undo(reader: Reader, session: str | None) -> FileChange | None:
+    """The last undo in effect, of those behind the last other change."""
+    for change in reader.revisions.changes(session, limit=MAX_CHANGES):
+        if change.tool != TOOL:
+            return None
+        if change.files and change.undone_by is None and not _is_redo(reader, change):
+            return change
+    return None
+
+
+def _is_redo(reader: Reader, undo: FileChange) -> bool:
+    """Whether an undo took back other undos, so that what these had undone is in effect again."""
+    is_redo = False
+    undone = reader.revisions.undone(undo.number)
+    while undone and all(change.tool == TOOL for change in undone):
+        is_redo = not is_redo
+        undone = reader.revisions.undone(undone[0].number)
+    return is_redo
+
+
 def _is_in_effect(reader: Reader, change: FileChange) -> bool:
     """Whether a change was not undone, or its undo was undone in turn."""
-    in_effect = True
+    return change.undone_by is None or _redone_by(reader, change) is not None
+
+
+def _redone_by(reader: Reader, change: FileChange) -> int | None:
+    """The change that undid the undo of a change; None if it was not undone, or is still."""
+    undos = []
     following: FileChange | None = change
     while following is not None and following.undone_by is not None:
-        in_effect = not in_effect
+        undos.append(following.undone_by)
         following = reader.revisions.change(following.undone_by)
-    return in_effect
+    return undos[-1] if undos and len(undos) % 2 == 0 else None
 
 
 def _text(data: bytes) -> str:

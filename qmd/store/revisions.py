@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from qmd.values import Revision
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 MAX_REVISIONS = 20
 #: The most bytes of all revisions of one file together.
 MAX_REVISION_BYTES = 10 * 1024 * 1024
+
+#: A revision that a version without changes has kept has this number, and that of its row added.
+FIRST_WITHOUT_CHANGE = 1_000_000
 
 #: What `Revision.kind` calls "content" may be stored compressed, to fit.
 _COMPRESSED = "content, zlib"
@@ -42,6 +47,18 @@ class RevisionContent(NamedTuple):
 
 #: The content before a file was created.
 NO_FILE = RevisionContent("", 0, b"", "none")
+
+
+def new_numbers() -> Iterator[int]:
+    """
+    Numbers for a new change; the first that is free is taken.
+
+    They have six digits (more if most of those are taken), and are random: from the numbers of its
+    own changes, a client cannot tell how much changes in collections that it may not see.
+    """
+    for tries in count():
+        least = 10 ** (5 + tries // 20)
+        yield least + secrets.randbelow(9 * least)
 
 
 class FileStep(NamedTuple):
@@ -130,7 +147,15 @@ class Revisions(Protocol):
         ...
 
     def latest_change(self, tools: Sequence[str]) -> int:
-        """The number of the latest change by one of these tools; 0 if there is none."""
+        """
+        The position of the latest change by one of these tools; 0 if there is none.
+
+        Positions grow with each change; unlike numbers, they are never shown.
+        """
+        ...
+
+    def undone(self, by: int) -> list[FileChange]:
+        """The changes that a change undid, newest first."""
         ...
 
     def change(self, number: int) -> FileChange | None:
@@ -142,7 +167,7 @@ class RevisionsWriter(Revisions, Protocol):
     """Keeps revisions."""
 
     def begin_change(self, *, tool: str, session: str) -> int:
-        """Add a change that has no files yet; returns its number."""
+        """Add a change that has no files yet; returns its number, one of `new_numbers`."""
         ...
 
     def keep(self, change: int, step: FileStep) -> int:
@@ -152,16 +177,18 @@ class RevisionsWriter(Revisions, Protocol):
         A change that has no revision left is removed.
 
         Returns:
-            The number of the revision.
+            The id of the revision.
         """
         ...
 
     def put_change(self, change: KeptChange) -> None:
-        """Add a change of another database under its number, which must be free."""
+        """
+        Add a change of another database under its number, which must be free, as the latest one.
+        """
         ...
 
     def put_revision(self, revision: KeptRevision, content: RevisionContent) -> None:
-        """Add a revision of another database under its number, which must be free."""
+        """Add a revision of another database under its id, which must be free."""
         ...
 
     def forget(self, revision_id: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from qmd.errors import EditError, FileChangedError, QmdError
+from qmd.errors import ConflictError, EditError, FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.system.session import current_session
 from qmd.tools import edit_texts
@@ -72,6 +72,7 @@ class MoveNoteArguments(OneNoteArguments):
 class UndoArguments(Arguments):
     change: Count | None = Field(None, description="Undo this change; default: your last one")
     session: bool = Field(False, description="Undo all that you changed in this session")
+    redo: bool = Field(False, description="Take your last undo back")
 
 
 # --- handlers ------------------------------------------------------------------------
@@ -117,13 +118,20 @@ def move_note(kb: KnowledgeBase, arguments: MoveNoteArguments, dialect: Dialect)
 
 
 def undo(kb: KnowledgeBase, arguments: UndoArguments, dialect: Dialect) -> Reply:
-    if arguments.change is not None:
+    if arguments.redo and arguments.change is not None:
+        raise ConflictError(
+            "redo and change exclude each other.",
+            hint="To redo one of several undos, give its number as change.",
+        )
+    if arguments.redo:  # what was undone for a session is redone as a whole
+        reply = kb.undo.redo_last(current_session())
+    elif arguments.change is not None:
         reply = kb.undo.undo_change(arguments.change)
     elif arguments.session:
         reply = kb.undo.undo_session(current_session())
     else:
         reply = kb.undo.undo_last(current_session())
-    blocks = (TextBlock(edit_texts.undone(reply)),)
+    blocks = (TextBlock(edit_texts.undone(reply, redo="call undo with redo")),)
     structured = to_wire(reply, dialect.field)
     return Reply(blocks, structured, is_error=not reply.undone)
 
@@ -182,8 +190,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="undo",
         title="Undo",
         description=(
-            "Take back a change of any tool that writes. Refused if its files were changed since."
-            " Undo an undo to redo."
+            "Take back a change of any tool that writes; again for the one before. Refused if its"
+            " files were changed since."
         ),
         arguments=UndoArguments,
         run=undo,

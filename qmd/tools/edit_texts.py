@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qmd.values.edits import EditedNote, UndoneFile, UndoReply
+from qmd.system import clock
+from qmd.values.edits import EditedNote, UndoneChange, UndoneFile, UndoReply
 from qmd.values.moves import MovedNote
 from qmd.values.printable import one_line
+from qmd.values.revisions import FileAction
 
 #: The text for a move shows the diffs of so many notes.
 MAX_DIFFS = 20
+#: What a tool did to a file, in words.
+DONE: dict[FileAction, str] = {
+    "create": "created",
+    "write": "changed",
+    "move": "moved",
+    "delete": "deleted",
+}
 
 
 def edited(note: EditedNote, *, preview: bool) -> str:
@@ -68,26 +77,64 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def undone(reply: UndoReply) -> str:
-    """The text for an undo: each file of each change, and why others were left alone."""
-    return _with_problem("\n".join(_undone_lines(reply)), reply.problem)
+def undone(reply: UndoReply, *, redo: str) -> str:
+    """
+    The text for an undo: each file of each change, and why others were left alone.
+
+    Args:
+        redo: How the reader takes the undo back.
+    """
+    return _with_problem("\n".join(_undone_lines(reply, redo)), reply.problem)
 
 
-def _undone_lines(reply: UndoReply) -> Iterator[str]:
+def _undone_lines(reply: UndoReply, redo: str) -> Iterator[str]:
     for change in reply.undone:
-        yield f"Undid change {change.change} ({change.tool}, {change.created[:19]}Z):"
-        yield from (one_line(f"- {_file(file)}") for file in change.files)
+        yield _undone(change)
+        if len(change.files) > 1:
+            yield from (one_line(f"- {_file(file)}") for file in change.files)
     for refused in reply.refused:
         yield (
-            f"Change {refused.change} ({refused.tool}, {refused.created[:19]}Z) was not undone:"
+            f"Change {refused.change} ({refused.tool}, {_ago(refused.created)}) was not undone:"
             f" {one_line(f'{refused.file}: {refused.reason}')}"
         )
         if refused.diff:
             yield refused.diff.rstrip("\n")
     if reply.not_kept:
         yield f"Earlier changes of the session that are not kept any more: {reply.not_kept}"
-    if reply.change is not None:
-        yield f"This undo is change {reply.change}."
+    if not all(change.is_redo for change in reply.undone):
+        yield f"To redo: {redo}"
+
+
+def _undone(change: UndoneChange) -> str:
+    """What a change had done, which is undone now; or what is done again, as an undo is undone."""
+    verb, at = ("Redid", "undone ") if change.is_redo else ("Undid", "")
+    by = "" if change.is_redo else f", by {change.tool}"
+    return f"{verb}: {_done(change)}, {at}{_ago(change.created)}{by} (change {change.change})"
+
+
+def _done(change: UndoneChange) -> str:
+    """What was undone or is done again, in words: of several files, the first is named."""
+    if change.first is None:
+        return "a change that left all files as they were"
+    action, file = change.first
+    names = [file.file]
+    if action == "move" and file.moved_from is not None:
+        names = [file.moved_from, file.file] if change.is_redo else [file.file, file.moved_from]
+    more = len(change.files) - 1
+    also = f" and {_count(more, 'more file')}" if more else ""
+    return f"{DONE[action]} {' to '.join(map(one_line, names))}{also}"
+
+
+def _ago(created: str) -> str:
+    """How long ago a time in ISO 8601 was; of one more than a month ago, the local date."""
+    moment = clock.parse(created)
+    seconds = (clock.parse(clock.now()) - moment).total_seconds()
+    if seconds > 31 * 86_400:
+        return f"on {moment.astimezone():%Y-%m-%d}"
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            return f"{_count(int(seconds // length), unit)} ago"
+    return "just now"
 
 
 def _file(file: UndoneFile) -> str:

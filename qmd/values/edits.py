@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from qmd.values.facts import Describe, OmitDefault
+from qmd.values.revisions import FileAction
 
 EditAction = Literal[
     "replace",
@@ -22,6 +23,7 @@ EditAction = Literal[
 PropertyValue = str | int | float | bool | tuple[str | int | float | bool, ...] | None
 
 UndoAction = Literal["restored", "deleted", "moved back", "unchanged"]
+_OPPOSITE: dict[FileAction, FileAction] = {"create": "delete", "delete": "create"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,14 @@ class UndoneFile:
 
     Attributes:
         file: ``collection/path``, or the absolute path of a file outside all collections.
-        action: "unchanged" if it had this state already.
+        action: What the undo did; "unchanged" if the file had this state already.
+        undid: What the change had done.
         moved_from: Where it lay before it was moved back.
     """
 
     file: str
     action: UndoAction
+    undid: Annotated[FileAction, Describe("What the change had done")]
     moved_from: Annotated[str | None, OmitDefault()] = None
 
 
@@ -117,6 +121,20 @@ class UndoneChange:
     tool: str
     created: Annotated[str, Describe("When it was written, ISO 8601 UTC")]
     files: tuple[UndoneFile, ...]
+
+    @property
+    def is_redo(self) -> bool:
+        """Whether it was an undo, so that what it had undone is done again."""
+        return self.tool == "undo"
+
+    @property
+    def first(self) -> tuple[FileAction, UndoneFile] | None:
+        """Its first file, with what was undone there; of a redo, what is done again."""
+        if not self.files:
+            return None
+        # They are in the order in which they were undone: for an undo, that of the change.
+        file = self.files[0 if self.is_redo else -1]
+        return _OPPOSITE.get(file.undid, file.undid) if self.is_redo else file.undid, file
 
 
 @dataclass(frozen=True, slots=True)

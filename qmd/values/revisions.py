@@ -17,7 +17,9 @@ class Revision:
     A file before a tool changed it.
 
     Attributes:
-        number: The permanent number of the revision.
+        id: Its row in the database.
+        number: The number of its change: what `qmd undo` takes, and what history and restore show.
+            Of a revision that an earlier version of qmd kept without a change, another number.
         path: The absolute path of the file; of a moved file the new one.
         created: When the tool changed the file, ISO 8601 UTC.
         kind: "content" for the whole file, "metadata" for the metadata of a photo alone, "none" if
@@ -33,6 +35,7 @@ class Revision:
         hash_after: SHA-256 of the content after the change; "" if there was no file any more.
     """
 
+    id: Annotated[int, NotSent()]
     number: Annotated[int, Name("revision")]
     path: str
     created: str
@@ -56,6 +59,7 @@ class FileChange:
         files: What was done to each file, in this order.
         is_kept: Whether all that is needed to undo the change is still kept.
         undone_by: The number of the change that undid this one.
+        redone_by: The number of the change that undid the undo: this one is in effect again.
         number_in_session: The first change of a session has the number 1.
     """
 
@@ -66,4 +70,5 @@ class FileChange:
     files: tuple[Revision, ...]
     is_kept: Annotated[bool, Describe("False: too old to be undone")] = True
     undone_by: Annotated[int | None, Describe("The change that undid it")] = None
+    redone_by: Annotated[int | None, Describe("The change that undid the undo")] = None
     number_in_session: Annotated[int, NotSent()] = 0

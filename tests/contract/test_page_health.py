@@ -257,7 +257,8 @@ def test_a_change_that_was_changed_since_is_not_undone(
 ) -> None:
     served.kb.edit_note("notes/plan.md", NoteEdit("append", text="More."))
     (served.folder / "plan.md").write_text("# Mine\n")
-    answer = post(client, "/overview/undo", change="1")
+    [change] = served.kb.undo.changes()
+    answer = post(client, "/overview/undo", change=f"{change.number}")
     assert answer.status_code == 409
     assert (served.folder / "plan.md").read_text() == "# Mine\n"
 

@@ -851,13 +851,31 @@ def test_the_oldest_revisions_of_a_file_go(store: Store) -> None:
         for number in range(MAX_REVISIONS + 3):
             keep(writer, FileStep("/n/a.md", "write", content(str(number)), "after"))
         history = writer.revisions.history("/n/a.md")
-        texts = [writer.revisions.content(each.number) for each in history]
+        texts = [writer.revisions.content(each.id) for each in history]
         assert texts == [str(number).encode() for number in range(MAX_REVISIONS + 2, 2, -1)]
         assert writer.revisions.history("/n/b.md") == []
         assert writer.revisions.content(999) is None
         changes = writer.revisions.changes("s", limit=100)
         assert [change.number_in_session for change in changes] == list(range(23, 3, -1))
         assert writer.revisions.changes("other", limit=100) == []
+
+    store.write(run)
+
+
+def test_changes_are_in_order_though_their_numbers_are_random(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        steps = [FileStep(f"/n/{number}.md", "create", NO_FILE, "after") for number in range(12)]
+        numbers = [keep(writer, step)[0] for step in steps]
+        assert all(100_000 <= number < 1_000_000 for number in numbers)
+        assert numbers != sorted(numbers)
+        listed = writer.revisions.changes(limit=100)
+        assert [change.number for change in listed] == numbers[::-1]
+        assert [change.files[0].path for change in listed] == [step.path for step in steps[::-1]]
+        assert [change.number for change in writer.revisions.kept_changes()] == numbers
+        assert {each.number for change in listed for each in change.files} == set(numbers)
+        before = writer.revisions.latest_change(["create_note"])
+        keep(writer, steps[0])
+        assert writer.revisions.latest_change(["create_note"]) > before
 
     store.write(run)
 
@@ -894,7 +912,7 @@ def test_a_revision_that_is_forgotten_takes_its_empty_change_along(store: Store)
         writer.revisions.forget(second)
         stored = writer.revisions.change(change)
         assert stored is not None
-        assert [each.number for each in stored.files] == [revision]
+        assert [each.id for each in stored.files] == [revision]
         assert stored.is_kept
         writer.revisions.set_undone(change, 99)
         stored = writer.revisions.change(change)
@@ -912,7 +930,7 @@ def test_the_history_of_a_file_follows_it_when_it_moves(store: Store) -> None:
         _, third = keep(writer, FileStep("/n/a.md", "create", NO_FILE, "c"))  # another file
         _, fourth = keep(writer, FileStep("/n/c.md", "move", moved, "b", "/n/b.md"))
         numbers = {
-            path: [each.number for each in writer.revisions.history(path)]
+            path: [each.id for each in writer.revisions.history(path)]
             for path in ("/n/a.md", "/n/b.md", "/n/c.md")
         }
         assert numbers == {

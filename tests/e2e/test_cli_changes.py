@@ -26,17 +26,26 @@ def test_a_note_is_deleted_moved_and_restored(scratch: Scratch) -> None:
     assert plan.exists()
     assert scratch.ok("mv", "notes/plan.md", "later", "--json").json()["file"] == "notes/later.md"
     assert "later.md" in scratch.ok("mv", "notes/later.md", "soon").out
-    listed = scratch.ok("undo", "--list").out
-    assert "notes/later.md → " in listed
-    assert "undone by 2" in listed
     changes = scratch.ok("undo", "--list", "--json").json()
-    assert [change["change"] for change in changes] == [4, 3, 2, 1]
-    assert "notes/later.md" in scratch.ok("undo", "4").out
+    assert [change["tool"] for change in changes] == [
+        *("move_note", "move_note", "undo", "delete_note"),
+    ]
+    soon, later, undo, _ = [change["change"] for change in changes]
+    listed = scratch.ok("history").out
+    assert listed == scratch.ok("undo", "--list").out
+    assert re.search(rf"{later}  20\d\d-\d\d-\d\d \d\d:\d\d  move_note  \w+-\w+\n", listed)
+    assert "        moved    notes/later.md\n              to  notes/soon.md\n" in listed
+    assert f"undone by {undo}" in listed
+    assert len(scratch.ok("history", "-n", "1", "--json").json()) == 1
+    assert "Undid: moved notes/later.md to notes/soon.md, " in scratch.ok("undo", f"{soon}").out
+    assert "Redid: moved notes/later.md to notes/soon.md, " in scratch.ok("undo", "--redo").out
+    assert "notes/later.md" in scratch.ok("undo").out
     (scratch.root / "notes/later.md").write_text("# Changed by hand\n")
-    refused = scratch.call("undo", "3", "--json")
+    refused = scratch.call("undo", f"{later}", "--json")
     assert refused.code == 1
     assert refused.json()["refused"]
-    assert scratch.call("undo", "3", "--session", "cli").code == 2
+    for arguments in (["3", "--session", "cli"], ["3", "--redo"], ["--redo", "--session", "cli"]):
+        assert scratch.call("undo", *arguments).code == 2
     assert scratch.call("undo", "--session", "nobody").code == 1
 
 

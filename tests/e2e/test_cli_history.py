@@ -96,9 +96,12 @@ def test_history_lists_and_restore_brings_back(scratch: Scratch) -> None:
     lines = scratch.ok("history", str(path)).out.splitlines()
     assert [int(line.split()[0]) for line in lines] == [newest, oldest]
     assert scratch.run_raw("history", "notes/week.md", "--show", str(oldest)).stdout == b"one"
-    done = scratch.ok("restore", "notes/week.md", "--revision", str(oldest))
-    assert done.out == f"Restored {path} as of revision {oldest}\n"
-    assert path.read_text() == "one"
+    for option in ("--change", "--revision"):  # the latter is its name before 1.8
+        done = scratch.ok("restore", "notes/week.md", option, str(oldest))
+        assert done.out == f"Restored {path} as it was before change {oldest}\n"
+        assert path.read_text() == "one"
+    assert "Undid: changed notes/week.md, " in scratch.ok("undo").out
+    assert "Redid: changed notes/week.md, " in scratch.ok("undo", "--redo").out
     assert scratch.ok("restore", "qmd://notes/week.md", "--json").json()["path"] == str(path)
     assert path.read_text() == "three"
     assert scratch.ok("search", "three", "--json").json()[0]["file"] == "notes/week.md"

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -163,6 +164,7 @@ class Edits(RuleBasedStateMachine):
         files: What is on the disk.
         changes: Number of a change → its session, and each file before and after it.
         undone_by: Number of a change → the change that undid it.
+        undos: Number of an undo → whether it is a redo: what it undid were undos.
         at_start: The files when the session began; None after a write from outside.
         is_vault: Whether the folder has Obsidian's settings: other rules for Markdown links.
     """
@@ -175,6 +177,7 @@ class Edits(RuleBasedStateMachine):
         self.files: Files = {}
         self.changes: dict[int, tuple[str, dict[str, tuple[bytes | None, bytes | None]]]] = {}
         self.undone_by: dict[int, int] = {}
+        self.undos: dict[int, bool] = {}
         self.session = 0
         self.at_start: Files | None = {}
         self.is_indexed = True
@@ -280,7 +283,11 @@ class Edits(RuleBasedStateMachine):
     @rule()
     def undo_last(self) -> None:
         with in_session(self.name):
-            in_effect = [number for number in self.changes if self.is_in_effect(number)]
+            in_effect = [
+                number
+                for number in self.changes
+                if number not in self.undos and self.is_in_effect(number)
+            ]
             if not in_effect:
                 return
             reply = self.kb.undo.undo_last()
@@ -288,7 +295,27 @@ class Edits(RuleBasedStateMachine):
             *(undone.change for undone in reply.undone),
             *(refused.change for refused in reply.refused),
         ]
-        assert number == max(in_effect)
+        assert number == in_effect[-1]
+        self.check_undo(reply.change, [number] if reply.undone else [])
+        if not reply.undone:
+            assert not self.can_be_undone(number)
+
+    @rule()
+    def redo_last(self) -> None:
+        behind_the_last = list(takewhile(lambda each: each in self.undos, reversed(self.changes)))
+        undos = [
+            number
+            for number in behind_the_last
+            if number not in self.undone_by and not self.undos[number]
+        ]
+        with in_session(self.name):
+            try:
+                reply = self.kb.undo.redo_last()
+            except NotFoundError:
+                assert not undos
+                return
+        number = undos[0]
+        assert number in {each.change for each in (*reply.undone, *reply.refused)}
         self.check_undo(reply.change, [number] if reply.undone else [])
         if not reply.undone:
             assert not self.can_be_undone(number)
@@ -386,7 +413,7 @@ class Edits(RuleBasedStateMachine):
 
     def check_undo(self, number: int | None, undone: list[int]) -> None:
         after = dict(self.files)
-        for each in sorted(undone, reverse=True):
+        for each in [each for each in reversed(self.changes) if each in undone]:
             for path, (old, _) in self.changes[each][1].items():
                 after.pop(path, None)
                 if old is not None:
@@ -394,6 +421,10 @@ class Edits(RuleBasedStateMachine):
             self.undone_by[each] = WITHOUT_EFFECT if number is None else number
         assert self.on_disk() == after
         self.note_change(number, after)
+        if number is not None:
+            self.undos[number] = all(each in self.undos for each in undone) and not any(
+                self.undos.get(each) for each in undone
+            )
 
     def is_in_effect(self, number: int) -> bool:
         if number == WITHOUT_EFFECT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -22,7 +23,9 @@ from qmd.errors import (
 )
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.app import build_app
+from qmd.system.session import in_session
 from qmd.values.edits import NoteEdit
+from qmd.values.wire import to_wire
 from tests.support.cli import Scratch
 from tests.support.live import put
 
@@ -202,8 +205,45 @@ def test_changes_of_other_collections_are_not_listed_or_undone(
     with pytest.raises(NotFoundError):
         part.undo.undo_last()
     with pytest.raises(NotFoundError):
-        part.undo.undo_change(1)
+        part.undo.undo_change(kb.undo.changes()[0].number)
     assert part.revisions.history(str(kb.path.parent / "inbox/closed/own.md")) == []
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_numbers_tell_a_client_nothing_of_what_others_change(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    location = tmp_path / "a.sqlite"
+    if engine == "postgres":
+        location = request.getfixturevalue("postgres_database")
+    parts = {}
+    with KnowledgeBase.open(location, Settings(), create=True) as kb:
+        for name in ("work", "inbox"):
+            put(tmp_path / name / "a.md", "# A\n")
+            kb.add_collection(tmp_path / name)
+            scope = kb.scope_of_token(kb.create_token(name, write=[name]).token)
+            assert scope is not None
+            parts[name] = ScopedKnowledgeBase(kb, scope)
+        kb.index()
+        edited = []
+        for number in range(10):
+            with in_session("shared"):  # any client may give this name to its session
+                for name, part in parts.items():
+                    note = part.edit_note(f"{name}/a", NoteEdit("append", text=f"{number}"))
+                    edited.append((name, note.change))
+        own = [number for name, number in edited if name == "work"]
+        assert own != sorted(own)
+        listed = parts["work"].undo.changes()
+        assert [change.number for change in listed] == own[::-1]
+        assert {each.number for each in parts["work"].revisions.history("work/a.md")} == {*own}
+        shown = json.dumps(to_wire(listed))
+        assert not re.search(r'"(id|position|number_in_session)"', shown)
+        undone = parts["work"].undo.undo_session("shared")
+        assert [change.change for change in undone.undone] == own[::-1]
+        assert undone.not_kept == 0
+        with pytest.raises(NotFoundError):
+            parts["work"].undo.undo_change(edited[1][1] or 0)
+        assert kb.undo.undo_change(edited[-1][1] or 0).refused == ()
 
 
 def test_the_audit_log_says_who_wrote_what(

@@ -188,17 +188,22 @@ def test_the_tools_edit_and_undo_in_their_session(kb: KnowledgeBase, notes: Path
         reply = call(kb, "edit_note", file=PLAN, action="tick", old="bank")
         assert reply.structured is not None
         docid = reply.structured["docid"]
-        assert text_of(reply).startswith(f"Edited {PLAN}, now {docid} (change 2)\n@@")
+        number = reply.structured["change"]
+        assert text_of(reply).startswith(f"Edited {PLAN}, now {docid} (change {number})\n@@")
         call(kb, "edit_note", file=PLAN, action="set_property", property="tags", value=["a", 1])
-        assert call(kb, "delete_note", file=PLAN).structured == {
+        deleted = call(kb, "delete_note", file=PLAN).structured
+        assert deleted == {
             "file": PLAN,
             "docid": None,
             "written": True,
             "diff": reply_diff(kb),
-            "change": 4,
+            "change": kb.undo.changes(limit=1)[0].number,
         }
         assert not (notes / "plan.md").exists()
-        assert "plan.md restored" in text_of(call(kb, "undo"))
+        assert f"Undid: deleted {PLAN}, " in text_of(call(kb, "undo"))
+        assert f"Redid: deleted {PLAN}, " in text_of(call(kb, "undo", redo=True))
+        assert call(kb, "undo", redo=True, change=number).is_error
+        assert f"Undid: deleted {PLAN}, " in text_of(call(kb, "undo"))
         reply = call(kb, "undo", session=True)
     assert not reply.is_error
     assert (notes / "plan.md").read_bytes() == b"# Plan\r\n\r\n- [ ] call the bank\r\n"

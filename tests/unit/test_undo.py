@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import ConflictError, NotFoundError
 from qmd.store.revisions import MAX_REVISIONS
 from qmd.system.session import in_session
+from qmd.tools import edit_texts
 from qmd.values.edits import UndoneFile, UndoReply
 
 
@@ -72,20 +73,96 @@ def test_a_change_is_undone_and_redone_as_a_whole(kb: KnowledgeBase, notes: Path
     reply = kb.undo.undo_last()
     assert contents(notes) == BEFORE
     assert files(reply) == [
-        UndoneFile("notes/d.md", "deleted"),
-        UndoneFile("notes/c.md", "restored"),
-        UndoneFile("notes/b.md", "restored"),
-        UndoneFile("notes/new/a.md", "restored"),
-        UndoneFile("notes/a.md", "moved back", "notes/new/a.md"),
+        UndoneFile("notes/d.md", "deleted", "create"),
+        UndoneFile("notes/c.md", "restored", "delete"),
+        UndoneFile("notes/b.md", "restored", "write"),
+        UndoneFile("notes/new/a.md", "restored", "write"),
+        UndoneFile("notes/a.md", "moved back", "move", "notes/new/a.md"),
     ]
     assert reply.refused == ()
     assert {hit.file for hit in kb.search("a").hits} == {"notes/a.md"}
-    again = kb.undo.undo_last()
+    again = kb.undo.redo_last()
     assert again.undone[0].change == reply.change
     assert contents(notes) == AFTER
     assert kb.get("notes/new/a.md").text == "a rewritten"
     kb.undo.undo_last()
     assert contents(notes) == BEFORE
+
+
+def test_undo_walks_back_and_redo_forward(kb: KnowledgeBase, notes: Path) -> None:
+    path = notes / "x.md"
+    for text in ("1", "2", "3"):
+        write(kb, path, text)
+
+    def step(action: Callable[[], UndoReply]) -> str | None:
+        assert action().refused == ()
+        return path.read_text() if path.exists() else None
+
+    undo, redo = kb.undo.undo_last, kb.undo.redo_last
+    with pytest.raises(NotFoundError, match="nothing to redo"):
+        redo()
+    assert [step(undo) for _ in range(3)] == ["2", "1", None]
+    with pytest.raises(NotFoundError, match="no change to undo"):
+        undo()
+    assert [step(redo) for _ in range(3)] == ["1", "2", "3"]
+    with pytest.raises(NotFoundError, match="nothing to redo"):
+        redo()
+    assert [step(each) for each in (undo, undo, redo, undo, redo, redo)] == [*"212123"]
+    redone = [each for each in kb.undo.changes() if each.redone_by is not None]
+    assert [each.tool for each in redone] == ["test"] * 3
+    assert redone[0].redone_by == kb.undo.changes()[0].number
+    step(undo)
+    write(kb, path, "other")
+    with pytest.raises(NotFoundError, match="nothing to redo"):
+        redo()
+    assert [step(undo) for _ in range(3)] == ["2", "1", None]
+
+
+def test_undo_and_redo_of_a_session_leave_those_of_others(kb: KnowledgeBase, notes: Path) -> None:
+    with in_session("agent"):
+        write(kb, notes / "x.md", "1")
+    with in_session("other"):
+        write(kb, notes / "y.md", "1")
+        with pytest.raises(NotFoundError, match="nothing to redo"):
+            kb.undo.redo_last("other")
+    with in_session("agent"):
+        kb.undo.undo_last("agent")
+        assert contents(notes) == {"y.md": "1"}
+        kb.undo.redo_last("agent")
+    assert contents(notes) == {"x.md": "1", "y.md": "1"}
+
+
+@pytest.mark.usefixtures("three")
+def test_the_text_of_an_undo_says_what_was_undone(kb: KnowledgeBase, notes: Path) -> None:
+    change_all(kb, notes)
+    number = kb.undo.changes()[0].number
+    lines = edit_texts.undone(kb.undo.undo_last(), redo="qmd undo --redo").splitlines()
+    assert lines[0] == (
+        "Undid: moved notes/a.md to notes/new/a.md and 4 more files, just now, by move_note"
+        f" (change {number})"
+    )
+    assert lines[1] == "- notes/d.md deleted"
+    assert lines[-1] == "To redo: qmd undo --redo"
+    (redone, *_) = edit_texts.undone(kb.undo.redo_last(), redo="").splitlines()
+    assert redone.startswith("Redid: moved notes/a.md to notes/new/a.md and 4 more files, undone")
+    write(kb, notes / "new.md", "1")
+    assert "Undid: created notes/new.md, " in edit_texts.undone(kb.undo.undo_last(), redo="")
+    assert "Redid: created notes/new.md, " in edit_texts.undone(kb.undo.redo_last(), redo="")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_change_has_one_number_for_its_undo_and_the_content_before(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    change_all(kb, notes)
+    (change,) = kb.undo.changes()
+    for name in ("new/a.md", "b.md", "c.md"):
+        revisions = kb.revisions.history(notes / name)
+        assert {revision.number for revision in revisions} == {change.number}
+        before = kb.revisions.content(notes / name, change.number)
+        assert before.decode() == name.partition(".")[0][-1]
+    kb.revisions.restore(notes / "new/a.md", change.number)
+    assert (notes / "new/a.md").read_text() == "a"
 
 
 @pytest.mark.usefixtures("three")
@@ -178,9 +255,9 @@ def test_a_change_that_never_came_to_pass_is_undone_by_doing_nothing(
     write(kb, notes / "x.md", "2")
     (notes / "x.md").write_text("1")
     reply = kb.undo.undo_last()
-    assert files(reply) == [UndoneFile("notes/x.md", "unchanged")]
+    assert files(reply) == [UndoneFile("notes/x.md", "unchanged", "write")]
     assert reply.change is None
-    assert files(kb.undo.undo_last()) == [UndoneFile("notes/x.md", "deleted")]
+    assert files(kb.undo.undo_last()) == [UndoneFile("notes/x.md", "deleted", "create")]
     assert contents(notes) == {}
 
 
@@ -231,7 +308,7 @@ def test_without_changes_of_its_own_a_session_is_told_the_last_one(
 ) -> None:
     with pytest.raises(NotFoundError) as error:
         kb.undo.undo_last("new")
-    assert "--list" in error.value.with_hint
+    assert "'qmd history'" in error.value.with_hint
     with in_session("ended"):
         change_all(kb, notes)
     for undo in (kb.undo.undo_last, kb.undo.undo_session):

@@ -284,7 +284,7 @@ def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
     if document is not None and reader.documents.content_hash(document.id).startswith(digits):
         return reader.documents.text(document.id)
     for revision in reader.revisions.history(str(note.place.target)):
-        content = reader.revisions.content(revision.number) if revision.kind == "content" else None
+        content = reader.revisions.content(revision.id) if revision.kind == "content" else None
         if content is not None and _hash(text := _text(content)).startswith(digits):
             return text
     return None

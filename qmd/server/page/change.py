@@ -134,13 +134,17 @@ class _Forms:
         reply = await site.run(request, lambda: site.kb.undo.undo_change(number), timeout_s=WRITE_S)
         if reply.refused:
             return site.page(request, "undo_refused.html", http_status=409, refused=reply.refused)
-        words = site.text(request, "edit.undone")
+        (undone,) = reply.undone
+        words = site.text(request, "edit.redone" if undone.is_redo else "edit.undone")
+        if undone.first is not None:
+            action, of_file = undone.first
+            words += f" {site.text(request, f'history.action_{action}')} {of_file.file}"
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, reply.problem or '')}".strip(),
+                f"{words}. {site.engine_text(request, reply.problem or '')}".strip(),
                 reply.change,
-                is_undo=True,
+                is_undo=not undone.is_redo,
             ),
         )
         return site.redirect(_after_undo(reply))

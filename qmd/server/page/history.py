@@ -32,7 +32,7 @@ class ShownHistory:
     Attributes:
         name: As the address has it: ``collection/path`` of the file.
         exists: Whether the index has a document of this name.
-        chosen: The revision whose difference is shown; None if there is none with a content.
+        chosen: The revision of the change whose difference is shown; None if none has a content.
         diff: None if the contents cannot be compared.
         with_now: Whether it is compared with the present text, and not with the content that
             the tool wrote.
@@ -85,10 +85,10 @@ def read_history(
     The revisions of a file, and the difference that one of them makes.
 
     Args:
-        number: The revision to compare; None for the newest that has a content.
+        number: The change whose difference is shown; None for the newest that has a content.
 
     Raises:
-        NotFoundError: There is no such revision.
+        NotFoundError: No such change of the file is kept.
         AmbiguousNameError, OutsideRootsError, CollectionNotFoundError: As `FileHistory.history`.
     """
     revisions = kb.revisions.history(name)
@@ -96,9 +96,9 @@ def read_history(
     with_content = [each for each in revisions if each.kind == "content"]
     chosen = next(iter(with_content), None)
     if number is not None:
-        chosen = next((each for each in revisions if each.number == number), None)
+        chosen = kb.revisions.before(revisions, number)
         if chosen is None:
-            raise NotFoundError(f"There is no revision {number} of {name}.")
+            raise NotFoundError(f"No change {number} of {name} is kept.")
     diff = None
     if chosen is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)

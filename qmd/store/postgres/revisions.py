@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
 from qmd.store.revisions import (
+    FIRST_WITHOUT_CHANGE,
     MAX_REVISION_BYTES,
     MAX_REVISIONS,
     FileStep,
     RevisionContent,
+    new_numbers,
     unpack_revision,
 )
 from qmd.system import clock
@@ -21,8 +23,9 @@ from qmd.values.revisions import FileChange
 if TYPE_CHECKING:
     from qmd.values.exports import KeptChange, KeptRevision
 
-_REVISIONS = """
-    SELECT r.id, r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
+_REVISIONS = f"""
+    SELECT r.id, coalesce(r.change_id, {FIRST_WITHOUT_CHANGE} + r.id),
+           r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
            coalesce(c.session, ''), c.id, r.hash_after
     FROM revisions r LEFT JOIN changes c ON c.id = r.change_id
 """
@@ -46,11 +49,11 @@ class PostgresRevisions:
                 [path, path, before],
             )
             for revision in rows:
-                is_new = revision.number not in revisions
-                revisions[revision.number] = revision
+                is_new = revision.id not in revisions
+                revisions[revision.id] = revision
                 if is_new and revision.moved_from is not None and revision.path == path:
-                    places.append((revision.moved_from, revision.number))
-        return [revisions[number] for number in sorted(revisions, reverse=True)]
+                    places.append((revision.moved_from, revision.id))
+        return [revisions[revision_id] for revision_id in sorted(revisions, reverse=True)]
 
     def content(self, revision_id: int) -> bytes | None:
         row = self._connection.execute(
@@ -64,14 +67,14 @@ class PostgresRevisions:
         where, parameters = "", list[object]()
         if session is not None:
             where, parameters = "WHERE session = %s ", [session]
-        return self._changes(f"{where}ORDER BY id DESC LIMIT %s", [*parameters, limit])
+        return self._changes(f"{where}ORDER BY position DESC LIMIT %s", [*parameters, limit])
 
     def kept_changes(self) -> list[KeptChange]:
         from qmd.values.exports import KeptChange
 
         rows = self._connection.execute(
             "SELECT id, tool, session, number_in_session, created_at, files, undone_by"
-            " FROM changes ORDER BY id"
+            " FROM changes ORDER BY position"
         ).fetchall()
         return [KeptChange(*row) for row in rows]
 
@@ -80,7 +83,7 @@ class PostgresRevisions:
 
         return [
             KeptRevision(
-                each.number,
+                each.id,
                 each.path,
                 each.hash,
                 each.bytes,
@@ -96,8 +99,11 @@ class PostgresRevisions:
         ]
 
     def latest_change(self, tools: Sequence[str]) -> int:
-        sql = "SELECT coalesce(max(id), 0) FROM changes WHERE tool = ANY(%s)"
+        sql = "SELECT coalesce(max(position), 0) FROM changes WHERE tool = ANY(%s)"
         return int(one(self._connection, sql, [list(tools)])[0])
+
+    def undone(self, by: int) -> list[FileChange]:
+        return self._changes("WHERE undone_by = %s ORDER BY position DESC", [by])
 
     def change(self, number: int) -> FileChange | None:
         if number > _LARGEST_ID:  # which a column cannot hold
@@ -127,18 +133,19 @@ class PostgresRevisions:
         rows = self._connection.execute(_REVISIONS + where, parameters).fetchall()
         return [
             Revision(
-                number=row[0],
-                path=row[1],
-                created=row[2],
-                tool=row[3],
-                kind=row[4].partition(",")[0],  # without the form in which it is stored
-                bytes=row[5],
-                hash=row[6],
-                action=row[7],
-                moved_from=row[8],
-                session=row[9],
-                change=row[10],
-                hash_after=row[11],
+                id=row[0],
+                number=row[1],
+                path=row[2],
+                created=row[3],
+                tool=row[4],
+                kind=row[5].partition(",")[0],  # without the form in which it is stored
+                bytes=row[6],
+                hash=row[7],
+                action=row[8],
+                moved_from=row[9],
+                session=row[10],
+                change=row[11],
+                hash_after=row[12],
             )
             for row in rows
         ]
@@ -148,14 +155,18 @@ class PostgresRevisionsWriter(PostgresRevisions):
     """`qmd.store.revisions.RevisionsWriter` in PostgreSQL."""
 
     def begin_change(self, *, tool: str, session: str) -> int:
-        (number,) = one(
-            self._connection,
-            "INSERT INTO changes (tool, session, number_in_session, created_at)"
-            " SELECT %s, %s, coalesce(max(number_in_session), 0) + 1, %s FROM changes"
-            " WHERE session = %s RETURNING id",
-            [tool, session, clock.now(), session],
+        row = [tool, session, clock.now(), session]
+        return next(number for number in new_numbers() if self._insert_change(number, row))
+
+    def _insert_change(self, number: int, row: Sequence[object]) -> bool:
+        """Whether the number was free."""
+        cursor = self._connection.execute(
+            "INSERT INTO changes (id, tool, session, number_in_session, created_at)"
+            " SELECT %s, %s, %s, coalesce(max(number_in_session), 0) + 1, %s FROM changes"
+            " WHERE session = %s ON CONFLICT (id) DO NOTHING",
+            [number, *row],
         )
-        return int(number)
+        return cursor.rowcount > 0
 
     def keep(self, change: int, step: FileStep) -> int:
         before = step.before
@@ -183,7 +194,6 @@ class PostgresRevisionsWriter(PostgresRevisions):
                 *(change.created, change.files, change.undone_by),
             ],
         )
-        self._continue_after_ids("changes")
 
     def put_revision(self, revision: KeptRevision, content: RevisionContent) -> None:
         self._connection.execute(
@@ -196,12 +206,9 @@ class PostgresRevisionsWriter(PostgresRevisions):
                 *(revision.change, revision.action, revision.hash_after, revision.moved_from),
             ],
         )
-        self._continue_after_ids("revisions")
-
-    def _continue_after_ids(self, table: str) -> None:
-        """Let new rows have ids greater than all that are there, after ids were given by us."""
+        # The ids of new rows must be greater than all that are there.
         self._connection.execute(
-            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"
+            "SELECT setval(pg_get_serial_sequence('revisions', 'id'), max(id)) FROM revisions"
         )
 
     def forget(self, revision_id: int) -> None:

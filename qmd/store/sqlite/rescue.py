@@ -68,7 +68,7 @@ def _check_projection(
 
 
 #: What stands for columns that older databases lack: kind before 0003, included before 0015, owner
-#: before 0016, the others before 0011.
+#: before 0016, position before 0022, the others before 0011.
 _BEFORE = {
     "kind": "'content'",
     "change_id": "NULL",
@@ -77,6 +77,7 @@ _BEFORE = {
     "moved_from": "NULL",
     "included": "1",
     "owner": "''",
+    "position": "id",
 }
 
 _TABLES = (
@@ -106,7 +107,7 @@ _TABLES = (
         "changes",
         {
             **{"id": int, "tool": str, "session": str, "number_in_session": int},
-            **{"created_at": str, "files": int, "undone_by": int | None},
+            **{"created_at": str, "files": int, "undone_by": int | None, "position": int},
         },
     ),
     _Table(

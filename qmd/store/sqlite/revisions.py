@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.store.revisions import (
+    FIRST_WITHOUT_CHANGE,
     MAX_REVISION_BYTES,
     MAX_REVISIONS,
     FileStep,
     RevisionContent,
+    new_numbers,
     unpack_revision,
 )
 from qmd.store.sqlite.library import Connection
@@ -21,8 +23,9 @@ from qmd.values.revisions import FileChange
 if TYPE_CHECKING:
     from qmd.values.exports import KeptChange, KeptRevision
 
-_REVISIONS = """
-    SELECT r.id, r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
+_REVISIONS = f"""
+    SELECT r.id, coalesce(r.change_id, {FIRST_WITHOUT_CHANGE} + r.id),
+           r.path, r.created_at, r.tool, r.kind, r.bytes, r.hash, r.action, r.moved_from,
            coalesce(c.session, ''), c.id, r.hash_after
     FROM revisions r LEFT JOIN changes c ON c.id = r.change_id
 """
@@ -46,11 +49,11 @@ class SqliteRevisions:
                 [path, path, before],
             )
             for revision in rows:
-                is_new = revision.number not in revisions
-                revisions[revision.number] = revision
+                is_new = revision.id not in revisions
+                revisions[revision.id] = revision
                 if is_new and revision.moved_from is not None and revision.path == path:
-                    places.append((revision.moved_from, revision.number))
-        return [revisions[number] for number in sorted(revisions, reverse=True)]
+                    places.append((revision.moved_from, revision.id))
+        return [revisions[revision_id] for revision_id in sorted(revisions, reverse=True)]
 
     def content(self, revision_id: int) -> bytes | None:
         row = self._connection.execute(
@@ -65,14 +68,14 @@ class SqliteRevisions:
         where, parameters = "", list[object]()
         if session is not None:
             where, parameters = "WHERE session = ? ", [session]
-        return self._changes(f"{where}ORDER BY id DESC LIMIT ?", [*parameters, limit])
+        return self._changes(f"{where}ORDER BY position DESC LIMIT ?", [*parameters, limit])
 
     def kept_changes(self) -> list[KeptChange]:
         from qmd.values.exports import KeptChange
 
         rows = self._connection.execute(
             "SELECT id, tool, session, number_in_session, created_at, files, undone_by"
-            " FROM changes ORDER BY id"
+            " FROM changes ORDER BY position"
         ).fetchall()
         for row in rows:
             require_types(row, int, str, str, int, str, int, int | None)
@@ -83,7 +86,7 @@ class SqliteRevisions:
 
         return [
             KeptRevision(
-                each.number,
+                each.id,
                 each.path,
                 each.hash,
                 each.bytes,
@@ -101,9 +104,12 @@ class SqliteRevisions:
     def latest_change(self, tools: Sequence[str]) -> int:
         places = ", ".join("?" * len(tools))
         (number,) = self._connection.execute(
-            f"SELECT coalesce(max(id), 0) FROM changes WHERE tool IN ({places})", list(tools)
+            f"SELECT coalesce(max(position), 0) FROM changes WHERE tool IN ({places})", list(tools)
         ).fetchone()
         return int(number)
+
+    def undone(self, by: int) -> list[FileChange]:
+        return self._changes("WHERE undone_by = ? ORDER BY position DESC", [by])
 
     def change(self, number: int) -> FileChange | None:
         if number > _LARGEST_ID:  # which SQLite does not take
@@ -134,21 +140,24 @@ class SqliteRevisions:
         rows = self._connection.execute(_REVISIONS + where, parameters).fetchall()
         texts = (str, str, str, str)
         for row in rows:
-            require_types(row, int, *texts, int, str, str, str | None, str, int | None, str | None)
+            require_types(
+                row, int, int, *texts, int, str, str, str | None, str, int | None, str | None
+            )
         return [
             Revision(
-                number=row[0],
-                path=row[1],
-                created=row[2],
-                tool=row[3],
-                kind=row[4].partition(",")[0],  # without the form in which it is stored
-                bytes=row[5],
-                hash=row[6],
-                action=row[7],
-                moved_from=row[8],
-                session=row[9],
-                change=row[10],
-                hash_after=row[11],
+                id=row[0],
+                number=row[1],
+                path=row[2],
+                created=row[3],
+                tool=row[4],
+                kind=row[5].partition(",")[0],  # without the form in which it is stored
+                bytes=row[6],
+                hash=row[7],
+                action=row[8],
+                moved_from=row[9],
+                session=row[10],
+                change=row[11],
+                hash_after=row[12],
             )
             for row in rows
         ]
@@ -161,13 +170,23 @@ class SqliteRevisionsWriter(SqliteRevisions):
         (last,) = self._connection.execute(
             "SELECT coalesce(max(number_in_session), 0) FROM changes WHERE session = ?", [session]
         ).fetchone()
+        row = [tool, session, last + 1, clock.now(), self._next_position()]
+        return next(number for number in new_numbers() if self._insert_change(number, row))
+
+    def _insert_change(self, number: int, row: Sequence[object]) -> bool:
+        """Whether the number was free."""
         cursor = self._connection.execute(
-            "INSERT INTO changes (tool, session, number_in_session, created_at)"
-            " VALUES (?, ?, ?, ?)",
-            [tool, session, last + 1, clock.now()],
+            "INSERT INTO changes (id, tool, session, number_in_session, created_at, position)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            [number, *row],
         )
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
+        return cursor.rowcount > 0
+
+    def _next_position(self) -> int:
+        (position,) = self._connection.execute(
+            "SELECT coalesce(max(position), 0) + 1 FROM changes"
+        ).fetchone()
+        return int(position)
 
     def keep(self, change: int, step: FileStep) -> int:
         before = step.before
@@ -189,10 +208,10 @@ class SqliteRevisionsWriter(SqliteRevisions):
     def put_change(self, change: KeptChange) -> None:
         self._connection.execute(
             "INSERT INTO changes (id, tool, session, number_in_session, created_at, files,"
-            " undone_by) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            " undone_by, position) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 *(change.number, change.tool, change.session, change.number_in_session),
-                *(change.created, change.files, change.undone_by),
+                *(change.created, change.files, change.undone_by, self._next_position()),
             ],
         )
 
