@@ -295,6 +295,13 @@ class ConflictError(QmdError):
     http_status = 409
 
 
+class NoteExistsError(ConflictError):
+    """A new note cannot have the path of one that is there."""
+
+    def __init__(self, path: str, *, hint: str = "Choose another name, or edit that note.") -> None:
+        super().__init__(f"There is a note {path} already.", hint=hint)
+
+
 class NoLanguageModelError(ConflictError):
     code = "no_language_model"
 

@@ -16,6 +16,7 @@ from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
+from qmd.errors import NoteExistsError
 from qmd.system.database_files import is_missing
 from qmd.tools import notes_texts
 from qmd.values.wire import to_wire
@@ -75,23 +76,41 @@ def read(path: str, as_json: bool) -> None:
         "qmd note create notes/ideas/boat --content '# A boat'",
         "pandoc -t gfm report.docx | qmd note create notes/report -",
         "date | qmd note create notes/log --append -",
+        "qmd note create notes/report --overwrite - < report.md",
     ),
 )
 @click.argument("path", shell_complete=complete.documents)
 @click.option("--append", is_flag=True, help="Put the text behind what is there.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @content_options
 @setting_option("vault")
 @json_option
-def create(path: str, source: str | None, append: bool, content: str | None, as_json: bool) -> None:
+def create(
+    path: str,
+    source: str | None,
+    append: bool,
+    overwrite: bool,
+    content: str | None,
+    as_json: bool,
+) -> None:
     """
-    Write a note; '-' takes its text from stdin, every byte as it is.
+    Write a new note.
 
-    Missing folders are created. An existing note is replaced, unless --append adds the text to
-    its end; 'qmd restore' brings an earlier text back. Searches find the new text at once.
+    '-' takes its text from stdin, every byte as it is. Missing folders are created. An existing
+    note is left alone, unless --append adds the text to its end or --overwrite replaces it;
+    'qmd undo' takes either back. Searches find the new text at once.
     """
+    if append and overwrite:
+        raise click.UsageError("--append and --overwrite exclude each other.")
     data = _text(source, content)
     with _opened(to_write=True) as notes:
-        created = notes.create(path, data, mode="append" if append else "overwrite")
+        try:
+            created = notes.create(
+                path, data, mode="append" if append else "overwrite" if overwrite else "new"
+            )
+        except NoteExistsError as error:
+            error.hint = "--overwrite replaces it, and --append adds the text to its end."
+            raise
     message = notes_texts.written(created)
     if created.problem is not None:
         note(f"Not searchable yet: {created.problem}", style="warning")

@@ -84,18 +84,12 @@ class ChatMethods(FileMethods):
 
         Raises:
             ChatNotFoundError
-            ConflictError: There is a note at this path.
+            NoteExistsError: There is a note at this path.
             The errors of `qmd.files.notes.notes.Notes.create`.
         """
-        from qmd.errors import ConflictError, NoteNotFoundError
         from qmd.files.chats import chat_as_note
 
-        text = chat_as_note(self.chat(chat_id))
-        try:
-            self.notes.read(path)
-        except NoteNotFoundError:
-            return self.notes.create(path, text)
-        raise ConflictError(f"{path} exists already.", hint="Choose another path.")
+        return self.notes.create(path, chat_as_note(self.chat(chat_id)), mode="new")
 
     # -- for the service that runs conversations (qmd.agent.chat) ------------------------
 

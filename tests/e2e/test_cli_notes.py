@@ -37,7 +37,8 @@ def test_stdin_becomes_the_note_byte_by_byte_and_comes_back_so(scratch: Scratch)
 def test_a_text_argument_may_be_of_any_encoding(scratch: Scratch) -> None:
     scratch.ok("note", "create", "notes/a", "--content", "å🙂")
     assert (scratch.root / "notes/a.md").read_bytes() == "å🙂".encode()
-    scratch.ok("note", "create", "notes/a", "--content", b"\xe5".decode("utf-8", "surrogateescape"))
+    latin_1 = b"\xe5".decode("utf-8", "surrogateescape")
+    scratch.ok("note", "create", "notes/a", "--overwrite", "--content", latin_1)
     assert (scratch.root / "notes/a.md").read_bytes() == b"\xe5"
 
 
@@ -46,7 +47,7 @@ def test_an_empty_stdin_that_nobody_asked_for_empties_no_note(scratch: Scratch) 
     assert done.returncode == 2
     assert b"no text on stdin" in done.stderr
     assert (scratch.root / "notes/plan.md").read_text() == NOTES["notes/plan.md"]
-    assert scratch.run_raw("note", "create", "notes/plan", "-").returncode == 0
+    assert scratch.run_raw("note", "create", "notes/plan", "--overwrite", "-").returncode == 0
     assert (scratch.root / "notes/plan.md").read_bytes() == b""
 
 
@@ -61,8 +62,18 @@ def test_the_text_comes_from_one_place(scratch: Scratch, wrong: list[str]) -> No
 def test_a_note_is_found_as_soon_as_it_is_written(scratch: Scratch) -> None:
     scratch.ok("note", "create", "notes/new/deep", "--content", "an aardvark")
     assert "notes/new/deep.md" in scratch.ok("search", "aardvark", "--files").out
-    scratch.ok("note", "create", "notes/new/deep", "--content", "a quagga")
+    again = ("note", "create", "notes/new/deep", "--content", "a quagga")
+    refused = scratch.call(*again)
+    assert refused.code == 1
+    assert refused.err == (
+        "qmd: error: There is a note notes/new/deep.md already.\n"
+        "hint: --overwrite replaces it, and --append adds the text to its end.\n"
+    )
+    assert "notes/new/deep.md" in scratch.ok("search", "aardvark", "--files").out
+    assert scratch.ok(*again, "--overwrite").out == "File overwritten: notes/new/deep.md\n"
     assert scratch.ok("search", "aardvark", "--files").out == ""
+    assert scratch.ok(*again, "--append").out == "Content appended to: notes/new/deep.md\n"
+    assert scratch.call(*again, "--append", "--overwrite").code == 2
 
 
 def test_json_has_the_tools_result_and_more(scratch: Scratch) -> None:

@@ -89,7 +89,7 @@ def test_the_command_undoes_what_an_agent_wrote(tmp_path: Path, notes: Path) -> 
     assert not (notes / "plan.md").exists()
     scratch.ok("undo", "--db", database)
     (notes / "plan.md").write_text("by hand\n")
-    scratch.ok("note", "create", PLAN, "--content", "x", "--db", database)
+    scratch.ok("note", "create", PLAN, "--overwrite", "--content", "x", "--db", database)
     (notes / "plan.md").write_text("by hand again\n")
     refused = scratch.call("undo", "--db", database)
     assert refused.code == 1

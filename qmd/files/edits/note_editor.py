@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import (
-    ConflictError,
     DecodeError,
     EditError,
     FileAccessError,
     FileChangedError,
     InputError,
+    NoteExistsError,
     NotFoundError,
     QmdError,
 )
@@ -142,7 +142,7 @@ class NoteEditor:
             text: Written in UTF-8, with the line ends that it has.
 
         Raises:
-            ConflictError: Something is at the path already.
+            NoteExistsError: Something is at the path already.
             EditError: The text is too long.
             FileAccessError: The disk does not allow it.
             The other errors of `FileWriter.write`.
@@ -154,14 +154,14 @@ class NoteEditor:
 
         def new_content(present: bytes | None) -> bytes:
             if present is not None:
-                raise _exists(note)
+                raise NoteExistsError(note.file)
             return content
 
         try:
             with self._files.change(tool=CREATE) as change:
                 change.rewrite(note.place, new_content)
         except IsADirectoryError:
-            raise _exists(note) from None
+            raise NoteExistsError(note.file) from None
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
@@ -299,12 +299,6 @@ def _text(data: bytes) -> str:
         return decode(data).text
     except DecodeError:
         return f"({len(data):,} bytes that are no text)"
-
-
-def _exists(note: NotePlace) -> ConflictError:
-    return ConflictError(
-        f"There is a note {note.file} already.", hint="Choose another name, or edit that note."
-    )
 
 
 def not_there(note: NotePlace) -> NotFoundError:

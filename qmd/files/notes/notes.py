@@ -18,6 +18,7 @@ from qmd.errors import (
     FolderNotFoundError,
     InvalidPathError,
     NoteAccessError,
+    NoteExistsError,
     NoteNotFoundError,
     QmdError,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from qmd.files.writing.writer import FileWriter
 
 Mode = Literal["overwrite", "append"]
+"""What the tool create_note does with a note that is there."""
 Action = Literal["created", "overwritten", "appended"]
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -159,16 +161,19 @@ class Notes:
             vault.locate(requested)  # raises, and lists the collections
         raise _not_found(vault, requested, plain, candidates, notes)
 
-    def create(self, path: str, content: str | bytes, *, mode: Mode = "overwrite") -> WrittenNote:
+    def create(
+        self, path: str, content: str | bytes, *, mode: Mode | Literal["new"] = "overwrite"
+    ) -> WrittenNote:
         """
         Write a note, or append to one. Missing folders are created.
 
         Args:
             content: A text is written in UTF-8, or appended in the encoding of the note. Bytes are
                 written unchanged. No line end or other character is added.
-            mode: Whether an existing note is overwritten or appended to.
+            mode: Whether an existing note is overwritten or appended to; "new" refuses both.
 
         Raises:
+            NoteExistsError: There is a note, and the mode is "new".
             InvalidPathError: As `read`, or some systems cannot store such a name.
             NoteAccessError: The disk, its permissions or the write policy do not allow it.
         """
@@ -199,11 +204,16 @@ class Notes:
                 )
                 action: Action = "appended" if written.existed else "created"
             else:
-                written = files.write(
-                    place, _encoded(content, "utf-8", requested), tool="create_note"
-                )
+                data = _encoded(content, "utf-8", requested)
+
+                def whole(present: bytes | None) -> bytes:
+                    if mode == "new" and present is not None:
+                        raise NoteExistsError(requested)
+                    return data
+
+                written = files.rewrite(place, whole, tool="create_note")
                 action = "overwritten" if written.existed else "created"
-        except (InvalidPathError, NoteAccessError):
+        except (InvalidPathError, NoteAccessError, NoteExistsError):
             raise
         except QmdError as error:
             raise _refused(error) from error
