@@ -9,6 +9,7 @@ and the next run continues, since it does not read a file whose size, times and 
 from __future__ import annotations
 
 import gc
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -93,7 +94,10 @@ class CollectionIndexer:
         self.stored: dict[str, StoredFile] = {}
         self.scanned = 0
         self.vanished: dict[str, StoredFile] = {}
-        self.vanished_paths: dict[str, list[str]] = {}  # by content hash
+        # By content hash, once with the inode and once without: heaps of paths, some not in
+        # `vanished` any more.
+        self.vanished_paths: dict[tuple[str, int | None], list[str]] = {}
+        self.sought: set[str] = set()  # content hashes
         self.skips: list[tuple[SkippedFile, FileState | None]] = []
         self.batch: list[tuple[NewDocument, DocumentPlace | None]] = []
         self.batch_characters = 0
@@ -263,7 +267,8 @@ class CollectionIndexer:
 
     def _vanish(self, path: str, stored: StoredFile) -> None:
         self.vanished[path] = stored
-        self.vanished_paths.setdefault(stored.hash, []).append(path)
+        for inode in (stored.state.inode, None):
+            heapq.heappush(self.vanished_paths.setdefault((stored.hash, inode), []), path)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -338,17 +343,26 @@ class CollectionIndexer:
 
         If there is one, its file was renamed or moved.
         """
-        if self.reread and not self.vanished_paths.get(digest):
-            self._look_for_vanished(digest)
-        same = self.vanished_paths.get(digest)
-        if not same:
-            return None
         inode = file_state(file).inode
-        path = min(same, key=lambda path: (self.vanished[path].state.inode != inode, path))
-        same.remove(path)
+        path = self._pop_vanished(digest, inode)
+        if path is None and self.reread and digest not in self.sought:
+            self.sought.add(digest)
+            self._look_for_vanished(digest)
+            path = self._pop_vanished(digest, inode)
+        if path is None:
+            return None
         stored = self.vanished.pop(path)
         self.moved.append((path, stored))
         return DocumentPlace(stored.id, path)
+
+    def _pop_vanished(self, digest: str, inode: int) -> str | None:
+        """The first vanished path with this text, of this inode if there is one."""
+        for paths in map(self.vanished_paths.get, ((digest, inode), (digest, None))):
+            while paths:
+                path = heapq.heappop(paths)
+                if path in self.vanished:
+                    return path
+        return None
 
     def _look_for_vanished(self, digest: str) -> None:
         """

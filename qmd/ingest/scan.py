@@ -20,7 +20,7 @@ from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import DEPENDENCIES, HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
-from qmd.system.beneath import scandir_beneath
+from qmd.system.beneath import MAX_DEPTH, Descent, walk_beneath
 from qmd.system.surrogates import is_utf8
 
 #: At most so many excluded files of a collection are named; a source tree may have millions.
@@ -120,10 +120,10 @@ class Scan:
 
         ``folders``: path → the folders that earlier calls have entered; this call adds to it.
         """
-        below = ""
+        below = next((above for above in _ancestors(path) if above in folders), "")
         if not path:
             return below, self._descend(None, below, real_root)
-        for name in path.split("/"):
+        for name in path[len(below) :].lstrip("/").split("/"):
             parent = folders[below]
             below = f"{below}/{name}" if below else name
             is_last = below == path
@@ -142,12 +142,13 @@ class Scan:
                 return below, [bad_name(below, is_directory)]
             if not is_directory:
                 return below, [self._judge(below, status, real_root)]
+            if skip := too_deep(below):
+                return below, [skip]
             if is_last:
                 return below, self._descend(parent, below, real_root)
-            if below not in folders:
-                skips = self._enter(parent, below, folders)
-                if skips is not None:
-                    return below, skips
+            skips = self._enter(parent, below, folders)
+            if skips is not None:
+                return below, skips
         raise AssertionError("the last name decides")
 
     def _enter(
@@ -169,16 +170,29 @@ class Scan:
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip]:
         """The items below a directory, in the order of their paths."""
-        stack = [self._walk(parent, folder_path, real_root)]
-        while stack:
-            for item in stack[-1]:
-                if not isinstance(item, (ScannedFile, ScanSkip)):
+        descent = Descent(self.root, folder_path)
+        stack = [self._walk(descent, parent, folder_path, real_root)]
+        try:
+            while stack:
+                for item in stack[-1]:
+                    if isinstance(item, (ScannedFile, ScanSkip)):
+                        yield item
+                        continue
                     folder, path = item
-                    stack.append(self._walk(folder, path, real_root))
+                    try:
+                        descent.enter(path.rpartition("/")[2])
+                    except OSError as error:
+                        if not is_vanished(error):
+                            yield unreadable(path, error, is_directory=True)
+                        continue
+                    stack.append(self._walk(descent, folder, path, real_root))
                     break
-                yield item
-            else:
-                stack.pop()
+                else:
+                    stack.pop()
+                    if stack:
+                        descent.leave()
+        finally:
+            descent.close()
 
     def _check_same(self) -> None:
         """
@@ -194,14 +208,18 @@ class Scan:
             )
 
     def _walk(
-        self, parent: RuledFolder | None, folder_path: str, real_root: str
+        self, descent: Descent, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
-        """The items of one directory in order; a sub-directory is given as (folder, path)."""
+        """
+        The items of one directory in order; a sub-directory is given as (folder, path).
+
+        ``descent``: is in the directory when the first item is asked for.
+        """
         self._at_folder()
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
         try:
-            entries, failed = _list(self.root, folder_path)
+            entries, failed = _list(descent)
         except OSError as error:
             if parent is None:
                 raise unreadable_root(self.root, error) from error
@@ -227,7 +245,7 @@ class Scan:
             elif not name.isascii() and not is_utf8(name):
                 yield bad_name(path, status is None)
             elif status is None:
-                yield folder, path
+                yield too_deep(path) or (folder, path)
             else:
                 yield self._judge(path, status, real_root)
 
@@ -246,21 +264,17 @@ class Scan:
 
     def _note_below(self, folder_path: str) -> None:
         """Note the files of a directory that Obsidian excludes from its search, not from links."""
-        pending = [folder_path]
-        while pending and len(self.others) < MAX_OTHERS:
-            path = pending.pop()
-            try:
-                with scandir_beneath(self.root, path) as entries:
-                    for entry in entries:
-                        below = f"{path}/{entry.name}"
-                        if entry.name in DEPENDENCIES or entry.name[0] == ".":
-                            continue
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(below)
-                        elif is_utf8(below):
-                            self.others.append(below)
-            except OSError:
-                continue  # nothing is said about its files
+
+        def is_listed(entry: os.DirEntry[str]) -> bool:
+            return entry.name not in DEPENDENCIES and entry.name[0] != "."
+
+        # Nothing is said about the files of folders that cannot be listed.
+        for path, entries in walk_beneath(self.root, folder_path, is_listed):
+            for entry in filter(is_listed, entries):
+                if not entry.is_dir(follow_symlinks=False) and is_utf8(entry.name):
+                    self.others.append(f"{path}/{entry.name}")
+            if len(self.others) >= MAX_OTHERS:
+                break
 
     def _ruled_folder(
         self,
@@ -313,10 +327,10 @@ def scan(root: Path, rules: Rules) -> Scan:
 
 
 def _list(
-    root: Path, path: str
+    descent: Descent,
 ) -> tuple[list[tuple[str, os.stat_result | None]], list[tuple[str, OSError]]]:
     """
-    The entries of a directory, sorted as their whole paths sort, and those that failed.
+    The entries of the present directory, sorted as their whole paths sort, and those that failed.
 
     An entry is a pair of sort key and status. The key is the name, for a directory with "/" behind
     it, so that "a.md" comes before "a/b". The status of a directory is None; that of a link is the
@@ -324,7 +338,7 @@ def _list(
     """
     keyed: list[tuple[str, os.stat_result | None]] = []
     failed: list[tuple[str, OSError]] = []
-    with scandir_beneath(root, path) as entries:
+    with descent.scandir() as entries:
         for entry in entries:
             try:
                 if entry.is_dir(follow_symlinks=False):
@@ -398,6 +412,14 @@ def _judge_link(full_path: str, real_root: str) -> tuple[str, str]:
 
 def unreadable(path: str, error: OSError, *, is_directory: bool = False) -> ScanSkip:
     return ScanSkip(printable(path), "unreadable", error.strerror or str(error), is_directory)
+
+
+def too_deep(path: str) -> ScanSkip | None:
+    """The skip of a directory below too many others; None if it is to be listed."""
+    if path.count("/") < MAX_DEPTH:
+        return None
+    detail = f"{MAX_DEPTH} folders within each other are the limit"
+    return ScanSkip(printable(path), "too deep", detail, is_directory=True)
 
 
 def bad_name(path: str, is_directory: bool) -> ScanSkip:

@@ -23,6 +23,7 @@ from qmd.ingest.scan import (
     is_vanished,
     judge_file,
     printable,
+    too_deep,
     unreadable,
     unreadable_root,
 )
@@ -94,7 +95,7 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
         if not is_directory:
             item = judge_file(below, full_path, status, real_root, rules.max_bytes)
             return _judged(item, components, is_last)
-        problem = _listing_problem(below, full_path)
+        problem = too_deep(below) or _listing_problem(below, full_path)
         if problem is not None:
             return _skipped(problem)
         folder = rules.subfolder(folder, below)
@@ -117,6 +118,8 @@ def exclusion_of_new_file(rules: Rules, path: str) -> RuleVerdict | None:
         exclusion = rules.exclude_directory(ruled, below, folder)
         if exclusion is not None:
             return _excluded(exclusion, below, True, rules)
+        if skip := too_deep(below):
+            return _skipped(skip)
         ruled = rules.subfolder(ruled, below)
     below = f"{below}/{name}" if below else name
     exclusion = rules.exclude_file(ruled, below, name)
@@ -162,6 +165,7 @@ SKIP_REMEDIES = {
     "too large": "Split it into smaller files.",
     "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
     "bad file name": "Rename it so that its name is valid UTF-8.",
+    "too deep": "Move it up, or add a folder above it as a collection of its own.",
     "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
     "dangling symlink": "Correct or remove the link.",
     "symlink loop": "Correct or remove the link.",

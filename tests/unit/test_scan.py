@@ -7,9 +7,10 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from qmd.errors import InputError, NotFoundError, QmdError, UnreadableFileError
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, scan
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.verdict import exclusion_of_new_file, judge_path
+from qmd.system.beneath import MAX_DEPTH
 
 
 def make(root: Path, files: list[str]) -> None:
@@ -120,22 +122,88 @@ def test_names_stay_as_they_are_on_the_disk(tmp_path: Path) -> None:
     assert len(run(tmp_path)[0]) == len(names)
 
 
-def test_deep_trees_meet_no_recursion_limit(tmp_path: Path) -> None:
-    depth = min(sys.getrecursionlimit() + 100, 1900)
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir("d", dir_fd=descriptor)
-        inner = os.open("d", os.O_RDONLY, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = inner
-    os.close(os.open("a.md", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
-    os.close(descriptor)
-    try:
-        assert run(tmp_path)[0] == ["d/" * depth + "a.md"]
-    finally:  # shutil.rmtree, which would clean up, does recurse
-        (tmp_path / ("d/" * depth + "a.md")).unlink()
-        for level in range(depth, 0, -1):
-            (tmp_path / ("d/" * level)).rmdir()
+@pytest.fixture
+def chains(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Makes a folder with two chains of folders within each other, and a file at each end."""
+    depths: list[int] = []
+
+    def make_chains(depth: int) -> Path:
+        root = tmp_path / str(depth)
+        root.mkdir()
+        depths.append(depth)
+        for first in "ab":
+            descriptor = os.open(root, os.O_RDONLY)
+            for name in [first, *["d"] * (depth - 1)]:
+                os.mkdir(name, dir_fd=descriptor)
+                inner = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            os.close(os.open("end.md", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+            os.close(descriptor)
+        return root
+
+    yield make_chains
+    for depth in depths:  # shutil.rmtree, which would clean up, does recurse
+        for path in (f"{first}/" + "d/" * (depth - 1) for first in "ab"):
+            (tmp_path / str(depth) / path / "end.md").unlink()
+            for level in range(depth, 0, -1):
+                (tmp_path / str(depth) / "/".join(path.split("/")[:level])).rmdir()
+
+
+def test_folders_within_each_other_are_listed_up_to_a_limit(
+    chains: Callable[[int], Path],
+) -> None:
+    root = chains(MAX_DEPTH)
+    ends = [f"{first}/" + "d/" * (MAX_DEPTH - 1) + "end.md" for first in "ab"]
+    assert run(root)[0] == ends
+    rules = Rules(root, "**/*.md")
+    assert set(scan(root, rules).at(ends)) == set(ends)
+    assert judge_path(root, rules, ends[0]).included
+    root = chains(MAX_DEPTH + 1)
+    too_deep = [f"{first}/" + "d/" * (MAX_DEPTH - 1) + "d" for first in "ab"]
+    rules = Rules(root, "**/*.md")
+    skips = [item for item in scan(root, rules) if isinstance(item, ScanSkip)]
+    assert [(skip.path, skip.reason) for skip in skips] == [(each, "too deep") for each in too_deep]
+    assert all(skip.is_directory for skip in skips)
+    assert scan(root, rules).at([f"{too_deep[0]}/end.md"]) == {too_deep[0]: skips[:1]}
+    verdict = judge_path(root, rules, f"{too_deep[0]}/end.md")
+    assert (verdict.reason, verdict.subject) == ("too deep", too_deep[0])
+    new = exclusion_of_new_file(rules, f"{too_deep[0]}/new.md")
+    assert new is not None and new.reason == "too deep"
+
+
+@pytest.mark.unmeasured
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems open whole paths")
+def test_a_scan_opens_a_few_names_for_each_folder_however_deep(
+    chains: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = 0
+    open_name = os.open
+
+    def counted(*arguments: Any, **options: Any) -> int:
+        nonlocal opened
+        opened += 1
+        return open_name(*arguments, **options)
+
+    roots = {depth: chains(depth) for depth in (50, 200, 450)}
+    monkeypatch.setattr(os, "open", counted)
+    counts = {}
+    for depth, root in roots.items():
+        opened = 0
+        assert len(run(root)[0]) == 2
+        counts[depth] = opened
+    assert all(count <= 4 * 2 * depth + 20 for depth, count in counts.items()), counts
+
+
+def test_a_folder_that_is_moved_while_the_scan_is_in_it_leads_nowhere_else(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    make(root, ["a/b/one.md", "a/c/two.md", "d/three.md"])
+    make(outside, ["c/theirs.md"])
+    walk = iter(scan(root, Rules(root, "**/*.md")))
+    first = next(walk)
+    (root / "a/b").rename(outside / "b")  # its ".." is another folder now
+    paths = [first.path, *(item.path for item in walk)]
+    assert paths == ["a/b/one.md", "a/c/two.md", "d/three.md"]
 
 
 def test_symlinks_are_skipped_with_the_reason_that_fits_and_explain_agrees(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from qmd.errors import InvalidPathError
 from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.system import cancellation
-from qmd.system.beneath import scandir_beneath
+from qmd.system.beneath import walk_beneath
 from qmd.system.surrogates import is_utf8, shown
 from qmd.values import Collection
 
@@ -183,23 +183,15 @@ class Vault:
 
 def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
     """What lies below a root: its path in the vault, and whether it is a regular file."""
-    prefix = f"{name}/" if name else ""
-    folders = [""]
-    while folders:
+    for folder, entries in walk_beneath(root, "", _is_searched):
         cancellation.check()
-        folder = folders.pop()
-        entries = []
-        try:
-            with scandir_beneath(root, folder) as entries_on_disk:
-                for entry in entries_on_disk:
-                    below = f"{folder}{entry.name}"
-                    is_searched = not entry.name.startswith(".") and entry.name not in _NOT_SEARCHED
-                    if is_searched and entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{below}/")
-                    entries.append((prefix + below, entry.is_file(follow_symlinks=False)))
-        except OSError:  # gone, or may not be read
-            continue
-        yield from entries
+        place = "".join(f"{part}/" for part in (name, folder) if part)
+        for entry in entries:
+            yield place + entry.name, entry.is_file(follow_symlinks=False)
+
+
+def _is_searched(folder: os.DirEntry[str]) -> bool:
+    return not folder.name.startswith(".") and folder.name not in _NOT_SEARCHED
 
 
 # --- notes whose path is like another----------------------------------------------------

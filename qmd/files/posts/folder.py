@@ -14,7 +14,7 @@ from pathlib import Path
 from qmd.errors import ArchiveNotFoundError, QmdError, UnreadablePostsError
 from qmd.ingest import scan
 from qmd.ingest.scan import is_vanished
-from qmd.system.beneath import scandir_beneath
+from qmd.system.beneath import scandir_beneath, walk_beneath
 from qmd.values import Post
 from qmd.values.names import post_name
 from qmd.values.printable import one_line
@@ -75,22 +75,23 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
     What cannot be looked at is added to ``unread``.
     """
     states_by_path: dict[str, FileState] = {}
-    waiting = list(authors)
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with scandir_beneath(root, folder) as entries:
-                for entry in filter(_counts, entries):
+
+    def failed(path: str, error: OSError) -> None:
+        if not is_vanished(error):
+            unread.append(printable(path))
+
+    for author in authors:
+        for folder, entries in walk_beneath(root, author, _counts, failed):
+            for entry in filter(_counts, entries):
+                if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
                     path = f"{folder}/{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(path)
-                    elif entry.name.endswith(SUFFIX):
+                    try:
                         state = _state(entry)
-                        if state is not None:
-                            states_by_path[path] = state
-        except OSError as error:
-            if not is_vanished(error):
-                unread.append(printable(folder))
+                    except OSError as error:
+                        failed(path, error)
+                        continue
+                    if state is not None:
+                        states_by_path[path] = state
     return states_by_path
 
 

@@ -34,11 +34,11 @@ def open_directory(path: Path, create: bool, created: list[Path]) -> int:
         if create:
             make_directories(path, created)
         return _open_and_check(path)
-    here = Path(path.anchor)
-    descriptor = os.open(here, os.O_PATH | _DIRECTORY)
+    here = ""  # a text, because a Path is made anew from all its names
+    descriptor = os.open("/", os.O_PATH | _DIRECTORY)
     try:
-        for name in path.relative_to(here).parts:
-            here /= name
+        for name in path.parts[1:]:
+            here = f"{here}/{name}"
             following = _enter(descriptor, name, here, create, created)
             os.close(descriptor)
             descriptor = following
@@ -47,7 +47,7 @@ def open_directory(path: Path, create: bool, created: list[Path]) -> int:
         os.close(descriptor)
 
 
-def _enter(parent: int, name: str, path: Path, create: bool, created: list[Path]) -> int:
+def _enter(parent: int, name: str, path: str, create: bool, created: list[Path]) -> int:
     flags = os.O_PATH | _DIRECTORY
     try:
         try:
@@ -59,18 +59,18 @@ def _enter(parent: int, name: str, path: Path, create: bool, created: list[Path]
             os.mkdir(name, dir_fd=parent)
         except FileExistsError:  # another process was faster
             return os.open(name, flags, dir_fd=parent)
-        created.append(path)
+        created.append(Path(path))
         descriptor = os.open(name, flags, dir_fd=parent)
         with suppress(PermissionError):  # of a directory that we may enter but not read
-            above = _reopen(parent, path.parent)
+            above = _reopen(parent, path.rpartition("/")[0])
             sync_directory(above)
             os.close(above)
         return descriptor
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise OSError(error.errno, error.strerror, path) from error
 
 
-def _reopen(descriptor: int, path: Path) -> int:
+def _reopen(descriptor: int, path: str | Path) -> int:
     """The same directory, open for reading: what locks and fsync ask for."""
     try:
         return os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=descriptor)

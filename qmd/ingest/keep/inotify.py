@@ -28,6 +28,7 @@ from watchdog.observers.inotify_c import (
 )
 
 from qmd.ingest.rules import IGNORE_FILES, RuledFolder, Rules
+from qmd.system.beneath import MAX_DEPTH
 from qmd.system.surrogates import is_utf8
 
 _CONTENT = InotifyConstants.IN_MODIFY | InotifyConstants.IN_CLOSE_WRITE | InotifyConstants.IN_ATTRIB
@@ -70,6 +71,9 @@ class InotifyWatch:
         # Only the paths are kept: the ignore files of thousands of folders could fill gigabytes.
         self._folders: dict[WatchDescriptor, str] = {}
         self._watched: dict[str, WatchDescriptor] = {}
+        #: Where folders are made within each other, the next event is of this one. If an ignore
+        #: file changes, another watch replaces this one.
+        self._latest: RuledFolder | None = None
         self._closed = False
         try:
             os.scandir(root).close()
@@ -130,7 +134,11 @@ class InotifyWatch:
         if event.mask & _GONE:
             self._forget(path)
             return True
-        folder = self._rules.folder_at(folder_path)
+        if path in self._watched:  # the walk below a folder above it was here first
+            return True
+        folder = self._latest
+        if folder is None or folder.path != folder_path:
+            folder = self._rules.folder_at(folder_path)
         if self._rules.exclude_directory(folder, path, name) is not None:
             return False
         try:
@@ -183,6 +191,7 @@ class InotifyWatch:
         folder = (
             self._rules.root_folder() if parent is None else self._rules.subfolder(parent, path)
         )
+        self._latest = folder
         # The watch on this directory exists already, so directories that are created from now on
         # cause events. Older ones are listed here.
         try:
@@ -191,6 +200,8 @@ class InotifyWatch:
         except OSError:
             return []
         paths = {name: f"{path}/{name}" if path else name for name in names if is_utf8(name)}
+        if path.count("/") >= MAX_DEPTH - 1:
+            return []
         return [
             (folder, below)
             for name, below in paths.items()
