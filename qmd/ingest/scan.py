@@ -138,12 +138,10 @@ class Scan:
             if exclusion is not None:
                 self._note_other(below, exclusion, None if is_directory else status)
                 return below, ()
-            if not is_utf8(name):
-                return below, [bad_name(below, is_directory)]
+            if skip := unusable(below, name, is_directory):
+                return below, [skip]
             if not is_directory:
                 return below, [self._judge(below, status, real_root)]
-            if skip := too_deep(below):
-                return below, [skip]
             if is_last:
                 return below, self._descend(parent, below, real_root)
             skips = self._enter(parent, below, folders)
@@ -242,10 +240,10 @@ class Scan:
                 reason = exclusion.reason
                 excluded[reason] = excluded.get(reason, 0) + 1
                 self._note_other(path, exclusion, status)
-            elif not name.isascii() and not is_utf8(name):
-                yield bad_name(path, status is None)
+            elif skip := unusable(path, name, status is None):
+                yield skip
             elif status is None:
-                yield too_deep(path) or (folder, path)
+                yield folder, path
             else:
                 yield self._judge(path, status, real_root)
 
@@ -414,16 +412,15 @@ def unreadable(path: str, error: OSError, *, is_directory: bool = False) -> Scan
     return ScanSkip(printable(path), "unreadable", error.strerror or str(error), is_directory)
 
 
-def too_deep(path: str) -> ScanSkip | None:
-    """The skip of a directory below too many others; None if it is to be listed."""
-    if path.count("/") < MAX_DEPTH:
-        return None
-    detail = f"{MAX_DEPTH} folders within each other are the limit"
-    return ScanSkip(printable(path), "too deep", detail, is_directory=True)
-
-
-def bad_name(path: str, is_directory: bool) -> ScanSkip:
-    return ScanSkip(printable(path), "bad file name", "the name is no valid UTF-8", is_directory)
+def unusable(path: str, name: str, is_directory: bool) -> ScanSkip | None:
+    """The skip of an entry because of its name, or of a directory because of its depth."""
+    if not name.isascii() and not is_utf8(name):
+        detail = "the name is no valid UTF-8"
+        return ScanSkip(printable(path), "bad file name", detail, is_directory)
+    if is_directory and path.count("/") >= MAX_DEPTH:
+        detail = f"{MAX_DEPTH} folders within each other are the limit"
+        return ScanSkip(printable(path), "too deep", detail, is_directory=True)
+    return None
 
 
 def is_vanished(error: OSError) -> bool:

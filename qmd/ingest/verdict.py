@@ -18,18 +18,16 @@ from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
 from qmd.ingest.scan import (
     ScannedFile,
     ScanSkip,
-    bad_name,
     exclusion_of,
     is_vanished,
     judge_file,
     printable,
-    too_deep,
     unreadable,
     unreadable_root,
+    unusable,
 )
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO, format_of
-from qmd.system.surrogates import is_utf8
 
 #: In a remedy: the collection's name, which is not known here.
 NAME = "NAME"
@@ -90,12 +88,12 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
         exclusion = exclusion_of(rules, folder, below, name, status)
         if exclusion is not None:
             return _excluded(exclusion, below, is_directory, rules)
-        if not is_utf8(name):
-            return _skipped(bad_name(below, is_directory))
+        if skip := unusable(below, name, is_directory):
+            return _skipped(skip)
         if not is_directory:
             item = judge_file(below, full_path, status, real_root, rules.max_bytes)
             return _judged(item, components, is_last)
-        problem = too_deep(below) or _listing_problem(below, full_path)
+        problem = _listing_problem(below, full_path)
         if problem is not None:
             return _skipped(problem)
         folder = rules.subfolder(folder, below)
@@ -118,7 +116,7 @@ def exclusion_of_new_file(rules: Rules, path: str) -> RuleVerdict | None:
         exclusion = rules.exclude_directory(ruled, below, folder)
         if exclusion is not None:
             return _excluded(exclusion, below, True, rules)
-        if skip := too_deep(below):
+        if skip := unusable(below, folder, is_directory=True):
             return _skipped(skip)
         ruled = rules.subfolder(ruled, below)
     below = f"{below}/{name}" if below else name
