@@ -54,7 +54,7 @@ from qmd.tools import texts
 from qmd.tools.bounds import MAX_PATH
 from qmd.tools.definition import Reply, Tool
 from qmd.tools.documents import document_block
-from qmd.tools.listing import in_brief, in_full
+from qmd.tools.listing import listing
 from qmd.tools.spelling import closest, shortened
 from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
 
@@ -170,7 +170,6 @@ class McpFace:
             raise MCPError(types.INTERNAL_ERROR, texts.error_text(error)) from error
         if self._listed is None:
             self._listed = tuple(tool.name for tool in tools)
-        listing = in_brief if self._selection.is_brief else in_full
         return types.ListToolsResult(
             tools=[listed_tool(tool) for tool in listing(tools, texts.MCP)]
         )

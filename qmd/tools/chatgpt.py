@@ -100,6 +100,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=ConnectorSearchArguments,
         run=search,
+        is_prescribed=True,
         output_schema=functools.partial(output_schema, ConnectorResults),
     ),
     Tool(
@@ -111,6 +112,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         ),
         arguments=FetchArguments,
         run=fetch,
+        is_prescribed=True,
         output_schema=functools.partial(output_schema, FetchedDocument),
     ),
 )

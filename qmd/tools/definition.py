@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -117,10 +118,11 @@ class Tool(Generic[ArgumentsT]):
         run: Does the work of a call. It blocks, may be called from any thread, and raises QmdError.
         output_schema: Makes the JSON Schema of `Reply.structured` for a dialect.
         read_only, destructive, idempotent: The hints of MCP for clients.
-        outputs_more: The structured content has more than the text, so that even a brief listing
-            has its schema.
-        argument_texts: Argument → its description in place of that of ``arguments``; a dot leads to
-            a field of an argument.
+        outputs_more: Clients read the structured content, because it has more than the text; so
+            a listing has an outline of its schema.
+        is_prescribed: The schemas are those of a specification or of the client, to the letter.
+        argument_texts: Argument → its description in place of that of ``arguments``, "" for none;
+            a dot leads to a field of an argument.
         bulky: One call may read as much as many others, so a server runs few of them at once.
         refusal: Words the problems of invalid arguments. A toolset has its own if a specification
             prescribes the texts.
@@ -138,20 +140,25 @@ class Tool(Generic[ArgumentsT]):
     idempotent: bool = True
     bulky: bool = False
     outputs_more: bool = False
+    is_prescribed: bool = False
     argument_texts: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
 
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""
-        schema = published(input_schema(self.arguments, camel_case=camel_case))
+        schema = input_schema(self.arguments, camel_case=camel_case)
+        schema = deepcopy(schema) if self.is_prescribed else published(schema)
         for name in unlisted_arguments(self.arguments):
             del schema["properties"][to_camel(name) if camel_case else name]
         for path, text in self.argument_texts.items():
             member = schema
             for name in path.split("."):
                 member = member["properties"][name]
-            member["description"] = text
+            if text:
+                member["description"] = text
+            else:
+                del member["description"]
         return schema
 
     def parse(self, raw: Mapping[str, Any] | None, *, camel_case: bool = True) -> ArgumentsT:

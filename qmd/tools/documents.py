@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,6 +13,7 @@ from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, LeftOut, SkippedDocument
+from qmd.values.facts import Obvious
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
@@ -20,10 +22,10 @@ class GetArguments(Arguments):
     file: str = Field(
         description="Path, name, `[[link]]`, `#docid` or qmd:// URI; then `#Heading` or `:LINE`"
     )
-    from_line: Integer | None = Field(None, description="First line, 1-based")
-    max_lines: Count | None = Field(None, description="Most lines to return")
+    from_line: Integer | None = Field(None, description="First line, from 1")
+    max_lines: Annotated[Count | None, Obvious()] = Field(None, description="Most lines to return")
     max_tokens: TokenBudget = None
-    line_numbers: bool = Field(False, description="Number the lines")
+    line_numbers: Annotated[bool, Obvious()] = Field(False, description="Number the lines")
 
 
 class MultiGetArguments(Arguments):
@@ -31,9 +33,9 @@ class MultiGetArguments(Arguments):
         description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
     )
     max_lines: Count | None = Field(None, description="Most lines of each file")
-    max_bytes: Count = Field(10240, description="Skip files larger than this")
+    max_bytes: Annotated[Count, Obvious()] = Field(10240, description="Skip files larger than this")
     max_tokens: TokenBudget = None
-    line_numbers: bool = Field(False, description="Number the lines")
+    line_numbers: Annotated[bool, Obvious()] = Field(False, description="Number the lines")
 
 
 def get(kb: KnowledgeBase, arguments: GetArguments, dialect: Dialect) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect, error_text
 from qmd.values.edits import EditAction, EditedNote, NoteEdit, UndoReply
+from qmd.values.facts import Obvious
 from qmd.values.moves import MovedNote
 from qmd.values.wire import to_wire
 
@@ -32,27 +33,32 @@ class OneNoteArguments(Arguments):
     file: str = Field(description="The note: its name, path or docid")
     if_docid: OptionalText = Field(
         None,
-        description="Refuse if the note's docid is another by now",
+        description="Refuse if the docid is another by now",
         json_schema_extra={"pattern": "^#?[0-9a-fA-F]{6,64}$"},
     )
-    preview: bool = Field(False, description="Write nothing, only show the diff")
+    preview: bool = Field(False, description="Only show the diff")
 
 
 class EditNoteArguments(OneNoteArguments):
     action: EditAction = Field(
-        description="replace (old, text): old must occur exactly once. replace_section,"
-        " insert_before, insert_after (heading, text). append (text; heading: at the end of its"
-        " section). prepend (text): below the frontmatter. set_property (property, value)."
-        " remove_property (property). tick, untick (old or line): a task"
+        description="replace (old, once in the note; text). replace_section, insert_before,"
+        " insert_after (heading, text). append (text; in the section of heading). prepend (text)."
+        " set_property (property, value). remove_property (property). tick, untick (old or line)"
     )
-    text: TextAsSent | None = Field(None, description="The new text")
-    old: TextAsSent | None = Field(None, description="The text to replace, or that of a task")
+    text: Annotated[TextAsSent | None, Obvious()] = Field(None, description="The new text")
+    old: Annotated[TextAsSent | None, Obvious()] = Field(
+        None, description="The text to replace, or that of a task"
+    )
     heading: OptionalText = Field(None, description="Heading or Heading#Sub")
-    property: OptionalText = Field(None, description="A key of the frontmatter")
-    value: str | bool | int | float | list[str | bool | int | float] | None = Field(
+    property: Annotated[OptionalText, Obvious()] = Field(
+        None, description="A key of the frontmatter"
+    )
+    value: Annotated[
+        str | bool | int | float | list[str | bool | int | float] | None, Obvious()
+    ] = Field(
         None, description="Text, number, truth, date or list", json_schema_extra=_VALUE_SCHEMA
     )
-    line: Count | None = Field(None, description="The line of a task")
+    line: Annotated[Count | None, Obvious()] = Field(None, description="The line of a task")
 
 
 class DeleteNoteArguments(OneNoteArguments):
@@ -61,12 +67,9 @@ class DeleteNoteArguments(OneNoteArguments):
 
 class MoveNoteArguments(OneNoteArguments):
     new_path: str = Field(
-        description="A new name, collection/path, or a folder with / at its end; .md may be left"
-        " out, missing folders are created"
+        description="A new name, collection/path, or folder/; adds .md and missing folders"
     )
-    rewrite_links: bool = Field(
-        True, description="If false, only list the links that would lose their target"
-    )
+    rewrite_links: bool = Field(True, description="false: only list the links that would break")
 
 
 class UndoArguments(Arguments):
@@ -152,7 +155,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="edit_note",
         title="Edit note",
-        description="Change one place of a note; encoding and line ends stay. Can be undone.",
+        description="Change one place of a note.",
         arguments=EditNoteArguments,
         run=edit_note,
         output_schema=functools.partial(output_schema, EditedNote),
@@ -164,7 +167,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="delete_note",
         title="Delete note",
-        description="Delete a note into the history. Can be undone.",
+        description="Delete a note; undo brings it back.",
         arguments=DeleteNoteArguments,
         run=delete_note,
         output_schema=functools.partial(output_schema, EditedNote),
@@ -175,9 +178,8 @@ TOOLS: tuple[Tool[Any], ...] = (
     ),
     Tool(
         name="move_note",
-        title="Move or rename note",
-        description="Move or rename a note; links in other notes that would lose it are rewritten,"
-        " as in Obsidian. Can be undone.",
+        title="Move note",
+        description="Move or rename a note, and rewrite the links to it.",
         arguments=MoveNoteArguments,
         run=move_note,
         output_schema=functools.partial(output_schema, MovedNote),
@@ -190,8 +192,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="undo",
         title="Undo",
         description=(
-            "Take back a change of any tool that writes; again for the one before. Refused if its"
-            " files were changed since."
+            "Take back the last change; again for the one before. Refused if its files changed"
+            " since."
         ),
         arguments=UndoArguments,
         run=undo,

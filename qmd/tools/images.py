@@ -244,6 +244,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         read_only=False,
         destructive=True,
         idempotent=True,
+        is_prescribed=True,
         refusal=invalid_arguments,
         failed=_failed,
     ),
@@ -256,15 +257,16 @@ TOOLS: tuple[Tool[Any], ...] = (
 TOGETHER: Mapping[str, Tool[Any]] = {
     _WRITE.name: replace(
         _WRITE,
+        is_prescribed=False,
         description="把标签、描述、人物、地点写入一张照片（JPG、PNG、HEIC）；未提及的元数据不变。",
         argument_texts={
-            "filePath": "照片的绝对路径",
-            "metadata": "要写入的内容；未提供或为 null 的字段不变",
-            "metadata.tags": "标签",
-            "metadata.description": "描述",
-            "metadata.people": "人物名称，也记作标签",
-            "metadata.location": "拍摄地点",
-            "overwrite": "true：新值取代旧值；false：标签和人物追加，已有的描述和地点不变",
+            "filePath": "绝对路径",
+            "metadata": "",
+            "metadata.tags": "",
+            "metadata.description": "",
+            "metadata.people": "也记作标签",
+            "metadata.location": "",
+            "overwrite": "false：追加标签和人物",
         },
     )
 }

@@ -21,10 +21,9 @@ TOOLS: tuple[Tool[Any], ...] = (
         title="Search (BM25)",
         description=(
             "Full-text search, in English and Chinese; fast, no model. "
-            "Start here for words, names, identifiers, error messages and exact phrases. "
             'Syntax: words (all must occur; looser matches fill up as "relaxed"), "phrase", -word, '
-            "word*, OR, title:word, description:word, path:word, tag:word; key:value, key:>4 for "
-            "properties. Hits come best first; pass a hit's file to get to read on."
+            "word*, OR, title:, description:, path:, tag: before a word; key:value, key:>4 for "
+            "properties. Best hits first; get reads a hit's file."
         ),
         arguments=SearchArguments,
         run=hits.search,
@@ -35,9 +34,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="vsearch",
         title="Vector search",
         description=(
-            "Semantic search by meaning, also across English and Chinese. For questions and ideas "
-            "whose words may differ from the documents' own. "
-            "Fails if no embeddings were made yet ('qmd embed'); use search then."
+            "Search by meaning, also across English and Chinese: for ideas in other words than "
+            "the documents'."
         ),
         arguments=VsearchArguments,
         run=hits.vsearch,
@@ -48,9 +46,9 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="query",
         title="Hybrid query",
         description=(
-            "Best results: full text and vectors together, fused and reranked; slower than search. "
-            "For questions in natural language. "
-            "Without vectors it answers from full text and says so in degraded. "
+            "Best results: full text and vectors together; slower than search. "
+            "For questions. "
+            "Without vectors it uses full text and says so in degraded. "
             "query may also be lines 'lex: words', 'vec: sentence', 'hyde: made-up answer', "
             "'intent: what it is for'."
         ),
@@ -62,10 +60,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="get",
         title="Get document",
-        description=(
-            "Read one document, whole or some lines of it, by the file or docid of a hit. "
-            "An unknown path is answered with similar ones."
-        ),
+        description=("Read one document, or some lines of it, by the file or docid of a hit."),
         arguments=documents.GetArguments,
         run=documents.get,
         output_schema=functools.partial(output_schema, DocumentSlice),
@@ -75,8 +70,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="multi_get",
         title="Get several documents",
         description=(
-            "Read several documents at once, by glob or list. "
-            "Files over maxBytes are skipped with a notice; read those with get."
+            "Read several documents at once. Files over maxBytes are skipped; read those with get."
         ),
         arguments=documents.MultiGetArguments,
         run=documents.multi_get,
@@ -88,8 +82,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="status",
         title="Index status",
         description=(
-            "Which collections exist, how many documents they hold, "
-            "and whether vectors are ready. Names for the collection argument come from here."
+            "Which collections exist, how many documents they hold, and whether vectors are ready."
         ),
         arguments=index_status.StatusArguments,
         run=index_status.status,

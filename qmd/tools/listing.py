@@ -1,12 +1,12 @@
 """
 What a client gets to know of tools before it calls one.
 
-A brief listing is for servers with many tools: a model reads the whole of it before each answer.
+It is brief, because a model reads the whole of it before each answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,54 +34,54 @@ class ListedTool:
     hints: Mapping[str, bool]
 
 
-def in_full(tools: Iterable[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
+def listing(tools: Iterable[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
+    """
+    What a client gets to know of the tools that one server offers.
+
+    Nothing stands there twice: neither a description or a bound of an argument, nor what is
+    `Obvious`. A schema of replies tells the names of what is in them, and only where the text has
+    less. A tool with `Tool.is_prescribed` is listed whole.
+    """
+    said: set[tuple[object, ...]] = set()
     return [
-        ListedTool(
-            tool.name,
-            tool.title,
-            tool.description,
-            tool.input_schema(),
-            None if tool.output_schema is None else tool.output_schema(dialect),
-            _hints(tool),
-        )
+        _whole(tool, dialect) if tool.is_prescribed else _brief(tool, dialect, said)
         for tool in tools
     ]
 
 
-def in_brief(tools: Sequence[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
-    """
-    The listing without what the rest of it says.
+def _whole(tool: Tool[Any], dialect: Dialect) -> ListedTool:
+    return ListedTool(
+        tool.name,
+        tool.title,
+        tool.description,
+        tool.input_schema(),
+        None if tool.output_schema is None else tool.output_schema(dialect),
+        _hints(tool),
+    )
 
-    No description stands there twice, and none of what is `Obvious`. A schema of replies tells the
-    names of what is in them, and only where the text has less.
-    """
-    listing = []
-    described: set[tuple[str, str]] = set()
-    named: set[tuple[str, ...]] = set()
-    for tool, full in zip(tools, in_full(tools, dialect), strict=True):
-        properties = full.input_schema["properties"]
-        for name in _obvious(tool.arguments) & properties.keys():
-            properties[name].pop("description", None)
-        for name, schema in properties.items():
-            _shorten(name, schema, described)
-        output = full.output_schema if tool.outputs_more else None
-        only_reads = full.hints["readOnlyHint"]
-        listing.append(
-            ListedTool(
-                full.name,
-                None if _says(full.title) == _says(full.name) else full.title,
-                full.description,
-                full.input_schema,
-                None if output is None else _outline(output, named),
-                {
-                    name: value
-                    for name, value in full.hints.items()
-                    if value is not _DEFAULT_HINTS.get(name)
-                    and not (only_reads and name in ("destructiveHint", "idempotentHint"))
-                },
-            )
-        )
-    return listing
+
+def _brief(tool: Tool[Any], dialect: Dialect, said: set[tuple[object, ...]]) -> ListedTool:
+    """The tool without what the listing has ``said`` before."""
+    whole = _whole(tool, dialect)
+    properties = whole.input_schema["properties"]
+    for name in _obvious(tool.arguments) & properties.keys():
+        properties[name].pop("description", None)
+    for name, schema in properties.items():
+        _shorten(name, schema, said)
+    output = whole.output_schema if tool.outputs_more else None
+    return ListedTool(
+        whole.name,
+        None if _words(whole.title) == _words(whole.name) else whole.title,
+        whole.description,
+        whole.input_schema,
+        None if output is None else _outline(output, said),
+        {
+            name: value
+            for name, value in whole.hints.items()
+            if value is not _DEFAULT_HINTS.get(name)
+            and not (tool.read_only and name in ("destructiveHint", "idempotentHint"))
+        },
+    )
 
 
 def _hints(tool: Tool[Any]) -> dict[str, bool]:
@@ -101,32 +101,41 @@ def _obvious(arguments: type[Arguments]) -> set[str]:
     }
 
 
-def _shorten(name: str, schema: dict[str, Any], described: set[tuple[str, str]]) -> None:
-    """Leave out what was ``described`` before, and a default that stands for "not at all"."""
-    text = (name, schema.get("description", ""))
-    if text in described:
-        del schema["description"]
-    elif text[1]:
-        described.add(text)
-    if schema.get("default") in (0, False):
-        del schema["default"]
+def _shorten(name: str, schema: dict[str, Any], said: set[tuple[object, ...]]) -> None:
+    """Leave out of an argument what was ``said`` before, and what says "any" or "not at all"."""
+    for keyword in ("description", "minimum", "maximum", "default"):
+        statement = (name, keyword, schema.get(keyword))
+        says_nothing = (keyword, schema.get(keyword)) in _NOTHING
+        if keyword in schema and (statement in said or says_nothing):
+            del schema[keyword]
+        said.add(statement)
 
 
-def _says(text: str | None) -> str:
+_NOTHING = frozenset({("minimum", 0), ("minimum", 1), ("default", 0), ("default", False)})
+
+
+def _words(text: str | None) -> str:
     return (text or "").replace("_", " ").casefold()
 
 
-def _outline(schema: Mapping[str, Any], named: set[tuple[str, ...]]) -> dict[str, Any]:
-    """A schema of replies with the names of what is always there, unless they were ``named``."""
+def _outline(schema: Mapping[str, Any], said: set[tuple[object, ...]]) -> dict[str, Any]:
+    """A schema of replies with the names of what is always there, unless they were ``said``."""
     outline: dict[str, Any] = {"type": schema["type"]}
     members = {name: schema["properties"][name] for name in schema.get("required", ())}
-    lists = {name: member["items"] for name, member in members.items() if "items" in member}
+    items = {
+        name: _outline(member["items"], said)
+        for name, member in members.items()
+        if "items" in member
+    }
+    lists = {
+        name: {"type": "array", "items": item}
+        for name, item in items.items()
+        if item != {"type": "object"}
+    }
     if lists:
-        outline["properties"] = {
-            name: {"type": "array", "items": _outline(item, named)} for name, item in lists.items()
-        }
-    names = tuple(members)
-    if names and (lists or names not in named):
-        outline["required"] = list(names)
-        named.add(names)
+        outline["properties"] = lists
+    statements = {("", "required", name) for name in members}
+    if not statements <= said:
+        outline["required"] = list(members)
+    said |= statements
     return outline

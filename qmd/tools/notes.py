@@ -8,7 +8,7 @@ Over MCP the text is ``data`` or ``error``, and the structured content is the wh
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
@@ -22,6 +22,7 @@ from qmd.tools.notes_texts import NoteResult
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect
 from qmd.tools.validation import InvalidArgumentsError, parameter_sentences
+from qmd.values.facts import Obvious
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
@@ -35,21 +36,21 @@ class NoteArguments(Arguments):
 
 
 class ReadNoteArguments(NoteArguments):
-    path: TextAsSent = Field(description="Path from the vault's root, such as Daily/2025-01-15.md")
+    path: TextAsSent = Field(description="From the vault's root: Daily/2025-01-15.md")
 
 
 class CreateNoteArguments(NoteArguments):
-    path: TextAsSent = Field(
-        description="Path from the vault's root; folders that are missing are made"
+    path: TextAsSent = Field(description="From the vault's root; adds .md and missing folders")
+    content: Annotated[TextAsSent, Obvious()] = Field(
+        description="The whole text, or what is put behind the present one"
     )
-    content: TextAsSent = Field(description="The whole text, or what is put behind the present one")
-    mode: Mode = Field("overwrite", description="What becomes of a note that is there")
+    mode: Annotated[Mode, Obvious()] = Field(
+        "overwrite", description="What becomes of a note that is there"
+    )
 
 
 class ListFolderArguments(NoteArguments):
-    path: TextAsSent = Field(
-        description="Path from the vault's root; an empty string or / is the root"
-    )
+    path: TextAsSent = Field(description='From the vault\'s root, which is "" or /')
 
 
 def invalid_parameters(tool: str, error: InvalidArgumentsError) -> InputError:
@@ -110,8 +111,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="read_note",
         title="Read note",
         description=(
-            "Read a whole note as it is on the disk now, by its path (the file of a hit is one), "
-            "or by its name if only one note has it."
+            "Read a whole note as it is on the disk now, by its path (a hit's file is one) or name."
         ),
         arguments=ReadNoteArguments,
         run=read_note,
@@ -123,8 +123,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         name="create_note",
         title="Create note",
         description=(
-            "Write a note: a new one, one in place of another (mode overwrite, the default), or "
-            "text right behind what is there (append). A path without .md gets it."
+            "Write a note: new, in place of another (overwrite), or right behind its text (append)."
         ),
         arguments=CreateNoteArguments,
         run=create_note,

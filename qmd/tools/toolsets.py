@@ -60,7 +60,6 @@ class ToolSelection:
             the reason.
         conditions: Tool → whether it is listed for a database as it is now; the tools that are not
             here are always listed.
-        is_brief: Clients get a brief listing.
         language: The language of the descriptions; None for that of each specification.
     """
 
@@ -69,7 +68,6 @@ class ToolSelection:
     tools: tuple[Tool[Any], ...]
     withheld: tuple[Tool[Any], ...] = ()
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    is_brief: bool = False
     language: Language | None = None
 
     def listed(self, kb: KnowledgeBase) -> tuple[Tool[Any], ...]:
@@ -143,15 +141,13 @@ def select_by_database(
     *, read_only: bool = False, language: Language | None = None
 ) -> ToolSelection:
     """
-    Select the tools of a server for which nobody has named any: those that its database calls for,
-    with brief descriptions.
+    Select the tools of a server for which nobody has named any: those that its database calls for.
 
     Args: As `select`.
     """
     selection = select(tuple(CALLED_FOR), read_only=read_only, language=language)
     return replace(
         selection,
-        is_brief=True,
         conditions={
             tool.name: condition
             for name, condition in CALLED_FOR.items()

@@ -90,11 +90,8 @@ def test_the_schema_and_the_hints_are_those_of_the_tool(face: McpFace) -> None:
     assert echo.annotations is not None and echo.annotations.read_only_hint
     hints = other.annotations
     assert hints is not None
-    assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (
-        False,
-        True,
-        False,
-    )
+    # Those that are MCP's defaults are left out: it writes, destroys, and not only once.
+    assert (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) == (None,) * 3
 
 
 def test_wrong_arguments_are_told_in_the_tools_own_words(face: McpFace) -> None:
