@@ -33,12 +33,10 @@ MAX_PAGE = 1000
 # --- requests ------------------------------------------------------------------------
 
 # For the description only: `KnowledgeBase` checks names, and its messages say more than a pattern.
+_NOT_IN_NAMES = r"/\\,#?*\[\]{}\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _NAME: dict[str, Any] = {
     "maxLength": 100,
-    "pattern": (
-        r"^(?!\.\.?$)[^\s~\-/\\,#?*\[\]{}\x00-\x1f\x7f]"
-        r"([^/\\,#?*\[\]{}\x00-\x1f\x7f]*[^\s/\\,#?*\[\]{}\x00-\x1f\x7f])?$"
-    ),
+    "pattern": (rf"^(?!\.\.?$)[^\s~\-{_NOT_IN_NAMES}]([^{_NOT_IN_NAMES}]*[^\s{_NOT_IN_NAMES}])?$"),
 }
 _TEXTS: dict[str, Any] = {"minItems": 1}  # too many are a 413, not a 400
 _NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}

@@ -29,9 +29,7 @@ class GetArguments(Arguments):
 
 
 class MultiGetArguments(Arguments):
-    pattern: str = Field(
-        description="Glob (`journals/2025-05*.md`) or comma-separated list of files"
-    )
+    pattern: str = Field(description="Glob (`journals/2025-05*.md`) or comma-separated files")
     max_lines: Count | None = Field(None, description="Most lines of each file")
     max_bytes: Annotated[Count, Obvious()] = Field(10240, description="Skip files larger than this")
     max_tokens: TokenBudget = None

@@ -66,16 +66,14 @@ class DeleteNoteArguments(OneNoteArguments):
 
 
 class MoveNoteArguments(OneNoteArguments):
-    new_path: str = Field(
-        description="A new name, collection/path, or folder/; adds .md and missing folders"
-    )
+    new_path: str = Field(description="A name, collection/path, or folder/; makes missing folders")
     rewrite_links: bool = Field(True, description="false: only list the links that would break")
 
 
 class UndoArguments(Arguments):
-    change: Count | None = Field(None, description="Undo this change; default: your last one")
-    session: bool = Field(False, description="Undo all that you changed in this session")
-    redo: bool = Field(False, description="Take your last undo back")
+    change: Count | None = Field(None, description="Default: your last")
+    session: bool = Field(False, description="All your changes in this session")
+    redo: bool = Field(False, description="Undo your last undo")
 
 
 # --- handlers ------------------------------------------------------------------------

@@ -69,9 +69,7 @@ TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="multi_get",
         title="Get several documents",
-        description=(
-            "Read several documents at once. Files over maxBytes are skipped; read those with get."
-        ),
+        description=("Read several documents at once. Files over maxBytes are skipped: use get."),
         arguments=documents.MultiGetArguments,
         run=documents.multi_get,
         output_schema=functools.partial(output_schema, MultiGetReply),
