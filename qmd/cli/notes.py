@@ -98,7 +98,8 @@ def create(
 
     '-' takes its text from stdin, every byte as it is. Missing folders are created. An existing
     note is left alone, unless --append adds the text to its end or --overwrite replaces it;
-    'qmd undo' takes either back. Searches find the new text at once.
+    'qmd undo' takes either back. Where a note ends with a line end, it still does after
+    --append --content. Searches find the new text at once.
     """
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other.")
@@ -106,7 +107,10 @@ def create(
     with _opened(to_write=True) as notes:
         try:
             created = notes.create(
-                path, data, mode="append" if append else "overwrite" if overwrite else "new"
+                path,
+                data,
+                mode="append" if append else "overwrite" if overwrite else "new",
+                keep_last_line_end=True,
             )
         except NoteExistsError as error:
             error.hint = "--overwrite replaces it, and --append adds the text to its end."

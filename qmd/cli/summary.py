@@ -1,6 +1,8 @@
-"""``qmd summary`` appends a text to a Markdown file, as the MCP tool update_summary does."""
+"""``qmd summary`` appends a text to a Markdown file, in the language of the shell and the note."""
 
 from __future__ import annotations
+
+import os
 
 import click
 
@@ -32,32 +34,38 @@ def summary(
     """
     Append a text to a Markdown file.
 
-    FILE is a path on the disk. An appended text gets a heading with the time. Missing folders
-    are created; 'qmd restore' brings back what --overwrite replaces. Searches find the text at
-    once.
+    FILE is a path on the disk. An appended text gets a heading with the time, in Chinese if the
+    note or the locale is. Missing folders are created; 'qmd undo' brings back what --overwrite
+    replaces. Searches find the text at once.
     """
-    from qmd.files.summary import SummaryMode, checked
+    from qmd.files.summary import Language, SummaryMode, checked
     from qmd.tools import summary_texts
 
     text = _text(source, content)
     mode: SummaryMode = "overwrite" if overwrite else "append"
+    language: Language = "zh" if _is_locale_chinese() else "en"
     try:
         checked(text, file, mode)  # first, or wrong arguments would leave an empty database
         with session().open(create=True) as kb:
             try:
-                written = kb.summary.update(text, file, mode)
+                written = kb.summary.update(text, file, mode, language=language)
             except QmdError as error:
-                raise summary_texts.in_words(error, file, kb.policy) from error
+                raise summary_texts.in_words(error, file, kb.policy, language) from error
     except SummaryError as error:
         if as_json:
             write_json(summary_texts.failure(error))
         raise
     if as_json:
-        write_json(summary_texts.success(written))
+        write_json(summary_texts.success(written, language))
         return
-    write(one_line(summary_texts.message(written)) + "\n")
+    write(one_line(summary_texts.message(written, language)) + "\n")
     if written.problem is not None:
         note(f"Not searchable yet: {written.problem}", style="warning")
+
+
+def _is_locale_chinese() -> bool:
+    names = (os.environ.get(each) for each in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return next(filter(None, names), "").lower().startswith("zh")
 
 
 def _text(source: str | None, content: str | None) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
+from qmd.files.edits.line_ends import ended_like, line_end
 from qmd.files.writing.writer import FileWriter
-from qmd.parse.decode import encoding_of
+from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import shown
 
 SummaryMode = Literal["append", "overwrite"]
@@ -19,8 +20,13 @@ SummaryMode = Literal["append", "overwrite"]
 TOOL = "update_summary"
 MODES: tuple[SummaryMode, ...] = ("append", "overwrite")
 SUFFIXES = (".md", ".markdown")
-HEADING = "\n\n---\n\n## 总结更新 [{time}]\n\n"
-"""What the specification of update_summary puts between a file's content and an appended text."""
+Language = Literal["zh", "en"]
+HEADINGS: dict[Language, str] = {"zh": "## 总结更新", "en": "## Summary update"}
+
+#: Chinese characters, Latin words, and what only Japanese and Korean have.
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_KANA_OR_HANGUL = re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,12 @@ class Summary:
         self._now = now
 
     def update(
-        self, content: str, file_path: str, mode: SummaryMode | None = None
+        self,
+        content: str,
+        file_path: str,
+        mode: SummaryMode | None = None,
+        *,
+        language: Language | None = None,
     ) -> WrittenSummary:
         """
         Check the arguments, and write.
@@ -58,6 +69,9 @@ class Summary:
             file_path: Absolute, or relative to the working directory.
             mode: "append" (the default, also for None) puts it behind what the file holds, under
                 a heading with the time; "overwrite" makes it the whole content.
+            language: That of the person who asks. The heading is Chinese if this or the note is,
+                and a note that ended with a line end still does. None writes exactly what the
+                specification of update_summary says: a Chinese heading, and the text as it is.
 
         Raises:
             SummaryError: An argument is wrong.
@@ -70,7 +84,7 @@ class Summary:
         try:
             if checked_mode == "append":
                 written = self._files.append(
-                    path, lambda present: self._appendix(present, text, path), tool=TOOL
+                    path, lambda present: self._appendix(present, text, path, language), tool=TOOL
                 )
             else:
                 written = self._files.write(path, data, tool=TOOL)
@@ -78,20 +92,45 @@ class Summary:
             raise FileAccessError(shown(path), error) from error
         return WrittenSummary(written.path, checked_mode, written.problem)
 
-    def _appendix(self, present: bytes | None, text: str, path: str) -> bytes:
+    def _appendix(
+        self, present: bytes | None, text: str, path: str, language: Language | None
+    ) -> bytes:
         """What is put behind the content ``present``, in its encoding."""
         if present is None:
             return text.encode()
-        appendix = HEADING.format(time=time.strftime("%Y-%m-%d %H:%M:%S", self._now())) + text
         try:
-            encoding = encoding_of(present)
+            before, encoding = decode(present).text, encoding_of(present)
         except DecodeError:  # it is no text, and stays as it is in front of this one
-            encoding = "utf-8"
+            before, encoding = "", "utf-8"
+        at = time.strftime("%Y-%m-%d %H:%M:%S", self._now())
+        if language is None:
+            appendix = f"\n\n---\n\n{HEADINGS['zh']} [{at}]\n\n{text}"
+        else:
+            appendix = _section(before, text, at, language)
         try:
             return appendix.encode(encoding)
         except UnicodeEncodeError as error:
             character = appendix[error.start]
             raise UnencodableTextError(shown(path), encoding, character) from error
+
+
+def _section(before: str, text: str, at: str, language: Language) -> str:
+    """What a person wants behind a note: one blank line, its line ends, and one at its end."""
+    if _is_chinese(before + text):
+        language = "zh"
+    end = line_end(before)
+    heading = f"---{end}{end}{HEADINGS[language]} [{at}]{end}{end}"
+    if not before.endswith(("\n", "\r")):
+        return f"{end}{end}{heading}{text}"
+    blank = "" if before.endswith(end * 2) else end
+    return f"{blank}{heading}{ended_like(before, text)}"
+
+
+def _is_chinese(text: str) -> bool:
+    """Whether a text has more Chinese characters than Latin words."""
+    if _KANA_OR_HANGUL.search(text):
+        return False
+    return len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
 
 
 def checked(content: object, file_path: object, mode: object) -> tuple[str, str, SummaryMode]:

@@ -1,7 +1,8 @@
 """
-The texts of update_summary, verbatim from its specification; ``qmd summary`` prints them too.
+The texts of update_summary, verbatim from its specification.
 
-They are Chinese. The English texts about invalid arguments are in `qmd.files.summary`.
+They are Chinese, as those of ``qmd summary`` in a Chinese locale. The English texts about invalid
+arguments are in `qmd.files.summary`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from qmd.errors import (
     UnencodableTextError,
     WriteDeclinedError,
 )
-from qmd.files.summary import WrittenSummary
+from qmd.files.summary import Language, WrittenSummary
 from qmd.files.writing.policy import WritePolicy, lies_below
 from qmd.values.facts import OmitDefault
 
@@ -72,7 +73,9 @@ _WINDOWS_NAME_TOO_LONG = 206
 # --- results -------------------------------------------------------------------------
 
 
-def message(summary: WrittenSummary) -> str:
+def message(summary: WrittenSummary, language: Language = "zh") -> str:
+    if language == "en":
+        return f"{'Appended to' if summary.mode == 'append' else 'Wrote'} {summary.path}"
     action = "追加至" if summary.mode == "append" else "写入"
     return f"总结已成功{action}文件：{summary.path}"
 
@@ -87,8 +90,9 @@ class SummaryResult:
     warning: Annotated[str | None, OmitDefault()] = None
 
 
-def success(summary: WrittenSummary) -> SummaryResult:
-    return SummaryResult("success", message(summary), str(summary.path), summary.problem)
+def success(summary: WrittenSummary, language: Language = "zh") -> SummaryResult:
+    text = message(summary, language)
+    return SummaryResult("success", text, str(summary.path), summary.problem)
 
 
 def failure(error: QmdError) -> SummaryResult:
@@ -98,9 +102,11 @@ def failure(error: QmdError) -> SummaryResult:
 # --- errors --------------------------------------------------------------------------
 
 
-def in_words(error: QmdError, path: str, policy: WritePolicy) -> SummaryError:
+def in_words(
+    error: QmdError, path: str, policy: WritePolicy, language: Language = "zh"
+) -> SummaryError:
     """
-    An error of `Summary.update`, with the text of the specification.
+    An error of `Summary.update`, in Chinese with the text of the specification.
 
     Args:
         path: The file as the client named it.
@@ -108,6 +114,8 @@ def in_words(error: QmdError, path: str, policy: WritePolicy) -> SummaryError:
     """
     if isinstance(error, SummaryError):
         return error
+    if language == "en":
+        return SummaryError(str(error), hint=error.hint)
     return SummaryError(_FAILED + _problem(error, path, policy))
 
 

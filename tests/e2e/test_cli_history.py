@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,25 +12,47 @@ from support.cli import Scratch, filled
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
-    return filled(tmp_path)
+    return filled(tmp_path).with_env(LC_ALL="C.UTF-8")
 
 
 def test_a_summary_is_written_appended_and_found(scratch: Scratch) -> None:
     path = scratch.root / "notes/week.md"
     done = scratch.ok("summary", "notes/week.md", "--content", "sourdough 🙂")
-    assert done.out == f"总结已成功追加至文件：{path}\n"
+    assert done.out == f"Appended to {path}\n"
     assert path.read_bytes() == "sourdough 🙂".encode()
     assert scratch.ok("search", "sourdough", "--json").json()[0]["file"] == "notes/week.md"
     done = scratch.ok("summary", "notes/week.md", "--content", "second", "--json")
     assert done.json() == {
         "status": "success",
-        "message": f"总结已成功追加至文件：{path}",
+        "message": f"Appended to {path}",
         "file_path": str(path),
     }
     assert path.read_text().endswith("]\n\nsecond")
     done = scratch.ok("summary", "notes/week.md", "--content", "third", "--overwrite")
-    assert done.out == f"总结已成功写入文件：{path}\n"
+    assert done.out == f"Wrote {path}\n"
     assert path.read_text() == "third"
+
+
+def test_a_summary_speaks_the_language_of_the_shell_and_the_note(scratch: Scratch) -> None:
+    path = scratch.root / "notes/week.md"
+    chinese = scratch.with_env(LC_ALL="zh_CN.UTF-8")
+    for shell, before, heading in (
+        (scratch, "# Week\n\nOne 备份.\n", "## Summary update"),
+        (scratch, "# 一周\n\n备份完成。\n", "## 总结更新"),
+        (chinese, "# Week\n", "## 总结更新"),
+    ):
+        path.write_text(before, "utf-8")
+        said = shell.ok("summary", str(path), "--content", "x").out
+        assert said.startswith("总结" if shell is chinese else "Appended to ")
+        added = path.read_text("utf-8").removeprefix(before)
+        assert re.fullmatch(rf"\n---\n\n{heading} \[[\d :-]+\]\n\nx\n", added)
+    path.write_bytes(b"# Week\r\n")
+    scratch.ok("summary", str(path), "--content", "x")
+    assert path.read_bytes().endswith(b"\r\nx\r\n")
+    assert not re.search(rb"[^\r]\n", path.read_bytes())
+    refused = chinese.call("summary", "/etc/x.md", "--content", "x").err
+    assert "写入文件失败" in refused
+    assert "写入" not in scratch.call("summary", "/etc/x.md", "--content", "x").err
 
 
 def test_a_first_summary_needs_no_database(tmp_path: Path) -> None:

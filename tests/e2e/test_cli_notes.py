@@ -76,6 +76,16 @@ def test_a_note_is_found_as_soon_as_it_is_written(scratch: Scratch) -> None:
     assert scratch.call(*again, "--append", "--overwrite").code == 2
 
 
+def test_lines_that_are_appended_stay_lines(scratch: Scratch) -> None:
+    path = scratch.root / "notes/log.md"
+    path.write_bytes(b"- first\r\n")
+    scratch.ok("note", "create", "notes/log", "--append", "--content", "- second")
+    scratch.ok("note", "create", "notes/log", "--append", "--content", "- third")
+    assert path.read_bytes() == b"- first\r\n- second\r\n- third\r\n"
+    scratch.run_raw("note", "create", "notes/log", "--append", "-", stdin=b"- fourth")
+    assert path.read_bytes().endswith(b"- third\r\n- fourth")
+
+
 def test_json_has_the_tools_result_and_more(scratch: Scratch) -> None:
     assert scratch.ok("note", "read", "备份", "--json").json() == {
         "success": True,

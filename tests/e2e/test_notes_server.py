@@ -60,7 +60,7 @@ def test_alone_it_is_axon_with_three_tools(start: Start) -> None:
     assert handshake["serverInfo"]["name"] == "Axon"
     assert list(handshake["capabilities"]) == ["tools"]
     listed = client.call("tools/list")["result"]["tools"]
-    writes = {tool["name"]: not tool["annotations"]["readOnlyHint"] for tool in listed}
+    writes = {tool["name"]: not tool["annotations"].get("readOnlyHint", False) for tool in listed}
     assert writes == {"read_note": False, "create_note": True, "list_folder": False}
 
 

@@ -20,6 +20,13 @@ def with_line_ends(text: str, end: str) -> str:
     return LINE_END.sub("\n", text).replace("\n", end)
 
 
+def ended_like(before: str, added: str) -> str:
+    """A text to append, with a line end if the text before it ends with one."""
+    if before.endswith(("\n", "\r")) and not added.endswith(("\n", "\r")):
+        return added + line_end(before)
+    return added
+
+
 class UniformText:
     """
     A text in which all line ends are ``\\n``, and the positions of its characters in the original.

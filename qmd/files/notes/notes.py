@@ -22,6 +22,7 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
+from qmd.files.edits.line_ends import ended_like
 from qmd.files.notes.vault import (
     Vault,
     can_exist,
@@ -162,15 +163,22 @@ class Notes:
         raise _not_found(vault, requested, plain, candidates, notes)
 
     def create(
-        self, path: str, content: str | bytes, *, mode: Mode | Literal["new"] = "overwrite"
+        self,
+        path: str,
+        content: str | bytes,
+        *,
+        mode: Mode | Literal["new"] = "overwrite",
+        keep_last_line_end: bool = False,
     ) -> WrittenNote:
         """
         Write a note, or append to one. Missing folders are created.
 
         Args:
             content: A text is written in UTF-8, or appended in the encoding of the note. Bytes are
-                written unchanged. No line end or other character is added.
+                written unchanged.
             mode: Whether an existing note is overwritten or appended to; "new" refuses both.
+            keep_last_line_end: A text that is appended to a note that ends with a line end gets
+                one too. Else nothing is added to a text.
 
         Raises:
             NoteExistsError: There is a note, and the mode is "new".
@@ -199,7 +207,7 @@ class Notes:
             if mode == "append":
                 written = files.append(
                     place,
-                    lambda present: _behind(present, content, requested),
+                    lambda present: _behind(present, content, requested, keep_last_line_end),
                     tool="create_note",
                 )
                 action: Action = "appended" if written.existed else "created"
@@ -342,12 +350,16 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
             raise _failed("write file", path, error) from error
 
 
-def _behind(present: bytes | None, content: str | bytes, path: str) -> bytes:
+def _behind(
+    present: bytes | None, content: str | bytes, path: str, keep_last_line_end: bool
+) -> bytes:
     """``content`` as the bytes to append to ``present``, in the encoding of ``present``."""
     if present is None or isinstance(content, bytes):
         return _encoded(content, "utf-8", path)
     try:
         encoding = encoding_of(present)
+        if keep_last_line_end:
+            content = ended_like(decode(present).text, content)
     except DecodeError as error:
         raise NoteAccessError(f"Failed to write file: {error}") from error
     return _encoded(content, encoding, path)
