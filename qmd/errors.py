@@ -23,6 +23,7 @@ Every exception qmd raises on purpose.
     │  └─ FolderNotFoundError         path
     ├─ AmbiguousNameError             name, candidates
     ├─ ConflictError                  the name is taken
+    │  ├─ NoteExistsError             a new note would take the place of another
     │  ├─ NoLanguageModelError        no server of a language model is set
     │  ├─ EditError                   a note has no such place, or more than one
     │  └─ FileChangedError            since it was read, or somebody agreed to the write; diff
@@ -427,8 +428,12 @@ class FileAccessError(QmdError):
     """The operating system refused to write a file, which is as it was; ``os_error`` says why."""
 
     code = "file_access"
-    _STATUS: ClassVar = {errno.ENAMETOOLONG: 400, errno.ENOSPC: 507, errno.EDQUOT: 507}
-    _HINTS: ClassVar = {
+    _STATUS: ClassVar[dict[int, int]] = {
+        errno.ENAMETOOLONG: 400,
+        errno.ENOSPC: 507,
+        errno.EDQUOT: 507,
+    }
+    _HINTS: ClassVar[dict[int, str]] = {
         errno.ENAMETOOLONG: "Choose a shorter name; most disks allow 255 bytes.",
         errno.ENOSPC: "Free some space, then try again.",
         errno.EDQUOT: "Free some space, then try again.",

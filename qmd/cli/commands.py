@@ -167,8 +167,8 @@ _SYNONYMS = {
     " login.",
     "upgrade self-update": "Install the new version as you installed this one; your index and"
     " settings stay. docs/install.md has the commands.",
-    "uninstall": "'pip uninstall qmd-python', or that of uv or pipx. docs/first-hour.md says what"
-    " else to delete; your notes stay.",
+    "uninstall": "Use the installer that you installed qmd with. docs/first-hour.md has its"
+    " command and says what else to delete; your notes stay.",
     "web ui browse browser": "'qmd open' shows the page of the running server in the browser.",
     "login": "qmd has no accounts. 'qmd server token create NAME' makes a token for a client.",
 }

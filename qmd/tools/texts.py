@@ -16,7 +16,7 @@ from typing import Literal
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
-from qmd.values.printable import one_line
+from qmd.values.printable import harmless, one_line
 from qmd.values.reports import Freshness
 from qmd.values.search import shown_relevance
 from qmd.values.tokens import MAX_TOTAL_BYTES
@@ -263,12 +263,15 @@ def errors_block(errors: Iterable[str]) -> str:
 
 def error_text(error: QmdError) -> str:
     """The message of an error, and its hint unless the message has it already."""
+    if isinstance(error, NoMatchError):
+        # The specification prescribes the whole text; its names are those that the caller sent.
+        return harmless(str(error))
     message, hint = one_line(str(error)), one_line(error.hint or "")
     if isinstance(error, DocumentNotFoundError):
         if not error.suggestions:
             return message
         listed = "\n".join(f"  - {one_line(suggestion)}" for suggestion in error.suggestions)
         return f"{message}\n\nDid you mean one of these?\n{listed}"
-    if hint in message or isinstance(error, NoMatchError):
-        return message  # the specification prescribes the whole text of NoMatchError
+    if hint in message:
+        return message
     return f"{message}\n\n{hint}"

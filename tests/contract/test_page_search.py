@@ -50,8 +50,8 @@ def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -
     html = client.get("/part/hits", params={"q": "Harbuor", "mode": "words"}).text
     assert "Showing results for" in html and 'href="/?q=harbour&amp;mode=words"' in html
     assert 'href="/note/notes/Harbour.md?line=' in html
-    html = client.get("/part/hits", params={"q": "Harbr", "mode": "words"}).text
-    assert "Did you mean" in html and 'href="/note/notes/Harbour.md"' in html
+    html = client.get("/part/hits", params={"q": "sig", "mode": "words"}).text
+    assert "Did you mean" in html and 'href="/note/notes/signs.md"' in html
     html = client.get("/part/hits", params={"q": "mast", "mode": "words", "tag": "boat"}).text
     assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
 

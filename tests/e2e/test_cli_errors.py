@@ -285,10 +285,9 @@ class TestSettings:
             "description": "the database: a file, or postgresql://…",
         }
         assert found["settings"]["model"]["source"] == "default"
-        assert (
-            f"db = {tmp_path / 'flag.sqlite'}  # --db"
-            in scratch.ok("--db", "flag.sqlite", "config").out
-        )
+        printed = scratch.ok("--db", "flag.sqlite", "config").out
+        assert f'db = "{tmp_path / "flag.sqlite"}"\n' in printed
+        assert "(from --db)" in printed
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:

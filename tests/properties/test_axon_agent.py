@@ -26,6 +26,7 @@ from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
 from qmd.tools.definition import Reply
 from qmd.tools.toolsets import select
+from qmd.values.printable import one_line
 
 pytestmark = pytest.mark.unmeasured  # many examples of what unit tests take
 
@@ -234,7 +235,7 @@ def test_property_13_multiple_tool_calls_execute_in_order(
 
 def shown_name(tool: str) -> str:
     """On one line, and not longer than any tool's name is."""
-    name = " ".join(tool.split())
+    name = one_line(" ".join(tool.split()))
     return name if len(name) <= 100 else f"{name[:100]}…"
 
 

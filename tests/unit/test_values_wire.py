@@ -92,7 +92,8 @@ def test_names_are_in_the_case_of_the_face() -> None:
 
 def test_what_was_sent_is_read_back() -> None:
     assert from_wire(Sample, to_wire(SAMPLE), secret="hush") == SAMPLE
-    reply = SearchReply("x", (HIT, replace(HIT, explain={"bm25": 1})), "nothing", "no vectors", 3)
+    hits = (HIT, replace(HIT, explain={"bm25": 1}))
+    reply = SearchReply("x", hits, "nothing", degraded="no vectors", needs_embedding=3)
     assert from_wire(SearchReply, to_wire(reply), query="x") == reply
 
 
