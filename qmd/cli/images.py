@@ -36,12 +36,18 @@ def image() -> None:
     ),
 )
 @click.argument("file", shell_complete=complete.files)
-@click.option("--tag", "tags", multiple=True, metavar="T", help="A keyword; repeatable.")
 @click.option(
-    "--person", "people", multiple=True, metavar="P", help="Someone in the photo; repeatable."
+    "--tag", "tags", multiple=True, metavar="T", help="A keyword; repeatable, '' for none."
 )
-@click.option("--description", metavar="D", help="What is seen.")
-@click.option("--location", metavar="L", help="Where it was taken.")
+@click.option(
+    "--person",
+    "people",
+    multiple=True,
+    metavar="P",
+    help="Someone in the photo; repeatable, '' for none.",
+)
+@click.option("--description", metavar="D", help="What is seen; '' empties it.")
+@click.option("--location", metavar="L", help="Where it was taken; '' empties it.")
 @click.option("--append", is_flag=True, help="Add to the lists; texts that are there stay.")
 @setting_option("write_roots")
 @json_option
@@ -63,7 +69,7 @@ def tag(
     """
     from qmd.values import PhotoChange
 
-    change = PhotoChange(tags or None, people or None, description, location)
+    change = PhotoChange(_names(tags), _names(people), description, location)
     if change == PhotoChange():
         raise click.UsageError("Give at least one of --tag, --person, --description, --location.")
     with session().open(create=True) as kb:
@@ -79,6 +85,11 @@ def tag(
         note(f"The {name} that was there stays; leave --append out to replace it.")
     if written.problem is not None:
         note(f"Not searchable yet: {written.problem}", style="warning")
+
+
+def _names(given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The values of a repeatable option: None if it was left out, () for a single ''."""
+    return (() if given == ("",) else given) if given else None
 
 
 @command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))

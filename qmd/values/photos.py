@@ -37,17 +37,15 @@ class PhotoMetadata:
 @dataclass(frozen=True, slots=True)
 class PhotoChange:
     """
-    What is to be written into a photo; None leaves a field as it is.
+    What is to be written into a photo.
 
-    Attributes:
-        emptied: The texts that the photo is to have no longer; lists are emptied by ``()``.
+    None leaves a field as it is; ``()`` empties a list, and a blank text a description or location.
     """
 
     tags: tuple[str, ...] | None = None
     people: tuple[str, ...] | None = None
     description: str | None = None
     location: str | None = None
-    emptied: tuple[PhotoText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ def test_what_is_written_into_a_photo_is_found_and_shown(scratch: Scratch) -> No
     again = scratch.ok("image", "tag", "photos/paris.jpg", "--append", "--location", "London")
     assert again.out == "Already so in photos/paris.jpg\n"
     assert "The location that was there stays" in again.err
+    scratch.ok("image", "tag", "photos/paris.jpg", "--tag", "", "--description", "")
+    shown = scratch.ok("image", "show", "photos/paris.jpg", "--json").json()
+    assert (shown["tags"], shown["people"], shown["description"]) == ([], ["张三"], None)
 
 
 def test_json_is_the_tools_answer_and_the_fields(scratch: Scratch) -> None:

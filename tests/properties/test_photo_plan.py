@@ -14,7 +14,7 @@ from qmd.values import PhotoChange
 
 names = st.lists(st.sampled_from("abcdef"), max_size=4).map(tuple)
 optional_names = st.none() | names
-texts = st.none() | st.sampled_from(["old", "new"])
+texts = st.none() | st.sampled_from(["old", "new", "", " \n"])
 kinds = st.sampled_from(["JPG", "PNG", "HEIC"])
 changes = st.builds(PhotoChange, optional_names, optional_names, texts, texts)
 photos = st.fixed_dictionaries(
@@ -103,8 +103,6 @@ def test_an_escaped_value_is_a_word_of_plain_letters(value: str) -> None:
     [
         PhotoChange(tags=("",)),
         PhotoChange(people=("a", " \t\u3000")),
-        PhotoChange(description=""),
-        PhotoChange(location="\n"),
         PhotoChange(tags=("t",) * 51),
         PhotoChange(people=("p",) * 51),
         PhotoChange(tags=("t" * 101,)),

@@ -213,6 +213,15 @@ def test_tags_and_people_are_replaced_each_for_itself(kb: KnowledgeBase, jpg: Pa
     assert "XMP-dc:Subject" not in tags(jpg)
 
 
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_text_empties_its_fields(kb: KnowledgeBase, photo: Path, blank: str) -> None:
+    kb.images.write(photo, PhotoChange(("a",), None, "old", "here"))
+    kb.images.write(photo, PhotoChange(description=blank, location=blank))
+    metadata = kb.photo_metadata(photo)
+    assert (metadata.tags, metadata.description, metadata.location) == (("a",), None, None)
+    assert not kb.images.write(photo, PhotoChange(description=blank)).changed
+
+
 def test_appending_unites_lists_and_keeps_texts(kb: KnowledgeBase, photo: Path) -> None:
     kb.images.write(photo, PhotoChange(("a", "b"), ("P",), "old", "here"))
     change = PhotoChange(("b", "c"), ("P", "Q"), "new", "there")

@@ -74,11 +74,13 @@ class MetadataPlan:
 
 
 def check(change: PhotoChange) -> None:
-    """Raises PhotoError: A value is blank, too long, or holds what metadata cannot hold."""
+    """Raises PhotoError: A name is blank; a value is too long, or metadata cannot hold it."""
     for name, values in (("tags", change.tags), ("people", change.people)):
         if values is not None and len(values) > MAX_NAMES:
             raise _invalid(f"{name} has {len(values)} entries; the limit is {MAX_NAMES}")
         for value in values or ():
+            if not value.strip():
+                raise _invalid(f"an entry of {name} is blank")
             _check_text(f"an entry of {name}", value, MAX_NAME)
     _check_text("description", change.description, MAX_DESCRIPTION)
     _check_text("location", change.location, MAX_LOCATION)
@@ -87,8 +89,6 @@ def check(change: PhotoChange) -> None:
 def _check_text(name: str, value: str | None, limit: int) -> None:
     if value is None:
         return
-    if not value.strip():
-        raise _invalid(f"{name} is blank")
     if len(value) > limit:
         raise _invalid(f"{name} has {len(value):,} characters; the limit is {limit:,}")
     illegal = _ILLEGAL.search(value)
@@ -101,8 +101,8 @@ def _invalid(reason: str) -> PhotoError:
         "invalid_metadata",
         f"Invalid metadata: {reason}.",
         reason=reason,
-        hint=f"At most {MAX_NAMES} tags and {MAX_NAMES} people of {MAX_NAME} characters, a "
-        f"description of {MAX_DESCRIPTION:,}, a location of {MAX_LOCATION:,}; none blank.",
+        hint=f"At most {MAX_NAMES} tags and {MAX_NAMES} people of {MAX_NAME} characters, none "
+        f"blank; a description of {MAX_DESCRIPTION:,}, a location of {MAX_LOCATION:,}.",
     )
 
 
@@ -119,8 +119,9 @@ def plan(
     What the fields of a photo must hold.
 
     Args:
-        overwrite: New values take the place of old ones. Else lists are united, in order, and a
-            description or location that is there stays.
+        overwrite: New values take the place of old ones; an empty list and a blank text empty a
+            field. Else lists are united, in order, and a description or location that is there
+            stays.
     """
     texts, kept = _planned_texts(present, change, overwrite)
     target = _planned_names(present, change, kind, overwrite) | texts
@@ -162,9 +163,7 @@ def _planned_texts(
         if not overwrite and any("".join(present.get(field, ())).strip() for field in fields):
             kept.append(name)
         else:
-            target |= dict.fromkeys(fields, (value,))
-    for name in change.emptied:
-        target |= dict.fromkeys(_TEXT_FIELDS[name], ())
+            target |= dict.fromkeys(fields, (value,) if value.strip() else ())
     return target, tuple(kept)
 
 

@@ -18,7 +18,7 @@ from qmd.server.page.edit import WRITE_S
 from qmd.server.page.files import SANDBOX
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
-from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata, PhotoText
+from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000
@@ -196,15 +196,9 @@ def _change_of(
     location: str,
 ) -> PhotoChange:
     """What differs from the photo; a field that the person has emptied is emptied in the photo."""
-    emptied: list[PhotoText] = []
-    if metadata.description and not description:
-        emptied.append("description")
-    if metadata.location and not location:
-        emptied.append("location")
     return PhotoChange(
         tags=None if tags == metadata.tags else tags,
         people=None if people == metadata.people else people,
-        description=description if description not in ("", metadata.description) else None,
-        location=location if location not in ("", metadata.location) else None,
-        emptied=tuple(emptied),
+        description=None if description == (metadata.description or "") else description,
+        location=None if location == (metadata.location or "") else location,
     )
