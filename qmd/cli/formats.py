@@ -45,10 +45,11 @@ def format_options(function: F) -> F:
     return cast(F, with_format)
 
 
-def numbered(text: str, first: int = 1) -> str:
-    """Put ``N: `` before each line, as the MCP tools do."""
-
-    return "".join(f"{number}: {line}\n" for number, line in enumerate(split_lines(text), first))
+def numbered(text: str, first: int = 1, lines: int = 0) -> str:
+    """Put ``N: `` before each line, as the MCP tools do; ``lines`` as of `line_starts`."""
+    parts = split_lines(text)
+    parts += [""] * (lines - len(parts))
+    return "".join(f"{number}: {line}\n" for number, line in enumerate(parts, first))
 
 
 def flat(text: str | None) -> str:

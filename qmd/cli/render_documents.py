@@ -18,6 +18,7 @@ from qmd.cli.terminal import (
     write_json,
     write_text,
 )
+from qmd.parse.lines import split_lines
 from qmd.values import DocumentSlice, SkippedDocument
 from qmd.values.wire import to_wire
 
@@ -37,11 +38,9 @@ def render_document(item: DocumentSlice, output: str, *, line_numbers: bool, whe
     if output == "json":
         write_json(document_object(item, where))
     elif output in ("cli", "md"):
-        text = numbered(item.text, item.from_line) if line_numbers else item.text
         is_whole = item.from_line == 1 and not item.more_lines
-        if text and not text.endswith("\n") and (sys.stdout.isatty() or not is_whole):
-            text += "\n"
-        write_text(text)
+        is_exact = is_whole and not sys.stdout.isatty()
+        write_text(item.text if is_exact and not line_numbers else _lines(item, line_numbers))
     else:
         _table([item], output, where, line_numbers=line_numbers)
 
@@ -62,8 +61,7 @@ def render_documents(
             else:
                 heading = paint(f"==> {name} <==", "file", color)
                 write(f"{where.link(heading, item.document.file)}\n")
-            text = _text(item, line_numbers)
-            write_text(text if text.endswith("\n") or not text else text + "\n")
+            write_text(_text(item, line_numbers, is_ended=True))
     else:
         _table(items, output, where, line_numbers=line_numbers)
 
@@ -81,12 +79,20 @@ def document_object(item: Item, where: Places) -> dict[str, Any]:
     return fields
 
 
-def _text(item: Item, line_numbers: bool) -> str:
+def _lines(item: DocumentSlice, line_numbers: bool) -> str:
+    """The lines of a document, each with a line end."""
+    if line_numbers:
+        return numbered(item.text, item.from_line, item.lines)
+    is_ended = item.text.endswith("\n") and item.lines == len(split_lines(item.text))
+    return item.text if is_ended or not item.lines else item.text + "\n"
+
+
+def _text(item: Item, line_numbers: bool, *, is_ended: bool = False) -> str:
     if isinstance(item, SkippedDocument):
         return f"[SKIPPED: {_too_large(item)}]\n"
-    text = numbered(item.text, item.from_line) if line_numbers else item.text
-    if item.more_lines or item.left_out is not None:
-        text = text if text.endswith("\n") or not text else text + "\n"
+    is_cut = bool(item.more_lines) or item.left_out is not None
+    text = _lines(item, line_numbers) if line_numbers or is_cut or is_ended else item.text
+    if is_cut:
         cut_off = f"{item.more_lines} more lines"
         text += f"[... {cut_off if item.left_out is None else left_out_text(item)}]\n"
     return text

@@ -23,13 +23,19 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
-def line_starts(text: str) -> list[int]:
-    """The character offset of each line of `split_lines`."""
+def line_starts(text: str, lines: int = 0) -> list[int]:
+    """
+    The character offset of each line of `split_lines`.
+
+    Args:
+        lines: How many there are, if the text is an excerpt whose last line is blank and has no
+            line end: no character shows such a line.
+    """
     if "\r" in text:
         starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
     else:
         starts = _starts(text.split("\n"))
-    if starts[-1] == len(text):
+    if starts[-1] == len(text) and len(starts) > lines:
         starts.pop()
     return starts
 

@@ -120,21 +120,17 @@ def document_block(document: DocumentSlice) -> DocumentBlock:
 def _document(
     document: DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
 ) -> DocumentBlock:
-    # The last of the lines has no line end if more lines follow.
-    whole = document.text if document.more_lines else document.text.removesuffix("\n")
-    lines = whole.count("\n") + 1 if document.text else 0
-    last_line = document.from_line + lines - 1
     return DocumentBlock(
         document.document,
         _numbered(text, document, numbered=numbered),
         document.context,
         document.left_out,
         document.same_name,
-        heading=texts.document_heading(document, last_line, dialect),
+        heading=texts.document_heading(document, dialect),
         first_line=document.from_line,
-        last_line=last_line,
+        last_line=document.last_line,
     )
 
 
 def _numbered(text: str, document: DocumentSlice, *, numbered: bool) -> str:
-    return texts.line_numbers(text, document.from_line) if numbered else text
+    return texts.line_numbers(text, document.from_line, document.lines) if numbered else text

@@ -116,11 +116,15 @@ def counted(count: int, noun: str) -> str:
 # --- documents -----------------------------------------------------------------------
 
 
-def line_numbers(text: str, first: int = 1) -> str:
-    """Number each line as ``N: line``. Line ends stay; a final one adds no empty line."""
-    starts = line_starts(text)
-    lines = (text[start:end] for start, end in zip_longest(starts, starts[1:]))
-    return "".join(f"{number}: {line}" for number, line in enumerate(lines, first))
+def line_numbers(text: str, first: int = 1, lines: int = 0) -> str:
+    """
+    Number each line as ``N: line``. Line ends stay; a final one adds no empty line.
+
+    ``lines``: as of `line_starts`.
+    """
+    starts = line_starts(text, lines)
+    parts = (text[start:end] for start, end in zip_longest(starts, starts[1:]))
+    return "".join(f"{number}: {line}" for number, line in enumerate(parts, first))
 
 
 def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
@@ -132,20 +136,17 @@ def with_notice(text: str, more_lines: int, dialect: Dialect) -> str:
     return text + dialect.truncated.format(n=more_lines) if more_lines else text
 
 
-def document_heading(document: DocumentSlice, last_line: int, dialect: Dialect) -> str:
+def document_heading(document: DocumentSlice, dialect: Dialect) -> str:
     """
     What stands above a document's text: its file, the lines unless they are all, its docid (for an
     edit of this very text), and its context.
-
-    ``last_line``: the last of the lines shown.
     """
     comments = []
     if "file" in dialect.heads_with:
         is_whole = document.from_line == 1 and not document.more_lines
-        first_line = document.from_line
-        lines = "" if is_whole else f", {_lines(first_line, last_line)}"
-        if last_line < first_line and not is_whole:
-            lines = f", no line from {first_line}"
+        lines = "" if is_whole else f", {_lines(document.from_line, document.last_line)}"
+        if not document.lines and not is_whole:
+            lines = f", no line from {document.from_line}"
         info = document.document
         comments.append(f"File: {info.file}{lines}, docid {info.docid}")
     if "context" in dialect.heads_with and document.context is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from qmd.values.facts import Describe, Inline, Name, OmitDefault, Range
+from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 
 _Named = Annotated[DocumentInfo, Inline("docid", "file", "uri", "title", "collection", "path")]
@@ -31,6 +31,9 @@ class DocumentSlice:
     Lines ``from_line`` onwards of a document; ``more_lines`` were cut off behind them.
 
     Attributes:
+        text: The lines, as they stand in the document. The last has no line end if it is not that
+            of the document.
+        lines: How many they are; an empty text is no line, or one that is blank.
         left_out: Those of the lines asked for that a budget cut off.
         same_name: If a section or block was asked for, the lines of others with this name.
     """
@@ -40,10 +43,16 @@ class DocumentSlice:
     from_line: int
     more_lines: int
     text: Annotated[str, Name("body")]
+    lines: Annotated[int, NotSent()]
     left_out: Annotated[LeftOut | None, OmitDefault()] = None
     same_name: Annotated[
         tuple[int, ...], OmitDefault(), Describe("Lines of other headings or blocks of this name")
     ] = ()
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last of the lines; that before the first if there are none."""
+        return self.from_line + self.lines - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,12 @@ def test_a_final_newline_gets_no_number() -> None:
     assert texts.line_numbers("") == ""
 
 
+def test_a_blank_last_line_of_an_excerpt_gets_its_number() -> None:
+    assert texts.line_numbers("a\n", 1, lines=2) == "1: a\n2: "
+    assert texts.line_numbers("", 7, lines=1) == "7: "
+    assert texts.line_numbers("a\n\n", 1, lines=2) == "1: a\n2: \n"
+
+
 def test_line_separators_of_unicode_end_no_line() -> None:
     assert texts.line_numbers("a\u2028b\x0cc\r\nd\re") == "1: a\u2028b\x0cc\r\n2: d\r3: e"
 
@@ -91,18 +97,18 @@ def test_the_skip_notice_names_the_size_in_kilobytes_and_the_tool() -> None:
 
 def test_comments_above_a_document_name_its_file_and_context() -> None:
     document = DocumentSlice(
-        DocumentInfo(1, "notes", "a.md", "A", "#123456", 1, ""), "meeting notes", 1, 0, "x"
+        DocumentInfo(1, "notes", "a.md", "A", "#123456", 1, ""), "meeting notes", 1, 0, "x", 1
     )
     file, context = (
         "<!-- File: notes/a.md, docid #123456 -->\n",
         "<!-- Context: meeting notes -->\n",
     )
-    assert texts.document_heading(document, 1, texts.MCP) == file + context + "\n"
+    assert texts.document_heading(document, texts.MCP) == file + context + "\n"
     alone = replace(document, context=None)
-    assert texts.document_heading(alone, 1, texts.MCP) == file + "\n"
-    empty = replace(alone, text="")
-    assert texts.document_heading(empty, 0, texts.MCP) == file + "\n"
-    assert texts.document_heading(document, 1, texts.REST) == ""
+    assert texts.document_heading(alone, texts.MCP) == file + "\n"
+    empty = replace(alone, text="", lines=0)
+    assert texts.document_heading(empty, texts.MCP) == file + "\n"
+    assert texts.document_heading(document, texts.REST) == ""
 
 
 def status(**changes: object) -> Status:

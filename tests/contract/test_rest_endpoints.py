@@ -215,6 +215,9 @@ def test_lines_can_be_chosen_and_numbered(client: TestClient) -> None:
     assert text(file="notes/2025/plan.md:4", from_line=1, max_lines=1, line_numbers=True) == (
         "4: Sail to the islands."
     )
+    assert text(file="2025/plan.md", max_lines=2, line_numbers=True) == "1: # Plan\n2: "
+    assert text(file="2025/plan.md:2:1", line_numbers=True) == "2: "
+    assert text(file="2025/plan.md", max_lines=2) == "# Plan\n"
     assert text(file="2025/plan.md", from_line=-5, max_lines=1) == "# Plan"
     assert text(file="2025/plan.md", from_line=10**15) == ""
     assert text(file="2025/plan.md", max_lines=10**15).startswith("# Plan")

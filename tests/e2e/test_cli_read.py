@@ -74,6 +74,14 @@ class TestGet:
         part = scratch.ok("get", "docs/long.md:10:2", "--no-line-numbers")
         assert part.out == "line 10\nline 11\n"
 
+    def test_a_part_may_end_with_a_blank_line(self, scratch: Scratch) -> None:
+        assert scratch.ok("get", "notes/plan.md:2:1").out == "2: \n"
+        assert scratch.ok("get", "notes/plan.md", "-l", "2").out == "1: # Road map\n2: \n"
+        plain = scratch.ok("get", "notes/plan.md", "-l", "2", "--no-line-numbers").out
+        assert plain == "# Road map\n\n"
+        several = scratch.ok("multi-get", "notes/plan.md", "-l", "2").out
+        assert several == "==> notes/plan.md <==\n1: # Road map\n2: \n[... 3 more lines]\n"
+
     def test_behind_the_end_there_is_no_text(self, scratch: Scratch) -> None:
         assert scratch.ok("get", "notes/plan.md:99").out == ""
 

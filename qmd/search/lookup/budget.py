@@ -79,7 +79,7 @@ class ReadingBudget:
         least = _Size(_WORTH_TOKENS, _WORTH_BYTES) if is_first else _Size(0, 0)
         tokens = max(least.tokens, self.tokens - head.tokens)
         room_bytes = max(least.bytes, self.bytes - head.bytes)
-        starts = line_starts(document.text)
+        starts = line_starts(document.text, document.lines)
         count = count_fitting((size.tokens for size in self._lines(document, starts)), tokens)
         count = min(
             count, count_fitting((size.bytes for size in self._lines(document, starts)), room_bytes)
@@ -110,7 +110,7 @@ class ReadingBudget:
             yield self._size(f"{number}: {line}" if self._line_numbers else line)
 
     def _text_size(self, document: DocumentSlice) -> _Size:
-        lines = list(self._lines(document, line_starts(document.text)))
+        lines = list(self._lines(document, line_starts(document.text, document.lines)))
         return _Size(sum(line.tokens for line in lines), sum(line.bytes for line in lines))
 
     def _cut_line(
@@ -126,10 +126,9 @@ class ReadingBudget:
         return replace(
             document,
             text=line[:length] + "…",
+            lines=1,
             more_lines=document.more_lines + len(starts) - 1,
-            left_out=LeftOut(
-                document.from_line, document.from_line + len(starts) - 1, is_begun=True
-            ),
+            left_out=LeftOut(document.from_line, document.last_line, is_begun=True),
         )
 
     def _size(self, text: str) -> _Size:
@@ -148,6 +147,6 @@ def _cut(document: DocumentSlice, starts: list[int], count: int) -> DocumentSlic
         return None
     text = document.text[: starts[count]]
     text = text.removesuffix("\n").removesuffix("\r")
-    first, last = document.from_line + count, document.from_line + len(starts) - 1
     more_lines = document.more_lines + len(starts) - count
-    return replace(document, text=text, more_lines=more_lines, left_out=LeftOut(first, last))
+    left_out = LeftOut(document.from_line + count, document.last_line)
+    return replace(document, text=text, lines=count, more_lines=more_lines, left_out=left_out)

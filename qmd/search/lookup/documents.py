@@ -121,19 +121,22 @@ def read(
         same_name: `DocumentSlice.same_name`.
     """
     text = reader.documents.text(document.id)
+    lines = split_lines(text)
     start = max(1, from_line or 1)
-    remaining_lines = 0
+    remaining_lines, count = 0, len(lines)
     if start > 1 or max_lines is not None or end_line is not None:
-        lines = split_lines(text)
         if end_line is not None and end_line <= len(lines):
             lines = lines[: end_line - 1]
             text = "\n".join(lines)
         end = len(lines) if max_lines is None else min(len(lines), start - 1 + max_lines)
         remaining_lines = len(lines) - end if start <= len(lines) else 0
+        count = max(0, end - start + 1)
         if start > 1 or remaining_lines:
             text = "\n".join(lines[start - 1 : end])
     context = join_contexts(reader.contexts.all(), document.collection, document.path)
-    return DocumentSlice(document, context, start, remaining_lines, text, same_name=same_name)
+    return DocumentSlice(
+        document, context, start, remaining_lines, text, count, same_name=same_name
+    )
 
 
 def multi_get(
