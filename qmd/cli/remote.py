@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.search_options import option_name, unlimited_option_name
 from qmd.errors import (
     InputError,
     NotFoundError,
@@ -13,7 +12,7 @@ from qmd.errors import (
 )
 from qmd.system import running
 from qmd.values import SearchCommand, SearchReply, SearchRequest
-from qmd.values.facts import FieldFacts, LocalOnly, field_facts
+from qmd.values.facts import ForCommands, wire_fields
 from qmd.values.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Remote:
         self._server = server
 
     def search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
-        reply = self._ask(f"/{command}", _body(request))
+        reply = self._ask(f"/{command}", _body(command, request))
         try:
             return from_wire(SearchReply, reply, query=request.query)
         except ValueError as error:
@@ -84,29 +83,11 @@ def _error_for(status: int) -> type[QmdError]:
     return InputError if status in (400, 413) else QmdError
 
 
-def _body(request: SearchRequest) -> dict[str, Any]:
-    """
-    The request in its wire form.
-
-    Raises:
-        InputError: An option works in this process only, or there are several collections.
-    """
-    for field in field_facts(SearchRequest):
-        option = _local_option(field, getattr(request, field.name))
-        if option is not None:
-            raise InputError(
-                f"{option} works with --mode local only.", hint="Leave one of them out."
-            )
-    if len(request.filters.collections) > 1:
-        raise InputError(
-            "A server searches one collection or all.", hint="Give -c once, or --mode local."
-        )
+def _body(command: SearchCommand, request: SearchRequest) -> dict[str, Any]:
+    """The request in its wire form, without the fields that are for other commands."""
     body: dict[str, Any] = to_wire(request)
-    return body
-
-
-def _local_option(field: FieldFacts, value: object) -> str | None:
-    """The option that sets this value, if servers do not accept the value; else None."""
-    if field.has(LocalOnly) and value != field.default:
-        return option_name(field)
-    return unlimited_option_name(field) if value is None else None
+    for field in wire_fields(SearchRequest):
+        commands = field.get(ForCommands)
+        if commands is not None and command not in commands.names:
+            body.pop(field.wire_name, None)
+    return body if request.limit is not None else {**body, "all": True}

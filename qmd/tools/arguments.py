@@ -7,6 +7,7 @@ The fields of the models are in snake case; a transport with camel case uses the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -26,17 +27,17 @@ from qmd.search.query.dates import iso_date
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
-    AtMostOne,
     Describe,
     FieldFacts,
+    ForCommands,
     IsoDate,
     OnProperties,
+    Singular,
     Unlisted,
-    field_facts,
     wire_fields,
     without_none,
 )
-from qmd.values.search import VSEARCH_MIN_SCORE
+from qmd.values.search import VSEARCH_MIN_SCORE, SearchCommand
 from qmd.values.tokens import MaxTokens
 from qmd.values.wire import from_wire
 
@@ -97,48 +98,54 @@ class ValueArguments(Arguments, Generic[ValueT]):
     """Base of the argument models whose fields are those of a dataclass."""
 
     value_type: ClassVar[type[Any]]
-    #: Argument → the field that it sets, for the fields that are `LocalOnly` elsewhere.
-    unlisted_fields: ClassVar[Mapping[str, str]] = {}
 
     def value(self) -> ValueT:
         """The dataclass with these arguments."""
-        sent = self.model_dump()
-        local = {field: sent[name] for name, field in self.unlisted_fields.items()}
-        value: ValueT = from_wire(self.value_type, sent, **local)
+        value: ValueT = from_wire(self.value_type, self.model_dump())
         return value
+
+
+class OfSearch(ValueArguments[SearchRequest]):
+    """Base of the argument models of the searches."""
+
+    all: Annotated[bool, Unlisted()] = Field(False, description="All hits; limit does not count")
+
+    def value(self) -> SearchRequest:
+        request = super().value()
+        return replace(request, limit=None) if self.all else request
 
 
 def arguments_model(
     name: str,
     value_type: type[ValueT],
     base: type[ValueArguments[ValueT]] = ValueArguments,
+    command: SearchCommand | None = None,
     **defaults: object,
 ) -> type[ValueArguments[ValueT]]:
     """
     Make the argument model of a tool or endpoint from the fields of a dataclass.
 
     Args:
-        base: Has further arguments, and says in ``unlisted_fields`` which fields of the dataclass
-            are accepted besides those that are sent.
+        base: Has further arguments.
+        command: Leave out the fields that are for other commands.
         defaults: Field name → default, for the fields whose default differs from the dataclass.
     """
     members: dict[str, Any] = {}
     for field in wire_fields(value_type):
+        commands = field.get(ForCommands)
+        if commands is not None and command not in commands.names:
+            continue
         default = ... if field.is_required else defaults.get(field.name, _default(field))
         members[field.wire_name] = (_argument_type(field), default)
-        if field.has(AtMostOne):
+        if field.has(Singular):
             members[field.name] = (_items_type(field), [])
-    fields = {field.name: field for field in field_facts(value_type)}
-    for argument, field_name in base.unlisted_fields.items():
-        local = fields[field_name]
-        members[argument] = (Annotated[_argument_type(local), Unlisted()], _default(local))
     model: type[ValueArguments[ValueT]] = create_model(name, __base__=base, **members)
     model.value_type = value_type
     return model
 
 
 def _items_type(field: FieldFacts) -> Any:
-    """The type of the list that may be sent for a field that is `AtMostOne`."""
+    """The type of the list that may be sent for a field that is `Singular`."""
     item: Any = get_args(field.hint)[0]
     text = f"Only these; {field.wire_name} names one"
     return Annotated[list[item], Describe(text), Unlisted()]
@@ -150,7 +157,7 @@ def _argument_type(field: FieldFacts) -> Any:
     validators: list[object] = []
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
-        hint = item if field.has(AtMostOne) else list[item]
+        hint = item if field.has(Singular) else list[item]
     if field.has(OnProperties):
         hint = list[Condition]
     if hint is int:
@@ -165,13 +172,15 @@ def _argument_type(field: FieldFacts) -> Any:
 
 
 def _default(field: FieldFacts) -> object:
-    if field.has(AtMostOne):
+    if field.has(Singular):
         return None
     return list(field.default) if isinstance(field.default, tuple) else field.default
 
 
-SearchArguments = arguments_model("SearchArguments", SearchRequest)
-VsearchArguments = arguments_model("VsearchArguments", SearchRequest, min_score=VSEARCH_MIN_SCORE)
+SearchArguments = arguments_model("SearchArguments", SearchRequest, OfSearch, "search")
+VsearchArguments = arguments_model(
+    "VsearchArguments", SearchRequest, OfSearch, "vsearch", min_score=VSEARCH_MIN_SCORE
+)
 
 
 def unlisted_arguments(model: type[Arguments]) -> frozenset[str]:

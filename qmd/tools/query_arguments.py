@@ -6,14 +6,13 @@ The latter are accepted over MCP and REST, and the listing of the tool leaves th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from qmd.search.query.lines import parse_lines
-from qmd.tools.arguments import Arguments, ValueArguments, arguments_model
+from qmd.tools.arguments import Arguments, OfSearch, arguments_model
 from qmd.tools.bounds import MAX_SEARCHES
 from qmd.values import SearchRequest
 from qmd.values.facts import Unlisted
@@ -26,13 +25,7 @@ class TypedSearch(Arguments):
     query: str
 
 
-class _QueryArguments(ValueArguments[SearchRequest]):
-    unlisted_fields: ClassVar[Mapping[str, str]] = {
-        "intent": "intent",
-        "rerank": "rerank",
-        "candidate_limit": "candidates",
-    }
-
+class _QueryArguments(OfSearch):
     searches: Annotated[list[TypedSearch], Unlisted()] = Field(
         [],
         description="Texts for words (lex) and for meaning (vec, hyde); query may be empty then",
@@ -69,4 +62,4 @@ class _QueryArguments(ValueArguments[SearchRequest]):
         return replace(request, query="\n".join(filter(None, (query.strip(), *lines))))
 
 
-QueryArguments = arguments_model("QueryArguments", SearchRequest, _QueryArguments)
+QueryArguments = arguments_model("QueryArguments", SearchRequest, _QueryArguments, "query")

@@ -118,11 +118,11 @@ class Inline:
         self.names = names
 
 
-class AtMostOne:
+class Singular:
     """
-    The field is a tuple, and one item can be sent under this name.
+    The field is a tuple, and one item is sent under this name.
 
-    A server also reads a list under the name of the field; `to_wire` sends one item.
+    Several are sent as a list under the name of the field.
     """
 
     __slots__ = ("name",)
@@ -136,16 +136,6 @@ class Unlisted:
     Clients may send the field, but the listing of a tool leaves it out, because models read that.
 
     Programs written for other servers use such names.
-    """
-
-    __slots__ = ()
-
-
-class LocalOnly(NotSent):
-    """
-    An option that the command line has only in the process that opens the database.
-
-    It is not among what is sent. A tool may accept it all the same, as `query` does.
     """
 
     __slots__ = ()
@@ -177,9 +167,9 @@ class FieldFacts:
         self.hint, self.facts = _parts(hint)
         # Making a reply looks up some 700 facts, so both are computed once.
         self._by_class = {kind: fact for fact in self.facts for kind in type(fact).__mro__}
-        at_most_one, renamed = self.get(AtMostOne), self.get(Name)
-        if at_most_one is not None:
-            self.wire_name = at_most_one.name
+        singular, renamed = self.get(Singular), self.get(Name)
+        if singular is not None:
+            self.wire_name = singular.name
         else:
             self.wire_name = self.name if renamed is None else renamed.text
         self.default = default

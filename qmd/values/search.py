@@ -8,18 +8,18 @@ from urllib.parse import quote
 
 from qmd.errors import InputError
 from qmd.values.facts import (
-    AtMostOne,
     Describe,
     ForCommands,
     Inline,
     IsoDate,
-    LocalOnly,
     Name,
     NotSent,
     Obvious,
     OmitDefault,
     OnProperties,
     Range,
+    Singular,
+    Unlisted,
     field_facts,
 )
 from qmd.values.tokens import MaxTokens
@@ -127,7 +127,7 @@ class Filters:
     """What a hit must satisfy, before the limit. Dates are ISO 8601: after ≤ date < before."""
 
     collections: Annotated[
-        tuple[str, ...], AtMostOne("collection"), Describe("Only this one"), Obvious()
+        tuple[str, ...], Singular("collection"), Describe("Only this one"), Obvious()
     ] = ()
     #: With or without the collection in front.
     path: Annotated[str | None, Describe("Below this folder"), Obvious()] = None
@@ -175,32 +175,42 @@ class SearchRequest:
     explain: Annotated[bool, Describe("Explain scores"), Obvious()] = False
     min_relevance: Annotated[float, Range(0, 1), Describe("Drop less likely hits"), Obvious()] = 0
     max_tokens: MaxTokens = None
-    rerank: Annotated[bool, LocalOnly(), ForCommands("query"), Describe("Rerank the best")] = True
+    rerank: Annotated[
+        bool, Unlisted(), OmitDefault(), ForCommands("query"), Describe("Rerank the best")
+    ] = True
     expand: Annotated[
         bool,
-        LocalOnly(),
+        Unlisted(),
+        OmitDefault(),
         ForCommands("vsearch", "query"),
         Describe("Search for variants of the query, too"),
     ] = True
     candidates: Annotated[
         int,
+        Name("candidate_limit"),
         Range(1),
-        LocalOnly(),
+        Unlisted(),
+        OmitDefault(),
         ForCommands("query"),
         Describe("How many of the best a reranker scores"),
     ] = 30
     intent: Annotated[
         str | None,
-        LocalOnly(),
+        Unlisted(),
+        OmitDefault(),
         ForCommands("vsearch", "query"),
         Describe("What the question is about, to tell meanings apart"),
     ] = None
     spelling: Annotated[
-        bool, LocalOnly(), Describe("Suggest other spellings of words that no document has")
+        bool,
+        Unlisted(),
+        OmitDefault(),
+        Describe("Suggest other spellings of words that no document has"),
     ] = True
     without: Annotated[
         tuple[Part, ...],
-        LocalOnly(),
+        Unlisted(),
+        OmitDefault(),
         ForCommands("query"),
         Describe("Leave this part out of the ranking"),
     ] = ()

@@ -14,11 +14,11 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from qmd.values.facts import (
-    AtMostOne,
     FieldFacts,
     Inline,
     NotSent,
     OmitDefault,
+    Singular,
     field_facts,
     sent_fields,
     without_none,
@@ -49,9 +49,6 @@ def to_wire(value: object, rename: Callable[[str], str] = str) -> object:
 
     Args:
         rename: Called with a name in snake case; returns the name to send.
-
-    Raises:
-        ValueError: A field that is `AtMostOne` has more than one item.
     """
     if type(value) in _SCALARS:
         return value
@@ -70,9 +67,9 @@ def _fields_to_wire(
         inline = field.get(Inline)
         if inline is not None:
             sent.update(_fields_to_wire(part, inline.names, rename))
-        elif field.has(AtMostOne):
-            if len(part) > 1:
-                raise ValueError(f"{field.wire_name} can be only one, not {len(part)}")
+        elif field.has(Singular) and len(part) > 1:
+            sent[rename(field.name)] = list(part)
+        elif field.has(Singular):
             sent[sent_name] = part[0] if part else None
         elif not (field.has(OmitDefault) and part == field.default):
             sent[sent_name] = part if type(part) in _SCALARS else to_wire(part, rename)
@@ -109,7 +106,7 @@ def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT
             values[field.name] = from_wire(field.hint, sent)
         elif field.has(NotSent):
             continue
-        elif field.has(AtMostOne):
+        elif field.has(Singular):
             item, items = sent.get(field.wire_name), sent.get(field.name) or []
             values[field.name] = _read(field.hint, items if item is None else [item, *items])
         elif field.wire_name in sent:

@@ -138,9 +138,20 @@ def test_what_the_server_refuses_is_an_error_here_too(scratch: Scratch, up: Up) 
     assert unknown.code == 1
     assert "qmd: error: Collection not found: nots" in unknown.err
     assert "Did you mean: notes" in unknown.err
-    several = scratch.call("search", "x", "-c", "notes", "-c", "docs", "--mode", "server")
-    assert "--mode local" in several.err
-    everything = scratch.call("search", "x", "--all", "--mode", "server")
-    assert "--all works with --mode local only" in everything.err
-    fewer = scratch.call("query", "x", "--candidates", "5", "--mode", "server")
-    assert "--candidates works with --mode local only" in fewer.err
+
+
+def test_a_server_takes_the_options_that_the_command_takes(scratch: Scratch, up: Up) -> None:
+    up.says("Everything is searchable by words")
+    scratch.ok("up", "docs")
+    for command, *options in (
+        ("search", "--all"),
+        ("search", "-c", "notes", "-c", "docs", "--no-spelling", "--no-rerank", "--intent", "x"),
+        ("query", "--all", "--no-rerank", "--no-expand", "--candidates", "5", "-c", "docs"),
+        ("query", "-c", "notes", "-c", "docs", "--intent", "plans", "--without", "words"),
+    ):
+        served, here = (
+            scratch.ok(command, "the", *options, "--json", "--mode", mode).json()
+            for mode in ("server", "local")
+        )
+        assert [hit["file"] for hit in served] == [hit["file"] for hit in here]
+        assert served
