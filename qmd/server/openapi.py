@@ -22,7 +22,7 @@ from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schemas import reply_model, without_titles
 from qmd.values.conditions import FILTER_PATTERNS
-from qmd.values.facts import IsoDate, OnProperties
+from qmd.values.facts import LARGEST_INTEGER, IsoDate, OnProperties
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -400,6 +400,8 @@ def _property(schema: Mapping[str, Any], field: FieldInfo, *, optional: bool) ->
     if any(isinstance(fact, IsoDate) for fact in field.metadata):
         del described["type"]
         return {**_DATE, **described}
+    if described.get("type") == "integer":
+        described = {"minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER, **described}
     if optional:  # null counts as absent
         described["type"] = [described["type"], "null"]
         if "enum" in described:

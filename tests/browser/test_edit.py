@@ -32,7 +32,7 @@ def test_a_note_is_edited_with_a_preview_and_saved_by_a_key(served: Served, page
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/note/notes/plan.md*")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Undone.")).to_be_visible()
+    expect(page.get_by_text("Undone:")).to_be_visible()
     assert not _text(served).endswith("!")
     page.goto(f"{served.url}/edit/notes/plan.md")  # what was saved is no draft any more
     expect(text).to_be_focused()
@@ -163,7 +163,7 @@ def test_a_note_is_deleted_and_comes_back(served: Served, page: Page) -> None:
     expect(page.get_by_text("was deleted")).to_be_visible()
     assert not (served.folder / "Harbour.md").exists()
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Undone.")).to_be_visible()
+    expect(page.get_by_text("Undone:")).to_be_visible()
     assert _text(served, "Harbour.md") == NOTES["Harbour.md"]
 
 

@@ -231,10 +231,10 @@ def test_a_wrong_value_in_any_cell_is_a_result_or_an_error_with_a_hint(
         ("collections", "path", "char(0)", "collection list"),
         ("collections", "name", "x'6e'", "status"),
         ("contexts", "text", "CAST(x'c3' AS TEXT)", "search sourdough"),
-        ("embeddings", "vector", "x'007e'", "vsearch"),
-        ("embeddings", "vector", f"x'{'007e' * 384}'", "vsearch"),
-        ("models", "dimension", "'many'", "status"),
-        ("meta", "value", "'x'", "doctor"),
+        ("z_embeddings", "vector", "x'007e'", "vsearch"),
+        ("z_embeddings", "vector", f"x'{'007e' * 384}'", "vsearch"),
+        ("z_models", "dimension", "'many'", "status"),
+        ("z_meta", "value", "'x'", "doctor"),
         ("revisions", "content", "x'00'", "history n0"),
         ("chunks", "end_char", "'x'", "vsearch"),
         ("skipped_files", "detail", "x'00'", "status"),
@@ -255,7 +255,9 @@ def test_a_wrong_value_where_it_counts_is_called_damage(
         "collection list": lambda kb: kb.collections(),
         "status": lambda kb: kb.status(),
         "vsearch": lambda kb: kb.vsearch("sourdough", min_score=0),
-        "history n0": lambda kb: kb.revisions.content(vault.notes / "n0.md", 1),
+        "history n0": lambda kb: kb.revisions.content(
+            vault.notes / "n0.md", kb.revisions.history(vault.notes / "n0.md")[0].number
+        ),
     }
     with vault.open() as kb:
         if asked == "doctor":

@@ -30,7 +30,8 @@ _QUERIES = {
     "links": f"SELECT {_FILE.format('document_id')}, seq, kind, target, target_key, text, heading,"
     " block, line FROM links",
     "chunks": f"SELECT {_FILE.format('document_id')}, seq, start_char, end_char, start_byte,"
-    " end_byte, start_line, end_line, heading_path, hex(hash) FROM chunks",
+    " end_byte, start_line, end_line, heading_path,"
+    " hex(coalesce(next_hash, hash)) FROM chunks",
     "full text": f"SELECT {_FILE.format('z_documents_fts.rowid')}, title, headings, body, path,"
     " extra, description FROM z_documents_fts",
     "skipped": "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns"
