@@ -165,7 +165,7 @@ class IndexingMethods(Parts):
         and the other fields are empty.
 
         Args:
-            embeddings_pending: The number of documents without vectors, if the caller knows it;
+            embeddings_pending: How many distinct texts have no vectors, if the caller knows it;
                 None to count them.
         """
         from qmd.ingest.keep import freshness

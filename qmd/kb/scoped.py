@@ -161,7 +161,7 @@ class ScopedKnowledgeBase(KnowledgeBase):
         whole = self._whole.freshness(embeddings_pending=0)
         with self._store.reading() as reader:
             if embeddings_pending is None:
-                embeddings_pending = reader.upkeep.count_documents_waiting()
+                embeddings_pending = reader.upkeep.count_contents_waiting()
             last_sync = reader.collections.last_indexed_at()
         return replace(
             whole,

@@ -237,7 +237,7 @@ class Freshness:
 
     last_sync: Annotated[str | None, Describe("When it was last known to agree, ISO 8601")]
     files_pending: Annotated[int, Range(0), Describe("Changed files that are not indexed yet")]
-    embeddings_pending: Annotated[int, Range(0), Describe("Documents without vectors")]
+    embeddings_pending: Annotated[int, Range(0), Describe("Distinct contents without vectors")]
     indexing: Annotated[bool, Describe("Whether files are being indexed just now")]
     #: Whether this process keeps the index.
     leader: Annotated[bool, NotSent()]

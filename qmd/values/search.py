@@ -324,7 +324,7 @@ class SearchReply:
         str | None, OmitDefault(), Describe("What a missing model or index took away")
     ] = None
     needs_embedding: Annotated[
-        int, Range(0), OmitDefault(), Describe("Documents that have no vectors yet")
+        int, Range(0), OmitDefault(), Describe("Distinct contents without vectors")
     ] = 0
     left_out: Annotated[
         int, Range(0), OmitDefault(), Describe("More hits than max_tokens allows")

@@ -582,7 +582,7 @@ def test_chunks_wait_until_they_have_their_vectors(store: Store, notes: int) -> 
         assert not writer.models.has_vectors()
         waiting = writer.embeddings.count_waiting(model)
         assert waiting == writer.vectors.count_chunks() > 0
-        assert writer.upkeep.count_documents_waiting() == 4
+        assert writer.upkeep.count_contents_waiting() == 4
         before = writer.vectors.version()
         chunks = embed(writer, model)
         assert writer.vectors.version() > before
@@ -666,7 +666,7 @@ def test_a_chunk_keeps_its_vector_until_that_of_another_title_is_made(
         writer.files.put(notes, stale("a.md", "Another"))
         assert of_document() == before
         assert writer.upkeep.counts().chunks_outdated == len(before)
-        assert writer.upkeep.count_documents_waiting() == 0
+        assert writer.upkeep.count_contents_waiting() == 0
         writer.files.put(notes, document("a.md", NOTES["a.md"]))  # the title is what it was
         assert (of_document(), writer.embeddings.count_waiting(model)) == (before, 0)
 

@@ -49,6 +49,7 @@ def test_status_counts_what_is_there(kb: KnowledgeBase) -> None:
     assert status.total_documents == 4
     # "copy" and "plan" are one content; an empty document has nothing to embed.
     assert (status.needs_embedding, status.chunks_embedded) == (2, 0)
+    assert kb.freshness().embeddings_pending == kb.search("plan").needs_embedding == 2
     assert not status.has_vector_index
     assert status.model is None
     assert [(skip.path, skip.reason) for skip in status.skipped] == [("nul.md", "binary")]

@@ -119,12 +119,12 @@ def read_freshness(
     Args:
         local: The state of the keeper in this process; None without one.
         waiting: How many changed paths this keeper has not indexed yet.
-        embeddings_pending: How many documents have no vectors; None to count them.
+        embeddings_pending: How many distinct texts have no vectors; None to count them.
     """
     with store.reading() as reader:
         text = reader.meta.get(KEY)
         if embeddings_pending is None:
-            embeddings_pending = reader.upkeep.count_documents_waiting()
+            embeddings_pending = reader.upkeep.count_contents_waiting()
         last_run = reader.collections.last_indexed_at()
     replica = store.replica_state()
     lag_s = replica.lag_s if replica is not None else None

@@ -80,7 +80,7 @@ def present(
         tuple(hits),
         notice=_notice(reader, request, calibrated),
         degraded=_degraded(reader, problem),
-        needs_embedding=reader.upkeep.count_documents_waiting(),
+        needs_embedding=reader.upkeep.count_contents_waiting(),
     )
     if request.max_tokens is None:
         return reply

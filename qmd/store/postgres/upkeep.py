@@ -11,7 +11,7 @@ from qmd.errors import ServerDatabaseError
 from qmd.store.postgres import migrate, vector_state
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
-from qmd.store.upkeep import Counts
+from qmd.store.upkeep import MOST_COMPARED, Counts
 
 #: What `cleanup` removes: a name for people, the table and the condition.
 _LEFTOVERS = (
@@ -31,7 +31,7 @@ _LEFTOVERS = (
 )
 
 
-#: Connection → the state of the chunks, and how many documents waited for vectors then.
+#: Connection → the state of the chunks, and how many texts waited for vectors then.
 _waiting: WeakKeyDictionary[Connection, tuple[tuple[object, ...], int]] = WeakKeyDictionary()
 
 
@@ -60,12 +60,6 @@ class PostgresUpkeep:
         return self._count("SELECT pg_database_size(current_database())")
 
     def count_contents_waiting(self) -> int:
-        return self._count(
-            "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
-            " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
-        )
-
-    def count_documents_waiting(self) -> int:
         # Counting those of 300,000 chunks takes a quarter of a second, and most searches come when
         # nothing has changed since the last on their connection.
         state = self._state_of_chunks()
@@ -75,6 +69,11 @@ class PostgresUpkeep:
             "SELECT count(*) FROM (SELECT DISTINCT document_id FROM chunks"
             " WHERE model_id IS NULL) AS waiting"
         )
+        if 1 < count <= MOST_COMPARED:
+            count = self._count(
+                "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
+                " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
+            )
         if state is not None:
             _waiting[self._connection] = state, count
         return count

@@ -8,7 +8,7 @@ from pathlib import Path
 from qmd.store.sqlite import old_vectors, tables, vector_state
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
-from qmd.store.upkeep import Counts
+from qmd.store.upkeep import MOST_COMPARED, Counts
 
 #: What `cleanup` removes: a name for people, the table and the condition.
 _LEFTOVERS = (
@@ -133,13 +133,6 @@ class SqliteUpkeep:
         return int(pages * page_size)
 
     def count_contents_waiting(self) -> int:
-        row = self._connection.execute(
-            "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
-            " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
-        ).fetchone()
-        return int(row[0])
-
-    def count_documents_waiting(self) -> int:
         if not isinstance(self._connection, ReadingConnection):
             return self._count_now()
         # Counting 10,000 takes 2 ms, and most searches come when nobody has written since the last.
@@ -151,10 +144,16 @@ class SqliteUpkeep:
         return self._connection.waiting[1]
 
     def _count_now(self) -> int:
-        row = self._connection.execute(
+        (documents,) = self._connection.execute(
             "SELECT count(*) FROM (SELECT DISTINCT document_id FROM chunks WHERE model_id IS NULL)"
         ).fetchone()
-        return int(row[0])
+        if not 1 < documents <= MOST_COMPARED:
+            return int(documents)
+        (contents,) = self._connection.execute(
+            "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
+            " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
+        ).fetchone()
+        return int(contents)
 
     def count_leftovers(self) -> dict[str, int]:
         counts = {
