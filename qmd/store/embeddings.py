@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 #: The column of a chunk ``k`` for a model's id → SQL conditions of the chunks that wait for its
-#: vector. No chunk meets two of them; those of the first are embedded first: a chunk with another
-#: title or other headings than before is found by its earlier vector until it has the new one.
-WAITING: Mapping[str, Sequence[str]] = {
+#: vector: of those without any, and of those that have one of an earlier title or other headings,
+#: by which they are found meanwhile. No chunk meets both.
+WAITING: Mapping[str, tuple[str, str]] = {
     "model_id": ("k.model_id IS NULL", "k.next_hash IS NOT NULL AND k.model_id IS NOT NULL"),
-    "next_model_id": ("k.next_model_id IS NULL",),
+    "next_model_id": ("k.next_model_id IS NULL", "false"),
 }
 
 
@@ -95,16 +95,17 @@ class Embeddings(Protocol):
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
+        *,
+        outdated: bool = False,
     ) -> list[ChunkText]:
         """
         Chunks whose text has no vector of this model yet, sorted by id.
-
-        Chunks with the vector of an earlier title come when there are no others.
 
         Args:
             limit: Return at most this many.
             collection_ids: Only chunks of these collections; empty for all.
             after: Only chunks with a greater id.
+            outdated: Only chunks with the vector of an earlier title; else only those without any.
 
         Raises:
             ModelMismatchError: The model is neither the active nor the coming one.

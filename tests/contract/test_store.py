@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -567,7 +568,8 @@ def unit(seed: int) -> np.ndarray:
 
 
 def embed(writer: Writer, model: StoredModel) -> list[ChunkText]:
-    chunks = writer.embeddings.waiting(model, 100)
+    of_model = partial(writer.embeddings.waiting, model, 100)
+    chunks = of_model() or of_model(outdated=True)
     packed = pack_vectors(np.stack([unit(chunk.id) for chunk in chunks]))
     vectors = dict(zip((chunk.hash for chunk in chunks), packed, strict=True))
     stored = writer.embeddings.put(model, [(chunk.id, chunk.hash) for chunk in chunks], vectors)
@@ -672,11 +674,11 @@ def test_a_chunk_keeps_its_vector_until_that_of_another_title_is_made(
 
         writer.files.put(notes, stale("a.md", "Another"))
         writer.files.put(notes, document("new.md", "# New\n\nWithout any vector.\n"))
-        (new,) = writer.embeddings.waiting(model, 100)  # it comes first
+        (new,) = writer.embeddings.waiting(model, 100)
         assert new.title == "New"
         embed(writer, model)
         assert not any(writer.upkeep.count_leftovers().values())
-        outdated = writer.embeddings.waiting(model, 100)
+        outdated = writer.embeddings.waiting(model, 100, outdated=True)
         assert {chunk.title for chunk in outdated} == {"Another"}
         embed(writer, model)
         assert writer.upkeep.counts().chunks_outdated == 0
@@ -690,6 +692,30 @@ def test_a_chunk_keeps_its_vector_until_that_of_another_title_is_made(
         assert leftovers["cached vectors of texts that are gone"] == len(before)
 
     store.write(run)
+
+
+def test_a_run_hands_out_outdated_chunks_however_low_their_ids_are(
+    store: Store, notes: int
+) -> None:
+    def run(writer: Writer) -> StoredModel:
+        model = writer.models.begin(SPEC)
+        writer.files.put(notes, document("a.md", NOTES["a.md"]))
+        embed(writer, model)
+        writer.files.put(notes, stale("a.md", "Another"))
+        writer.files.put(notes, document("new.md", "# New\n\nWithout any vector.\n"))
+        return model
+
+    model = store.write(run)
+    with closing(store.embedding_claims(model)) as claims:
+        titles = []
+        while chunks := claims.take(1):
+            titles.append(chunks[0].title)
+            packed = pack_vectors(np.stack([unit(chunks[0].id)]))
+            put = [(chunks[0].id, chunks[0].hash)]
+            vectors = {chunks[0].hash: packed[0]}
+            store.write(lambda writer: writer.embeddings.put(model, put, vectors))  # noqa: B023
+        assert titles[0] == "New" and set(titles[1:]) == {"Another"}
+    assert store.write(lambda writer: writer.upkeep.counts().chunks_outdated) == 0
 
 
 def test_a_model_that_takes_over_has_the_vectors_of_the_present_titles(

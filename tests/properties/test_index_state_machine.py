@@ -175,7 +175,7 @@ class Files(RuleBasedStateMachine):
     @rule(data=st.data(), name=st.sampled_from(["a", "z", "中文", ".hidden", "x.md"]))
     def rename_folder(self, data: st.DataObject, name: str) -> None:
         source = self.pick(data, "folder")
-        if source and not (source.parent / name).exists():
+        if source and not os.path.lexists(source.parent / name):
             source.rename(source.parent / name)
 
     @rule(data=st.data())

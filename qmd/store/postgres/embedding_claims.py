@@ -33,23 +33,24 @@ class PostgresEmbeddingClaims:
         self._connection: Connection | None = None
 
     def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
-        after, tried = 0, limit * _TRIED
         self._release()
-        while True:
-            with self._store.reading() as reader:
-                waiting = reader.embeddings.waiting_hashes(
-                    self._model, tried, collection_ids, after
-                )
-            if not waiting:
-                return [] if after else None
-            claimed = self._lock(waiting, limit)
-            if not claimed:
-                after = waiting[-1][0]
-                continue
-            with self._store.reading() as reader:  # now, others may have embedded some
-                chunks = reader.embeddings.waiting_among(self._model, claimed)
-            if chunks:
-                return chunks
+        some_wait = False
+        for outdated in (False, True):
+            after = 0
+            while True:
+                with self._store.reading() as reader:
+                    waiting = reader.embeddings.waiting_hashes(
+                        self._model, limit * _TRIED, collection_ids, after, outdated=outdated
+                    )
+                if not waiting:
+                    break
+                some_wait, after = True, waiting[-1][0]
+                claimed = self._lock(waiting, limit)
+                with self._store.reading() as reader:  # now, others may have embedded some
+                    chunks = reader.embeddings.waiting_among(self._model, claimed)
+                if chunks:
+                    return chunks
+        return [] if some_wait else None
 
     def _lock(self, waiting: Sequence[tuple[int, bytes]], limit: int) -> list[int]:
         """Lock the texts of so many chunks that nobody has locked; returns the chunks' ids."""

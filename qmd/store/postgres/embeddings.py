@@ -35,35 +35,35 @@ class PostgresEmbeddings:
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
+        *,
+        outdated: bool = False,
     ) -> list[ChunkText]:
         condition, values = _of_collections(collection_ids)
-        chunks: list[ChunkText] = []
-        for waits in WAITING[self._column(model)]:
-            chunks = chunk_texts(
-                self._connection,
-                f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
-                [after, *values, limit],
-            )
-            if chunks:
-                break
-        return chunks
+        waits = WAITING[self._column(model)][outdated]
+        return chunk_texts(
+            self._connection,
+            f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
+            [after, *values, limit],
+        )
 
     def waiting_hashes(
-        self, model: StoredModel, limit: int, collection_ids: Sequence[int] = (), after: int = 0
+        self,
+        model: StoredModel,
+        limit: int,
+        collection_ids: Sequence[int] = (),
+        after: int = 0,
+        *,
+        outdated: bool = False,
     ) -> list[tuple[int, bytes]]:
         """Ids and text hashes of the first chunks behind an id that wait, as `waiting`."""
         condition, values = _of_collections(collection_ids)
         join = " JOIN documents d ON d.id = k.document_id" if condition else ""
-        rows: list[tuple[int, bytes]] = []
-        for waits in WAITING[self._column(model)]:
-            rows = self._connection.execute(
-                f"SELECT k.id, coalesce(k.next_hash, k.hash) FROM chunks k{join}"
-                f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
-                [after, *values, limit],
-            ).fetchall()
-            if rows:
-                break
-        return rows
+        waits = WAITING[self._column(model)][outdated]
+        return self._connection.execute(
+            f"SELECT k.id, coalesce(k.next_hash, k.hash) FROM chunks k{join}"
+            f" WHERE {waits} AND k.id > %s{condition} ORDER BY k.id LIMIT %s",
+            [after, *values, limit],
+        ).fetchall()
 
     def waiting_among(self, model: StoredModel, ids: Sequence[int]) -> list[ChunkText]:
         """Those of these chunks that wait for a vector of this model, sorted by id."""

@@ -12,22 +12,27 @@ if TYPE_CHECKING:
 
 
 class SqliteEmbeddingClaims:
-    """`qmd.store.embedding_claims.EmbeddingClaims` for a file: each chunk once, in order."""
+    """
+    `qmd.store.embedding_claims.EmbeddingClaims` for a file: each chunk once, in order.
+
+    Chunks with the vector of an earlier title come when none is without a vector.
+    """
 
     def __init__(self, store: SqliteStore, model: StoredModel) -> None:
         self._store = store
         self._model = model
-        self._last_id = 0
+        self._last_ids = {False: 0, True: 0}  # of the chunks without a vector, and outdated ones
 
     def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
         with self._store.reading() as reader:
-            chunks = reader.embeddings.waiting(
-                self._model, limit, collection_ids, after=self._last_id
-            )
-        if not chunks:
-            return None
-        self._last_id = chunks[-1].id
-        return chunks
+            for outdated, last_id in self._last_ids.items():
+                chunks = reader.embeddings.waiting(
+                    self._model, limit, collection_ids, last_id, outdated=outdated
+                )
+                if chunks:
+                    self._last_ids[outdated] = chunks[-1].id
+                    return chunks
+        return None
 
     def close(self) -> None:
         """There is nothing to release."""

@@ -35,20 +35,18 @@ class SqliteEmbeddings:
         limit: int,
         collection_ids: Sequence[int] = (),
         after: int = 0,
+        *,
+        outdated: bool = False,
     ) -> list[ChunkText]:
         condition = ""
         if collection_ids:
             condition = f" AND d.collection_id IN ({', '.join('?' * len(collection_ids))})"
-        chunks: list[ChunkText] = []
-        for waits in WAITING[self._column(model)]:
-            chunks = chunk_texts(
-                self._connection,
-                f" WHERE {waits} AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
-                [after, *collection_ids, limit],
-            )
-            if chunks:
-                break
-        return chunks
+        waits = WAITING[self._column(model)][outdated]
+        return chunk_texts(
+            self._connection,
+            f" WHERE {waits} AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
+            [after, *collection_ids, limit],
+        )
 
     def count_waiting(self, model: StoredModel | None, collection_ids: Sequence[int] = ()) -> int:
         column = "model_id" if model is None else self._column(model)
