@@ -52,6 +52,13 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="write the best hits to this file")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--features", default="", help="fit these (a,b,c) instead of all")
+    parser.add_argument(
+        "--times",
+        action="append",
+        default=[],
+        metavar="SOURCE=N",
+        help="how often it counts in a fit",
+    )
     arguments = parser.parse_args()
     written = [name for name in arguments.sources if name.endswith(".jsonl")]
     hits = [hit for name in written for hit in read_rows(Path(name))]
@@ -66,7 +73,12 @@ def main() -> None:
     for search in SEARCHES:
         report.show(search, [hit for hit in hits if hit.search == search])
     if arguments.fit:
-        report.fit(hits, [name for name in arguments.features.split(",") if name])
+        times = (text.rpartition("=") for text in arguments.times)
+        report.fit(
+            hits,
+            [name for name in arguments.features.split(",") if name],
+            {source: float(number) for source, _, number in times},
+        )
 
 
 def read_rows(path: Path) -> Iterator[BestHit]:
@@ -129,7 +141,7 @@ def best_hits(
 def measured_features(explained: Mapping[str, Any]) -> dict[str, float]:
     from qmd.search.present.relevance import Evidence, features
 
-    names = ("coverage", "nearness", "lead", "documents", "title", "held", "script")
+    names = ("coverage", "nearness", "lead", "documents", "title", "held", "rest", "script")
     return features(Evidence(*(explained[name] for name in names)))
 
 

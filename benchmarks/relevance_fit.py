@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,8 @@ MASS: Mapping[tuple[str, str], float] = {
     ("ten", "elsewhere"): 0.75,
     ("ten", "absent"): 0.25,
 }
+#: Source → how often it counts in a fit, for sources that all count once.
+ONCE: Mapping[str, float] = MappingProxyType({})
 
 
 class BestHit(NamedTuple):
@@ -88,13 +91,19 @@ def chance_error(predicted: Array) -> float:
     return float(np.mean([calibration_error(predicted, draw.astype(float)) for draw in draws]))
 
 
-def balance(hits: Sequence[BestHit]) -> Array:
-    """The weight of each hit in a fit: that of its kind, shared by the hits of the same source."""
+def balance(hits: Sequence[BestHit], times: Mapping[str, float] = ONCE) -> Array:
+    """
+    The weight of each hit in a fit: that of its kind, shared by the hits of the same source.
+
+    ``times``: Source → how often it counts; once if it is not there.
+    """
     groups = [(hit.search, hit.source, hit.size, hit.kind) for hit in hits]
     sizes: dict[tuple[str, str, str, str], int] = {}
     for group in groups:
         sizes[group] = sizes.get(group, 0) + 1
-    weight = np.array([MASS[group[2], group[3]] / sizes[group] for group in groups])
+    weight = np.array(
+        [times.get(group[1], 1.0) * MASS[group[2], group[3]] / sizes[group] for group in groups]
+    )
     return weight * len(weight) / weight.sum()
 
 
@@ -140,7 +149,10 @@ def _newton(values: Array, answers: Array, weight: Array) -> Array:
 
 
 def left_out(
-    hits: Sequence[BestHit], features: Sequence[str], group: Callable[[BestHit], str]
+    hits: Sequence[BestHit],
+    features: Sequence[str],
+    group: Callable[[BestHit], str],
+    times: Mapping[str, float] = ONCE,
 ) -> Array:
     """The prediction for each hit of a fit on the hits of the other groups."""
     table, answers = values(hits, features), np.array([hit.answers for hit in hits], float)
@@ -149,7 +161,7 @@ def left_out(
     for name in sorted(set(groups)):
         used = groups != name
         others = [hit for hit, is_used in zip(hits, used, strict=True) if is_used]
-        constants = regression(table[used], answers[used], balance(others))
+        constants = regression(table[used], answers[used], balance(others, times))
         predicted[~used] = logistic(table[~used], constants)
     return predicted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from relevance_fit import (
@@ -118,19 +118,25 @@ def part_of(hit: BestHit) -> str:
     return hashlib.sha256(hit.question.encode()).hexdigest()[0]
 
 
-def fit(hits: Sequence[BestHit], features: Sequence[str]) -> None:
-    """Print the constants of `qmd.search.present.relevance`, and how well others would do."""
+def fit(hits: Sequence[BestHit], features: Sequence[str], times: Mapping[str, float]) -> None:
+    """
+    Print the constants of `qmd.search.present.relevance`, and how well others would do.
+
+    ``times``: As for `balance`.
+    """
     for script in dict.fromkeys(hit.script for hit in hits):
         of_script = [hit for hit in hits if hit.script == script]
         by_words = [hit for hit in of_script if "nearness" not in hit.features]
         near = [hit for hit in of_script if "nearness" in hit.features]
-        _fit(f"WORDS, {script}, for a search without vectors", by_words, WORDS)
-        _fit(f"BOTH, {script}, for a search with vectors", near, features or BOTH)
+        _fit(f"WORDS, {script}, for a search without vectors", by_words, WORDS, times)
+        _fit(f"BOTH, {script}, for a search with vectors", near, features or BOTH, times)
 
 
-def _fit(title: str, hits: Sequence[BestHit], features: Sequence[str]) -> None:
+def _fit(
+    title: str, hits: Sequence[BestHit], features: Sequence[str], times: Mapping[str, float]
+) -> None:
     table, answers = values(hits, features), np.array([hit.answers for hit in hits], float)
-    weight = balance(hits)
+    weight = balance(hits, times)
     print(f"\n# {title}: {len(hits)} best hits\n")
     print("| features | constants | log loss, a sixteenth left out in turn | judged: ECE |")
     print("|---|---|---:|---:|")
@@ -140,13 +146,13 @@ def _fit(title: str, hits: Sequence[BestHit], features: Sequence[str]) -> None:
         choices += [[name for name in features if name != without] for without in features]
     for chosen in choices:
         constants = regression(values(hits, chosen), answers, weight)
-        predicted = left_out(hits, chosen, part_of)
+        predicted = left_out(hits, chosen, part_of, times)
         loss = log_loss(predicted, answers, weight)
         error = calibration_error(predicted[judged], answers[judged])
         numbers = ", ".join(f"{constant:.2f}" for constant in constants)
         print(f"| {', '.join(chosen)} | {numbers} | {loss:.4f} | {error:.3f} |")
     constants = regression(table, answers, weight)
-    predicted = left_out(hits, features, part_of)
+    predicted = left_out(hits, features, part_of, times)
     for search in dict.fromkeys(hit.search for hit in hits):
         chosen_rows = np.array([hit.search == search for hit in hits])
         some = [hit for hit in hits if hit.search == search]

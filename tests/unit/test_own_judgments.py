@@ -38,7 +38,7 @@ def test_notes_answer_some_of_their_questions(name: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("kind", ["absent", "notes"])
+@pytest.mark.parametrize("kind", ["absent", "absent-vaults", "notes"])
 def test_no_question_without_a_corpus_is_both_tuned_on_and_reported(
     kind: str, language: str
 ) -> None:
@@ -55,6 +55,7 @@ def test_no_question_without_a_corpus_is_both_tuned_on_and_reported(
         *(("en", "en"), ("en-2", "en"), ("en-3", "en"), ("en-keywords", "en")),
         *(("zh", "zh"), ("zh-2", "zh"), ("zh-3", "zh")),
         *(("zh-keywords", "zh-keywords"), ("zh-keywords-3", "zh-keywords")),
+        *(("vault-help", "vault-help"), ("vault-garden", "vault-garden")),
     ],
 )
 def test_no_page_is_both_tuned_on_and_reported(tuned: str, reported: str) -> None:

@@ -13,8 +13,10 @@ from qmd.search.meaning.nearness import centre, document_nearness
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.present import relevance
 from qmd.search.present.relevance import Evidence
+from qmd.search.query.language import parse
 from qmd.search.query.terms import Script
 from qmd.search.words import bm25, expressions
+from qmd.search.words.weights import QueryWords
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
@@ -125,6 +127,41 @@ def test_relevance_rises_with_the_words_of_the_title_and_with_those_that_are_hel
     held = [relevance.estimate(evidence._replace(held=number)) for number in range(9)]
     assert held == sorted(held)
     assert held[6] == held[8]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("near", [None, 0.3])
+def test_one_shared_word_makes_no_lead_and_names_no_document(
+    script: Script, near: float | None
+) -> None:
+    shared = Evidence(0.45, near, 0.6, documents=100, title=0.45, held=1, rest=0.0, script=script)
+    without = shared._replace(lead=0.0, title=0.0)
+    assert relevance.estimate(shared) == relevance.estimate(without)
+    assert relevance.estimate(shared._replace(rest=0.4)) > relevance.estimate(without)
+
+
+def test_one_shared_word_of_many_is_no_answer(corpus: Corpus) -> None:
+    alone = corpus.kb.search("boat zeppelin quasar marmalade", explain=True)
+    assert alone.hits[0].explain is not None
+    assert alone.hits[0].explain["relevance"]["rest"] == 0
+    assert alone.notice is not None
+    for query in ("boat", "red boat", "red boat zeppelin quasar marmalade"):
+        reply = corpus.kb.search(query, explain=True)
+        assert reply.hits[0].explain is not None
+        assert reply.hits[0].explain["relevance"]["rest"] > 0
+    assert corpus.kb.search("red boat").notice is None
+
+
+def test_the_rest_of_a_query_is_all_but_its_most_telling_shared_word() -> None:
+    words = {"rare": 6.0, "known": 3.0, "common": 1.0}
+    weights = {word: bm25.Word(1, idf) for word, idf in words.items()}
+    query = QueryWords(parse("rare known common"), weights, 10)
+    assert query.rest_coverage([]) == query.rest_coverage(["rare"]) == 0
+    assert query.rest_coverage(["rare", "common"]) == 1 / 4
+    assert query.rest_coverage(["known", "common"]) == 1 / 7
+    assert query.rest_coverage(list(words)) == 1
+    one = query._replace(weights={"rare": weights["rare"]})
+    assert (one.rest_coverage([]), one.rest_coverage(["rare"])) == (0, 1)
 
 
 def test_the_best_hit_of_a_hopeless_question_does_not_look_relevant(corpus: Corpus) -> None:

@@ -65,6 +65,8 @@ def test_kinds_weigh_the_same_however_many_questions_they_have() -> None:
     one = hit(0, 0.5, True)
     hits = [one, one._replace(kind="absent"), one._replace(kind="absent")]
     assert fit.balance(hits).tolist() == pytest.approx([12 / 7, 9 / 14, 9 / 14])
+    vault = one._replace(source="vault")
+    assert fit.balance([one, vault], {"vault": 3}).tolist() == pytest.approx([0.5, 1.5])
 
 
 def test_left_out_predictions_do_not_depend_on_the_answer_of_their_question() -> None:

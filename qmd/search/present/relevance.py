@@ -37,7 +37,7 @@ WORDS: Mapping[Script, Sequence[float]] = {
 }
 #: The same for a search with vectors: cosines are nearer to each other in Chinese.
 BOTH: Mapping[Script, Sequence[float]] = {
-    "alphabet": (-4.9, 2.17, 7.0, 0.16, 1.64, 3.57),
+    "alphabet": (-2.55, 0.93, 2.0, 1.22, 3.71, 6.79),
     "characters": (-8.06, 0.17, 3.8, 1.03, 4.33, 12.68),
 }
 #: Documents that one statement reads. Few, as the later ones may not be needed.
@@ -56,6 +56,9 @@ SMALL_LEAD, TYPICAL_LEAD = 0.3, 0.16
 #: The least relevance of a document of which the query is a name, as long as few have this name:
 #: of the best hits for exact titles, 85 to 100 % answer.
 NAMED = 0.9
+#: The most relevance of a document of which no more is known than that it shares one word, and
+#: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query.
+BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
 #: If no hit is as relevant as this, the reply says that nothing seems to answer.
 LEAST_CONFIDENCE = 0.16
 
@@ -76,6 +79,8 @@ class Evidence(NamedTuple):
         title: The share of the query's words that a name of the document holds (its title, its
             file name or an alias), 0..1, weighed like coverage.
         held: How many words of the query the document holds.
+        rest: Like coverage, without the word that counts most of those that the document holds: 0
+            for one word of several, which even a document about something else often shares.
         script: What most words of the query are.
     """
 
@@ -85,6 +90,7 @@ class Evidence(NamedTuple):
     documents: int = 1
     title: float = 0.0
     held: int = 0
+    rest: float = 1.0
     script: Script = "alphabet"
 
 
@@ -166,15 +172,17 @@ def _estimate_each(
         held = _held_words(reader, batch, words)
         batch_leads = leads[start : start + READ_AT_ONCE]
         for candidate, page, lead in zip(batch, pages, batch_leads, strict=True):
+            is_exact = candidate.match == "exact"
             matched = held.get(candidate.document_id)
             coverage = None if matched is None else words.coverage(matched)
             evidence = Evidence(
-                1.0 if candidate.match == "exact" else coverage,
+                1.0 if is_exact else coverage,
                 candidate.nearness,
                 lead,
                 words.document_count,
                 max(map(words.title_coverage, page.names)),
                 len(matched or ()),
+                1.0 if is_exact or matched is None else words.rest_coverage(matched),
                 script,
             )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
@@ -241,16 +249,23 @@ def estimate(evidence: Evidence) -> float:
     constants = (WORDS if evidence.near is None else BOTH)[evidence.script]
     values = [1.0, *features(evidence).values()]
     total = fsum(constant * value for constant, value in zip(constants, values, strict=True))
-    return 1 / (1 + exp(-total))
+    probability = 1 / (1 + exp(-total))
+    is_one_of_many = not evidence.rest and 0 < (evidence.coverage or 0) < ONE_OF_MANY
+    return min(probability, BY_CHANCE) if is_one_of_many and evidence.near is None else probability
 
 
 def features(evidence: Evidence) -> dict[str, float]:
-    """What the coefficients of an estimate are multiplied with, in the order of the constants."""
+    """
+    What the coefficients of an estimate are multiplied with, in the order of the constants.
+
+    One word of several neither makes a lead nor names a document: "stretch a canvas" shares a
+    word, and the title, with a note about a plugin called Canvas that is alone in having it.
+    """
     features = {
         "coverage": 0.0 if evidence.coverage is None else evidence.coverage,
-        "lead": min(evidence.lead, GREATEST_LEAD),
+        "lead": min(evidence.lead, evidence.rest, GREATEST_LEAD),
         "fewness": -log10(max(evidence.documents, FEWEST_DOCUMENTS)),
-        "title": evidence.title,
+        "title": min(evidence.title, evidence.rest),
     }
     if evidence.near is None:
         return features | {"held": min(evidence.held, MOST_WORDS) / MOST_WORDS}

@@ -130,6 +130,7 @@ def _explanation(hit: Calibrated, best: Calibrated) -> Mapping[str, Any]:
             "documents": hit.evidence.documents,
             "title": hit.evidence.title,
             "held": hit.evidence.held,
+            "rest": hit.evidence.rest,
             "script": hit.evidence.script,
         },
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -86,6 +86,20 @@ class QueryWords(NamedTuple):
         total = fsum(word.idf for word in self.weights.values())
         share = fsum(self.weights[word].idf for word in held if word in self.weights)
         return share / total if total else 0.0
+
+    def rest_coverage(self, held: Collection[str]) -> float:
+        """
+        How much of the query a document holds besides one word of it: coverage without this word.
+
+        The word is the one that counts most of the ``held`` ones. So a document that holds one word
+        of several has 0, and one that holds all words has 1, as for coverage.
+        """
+        idfs = [self.weights[word].idf for word in held if word in self.weights]
+        heaviest = max(idfs, default=0.0)
+        total = fsum(word.idf for word in self.weights.values()) - heaviest
+        if total <= 0:
+            return float(bool(idfs))
+        return (fsum(idfs) - heaviest) / total
 
     def title_coverage(self, title: str) -> float:
         """
