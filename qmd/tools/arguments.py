@@ -98,6 +98,8 @@ class ValueArguments(Arguments, Generic[ValueT]):
     """Base of the argument models whose fields are those of a dataclass."""
 
     value_type: ClassVar[type[Any]]
+    #: Further arguments, which come behind those of the dataclass, with their types and defaults.
+    further: ClassVar[Mapping[str, Any]] = {}
 
     def value(self) -> ValueT:
         """The dataclass with these arguments."""
@@ -108,11 +110,13 @@ class ValueArguments(Arguments, Generic[ValueT]):
 class OfSearch(ValueArguments[SearchRequest]):
     """Base of the argument models of the searches."""
 
-    all: Annotated[bool, Unlisted()] = Field(False, description="All hits; limit does not count")
+    further: ClassVar[Mapping[str, Any]] = {
+        "all": (Annotated[bool, Unlisted(), Describe("All hits; limit does not count")], False)
+    }
 
     def value(self) -> SearchRequest:
         request = super().value()
-        return replace(request, limit=None) if self.all else request
+        return replace(request, limit=None) if self.model_dump()["all"] else request
 
 
 def arguments_model(
@@ -126,7 +130,7 @@ def arguments_model(
     Make the argument model of a tool or endpoint from the fields of a dataclass.
 
     Args:
-        base: Has further arguments.
+        base: May have further arguments.
         command: Leave out the fields that are for other commands.
         defaults: Field name → default, for the fields whose default differs from the dataclass.
     """
@@ -139,6 +143,7 @@ def arguments_model(
         members[field.wire_name] = (_argument_type(field), default)
         if field.has(Singular):
             members[field.name] = (_items_type(field), [])
+    members |= base.further
     model: type[ValueArguments[ValueT]] = create_model(name, __base__=base, **members)
     model.value_type = value_type
     return model
