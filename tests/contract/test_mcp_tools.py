@@ -328,6 +328,10 @@ def test_nonsense_gets_no_suggestions(server: Server[Any]) -> None:
     assert refused(call(server, "get", file="qqqqqqqqqqqqqqqqqqqqq")) == (
         "Document not found: qqqqqqqqqqqqqqqqqqqqq"
     )
+    # The folder and the suffix are the same; the name is not.
+    assert refused(call(server, "get", file="notes/2025/nope.md")) == (
+        "Document not found: notes/2025/nope.md"
+    )
 
 
 # --- multi_get -----------------------------------------------------------------------

@@ -384,10 +384,11 @@ def test_likeness_alone_never_answers(kb: KnowledgeBase, vault: Path, named: str
 
 
 def test_a_name_unlike_all_others_brings_no_suggestion(kb: KnowledgeBase, vault: Path) -> None:
-    put(vault / "plan.md")
-    with pytest.raises(NoteNotFoundError) as caught:
-        kb.notes.read("xyz")
-    assert (caught.value.suggestions, caught.value.hint) == ((), None)
+    put(vault / "notes/plan.md")
+    for name in ("xyz", "notes/nope.md"):
+        with pytest.raises(NoteNotFoundError) as caught:
+            kb.notes.read(name)
+        assert (caught.value.suggestions, caught.value.hint) == ((), None)
 
 
 def test_a_folder_in_the_place_of_a_note_is_named(kb: KnowledgeBase, vault: Path) -> None:

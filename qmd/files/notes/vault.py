@@ -33,6 +33,7 @@ _MOST_ENTRIES = 200_000
 
 _SUGGESTIONS = 3
 _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
+_ALIKE_NAME = 0.5  # the same for the last names alone, where a swap of two letters is one mistake
 
 
 # --- paths as callers write them -----------------------------------------------------
@@ -212,23 +213,24 @@ def matching_notes(path: str, notes: Sequence[str]) -> list[str]:
 def suggestions(path: str, notes: Sequence[str]) -> list[str]:
     """At most three notes whose path or name is like this one, nearest first."""
     from rapidfuzz import process
-    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.distance import OSA, Levenshtein
 
-    folded_path = _folded(path)
+    typed = _folded(path).removesuffix(".md")
+    paths = [_folded(note).removesuffix(".md") for note in notes]
+    name, *names = (each.rpartition("/")[2] for each in (typed, *paths))
     scores: dict[str, float] = {}
-    for query, choices in (
-        (folded_path, [_folded(note) for note in notes]),
-        (folded_path.rpartition("/")[2], [_folded(note).rpartition("/")[2] for note in notes]),
-    ):
-        stem = query.removesuffix(".md")
+    for query, choices in ((typed, paths), (name, names)):
         similar = process.extract(
-            stem,
-            [choice.removesuffix(".md") for choice in choices],
+            query,
+            choices,
             scorer=Levenshtein.normalized_similarity,
             score_cutoff=_ALIKE,
             limit=2 * _SUGGESTIONS,
         )
         for _, score, position in similar:
+            # Folders make paths similar, and say little about which note is meant.
+            if OSA.normalized_similarity(name, names[position]) < _ALIKE_NAME:
+                continue
             scores[notes[position]] = max(scores.get(notes[position], 0.0), score)
     return sorted(scores, key=lambda note: (-scores[note], note))[:_SUGGESTIONS]
 

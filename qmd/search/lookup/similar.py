@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.system import cancellation
-from qmd.values.names import fold, without_note_suffix
+from qmd.values.names import fold, name_key, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SUGGESTIONS = 3
 #: Names with a lower similarity (0..1) are not suggested.
 ALIKE = 0.6
+#: And those of files whose last name is less similar; a swap of two letters is one mistake here.
+ALIKE_NAME = 0.5
 #: A name of more characters gets no suggestions. No path is longer, and the time of a comparison
 #: grows with the length.
 MAX_NAME = 4096
@@ -36,11 +38,13 @@ class _Names(NamedTuple):
     Folded names of one kind, and the ``collection/path`` of the document of each.
 
     ``of_name``: whether a name to compare is the last part of the path that was typed.
+    ``of_files``: whether they are names of files, not titles and aliases.
     """
 
     names: list[str]
     files: list[str]
     of_name: bool
+    of_files: bool = True
 
 
 class SimilarNames:
@@ -81,7 +85,8 @@ class SimilarNames:
                 (base, without_note_suffix(base)) if kind.of_name else [path]
             ):
                 for file, score in _nearest(typed, kind):
-                    scores[file] = max(scores.get(file, 0.0), score)
+                    if not kind.of_files or _are_alike(name_key(path), name_key(file)):
+                        scores[file] = max(scores.get(file, 0.0), score)
         ranked = sorted(scores, key=lambda file: (-scores[file], file))
         return ranked[:SUGGESTIONS]
 
@@ -98,7 +103,10 @@ class SimilarNames:
                 _Names(bases, files, of_name=True),
                 _Names(stems, files, of_name=True),
                 _Names(
-                    [fold(name) for _, name in others], [file for file, _ in others], of_name=True
+                    [fold(name) for _, name in others],
+                    [file for file, _ in others],
+                    of_name=True,
+                    of_files=False,
                 ),
             ]
         return self._kinds
@@ -115,8 +123,9 @@ def _like_among_many(reader: Reader, path: str) -> list[str]:
     names = reader.documents.name_keys()
     while (batch := list(islice(names, AT_ONCE))) and monotonic() < end:
         for position, score in _best_of(typed, [key + suffix for key, _ in batch], of_name=True):
-            document_id = batch[position][1]
-            scores[document_id] = max(scores.get(document_id, 0.0), score)
+            key, document_id = batch[position]
+            if _are_alike(name_key(path), key):
+                scores[document_id] = max(scores.get(document_id, 0.0), score)
         best_ids = nlargest(SUGGESTIONS * 4, scores, key=lambda each: scores[each])
         scores = {document_id: scores[document_id] for document_id in best_ids}
     files = {each.file: scores[each.id] for each in reader.documents.by_ids(list(scores))}
@@ -125,6 +134,17 @@ def _like_among_many(reader: Reader, path: str) -> list[str]:
         return -files[file], Levenshtein.normalized_distance(path, fold(file)), file
 
     return sorted(files, key=rank)[:SUGGESTIONS]
+
+
+def _are_alike(typed: str, name: str) -> bool:
+    """
+    Whether the last names of two paths are alike, without their suffixes.
+
+    Folders and suffixes make paths similar, and say little about which note is meant.
+    """
+    from rapidfuzz.distance import OSA
+
+    return typed in name or OSA.normalized_similarity(typed, name) >= ALIKE_NAME
 
 
 def _nearest(name: str, kind: _Names) -> Iterator[tuple[str, float]]:
