@@ -179,10 +179,16 @@ class _Lines:
         params = ", ".join(f"{key}={_value(value)}" for key, value in execution.call.params.items())
         outcome = "ok" if execution.result.success else "error"
         result = _shortened(" ".join(execution.result.text.split()), _LINE_CHARS)
-        note(f"{execution.call.tool}({params}) {outcome} in {execution.duration_s:.2f} s: {result}")
+        at, duration = _when(execution)
+        note(f"{execution.call.tool}({params}) {outcome} at {at} in {duration}: {result}")
 
     def refused(self, block: BadBlock) -> None:
         note(f"A tool call that cannot be read: {block.problem.error}", style="warning")
+
+
+def _when(execution: ToolExecution) -> tuple[str, str]:
+    """The local time of day when a call began, and how long it took."""
+    return f"{execution.timestamp.astimezone():%H:%M:%S}", f"{execution.duration_s:.2f} s"
 
 
 def _value(value: object) -> str:
@@ -229,7 +235,7 @@ class _Cards:
 
 
 def card(execution: ToolExecution) -> RenderableType:
-    """A card for a tool call: name, parameters, result and duration."""
+    """A card for a tool call: name, parameters, result, time and duration."""
     from rich.console import Group
     from rich.panel import Panel
     from rich.rule import Rule
@@ -241,12 +247,12 @@ def card(execution: ToolExecution) -> RenderableType:
     parameters = _parameters(execution.call)
     body = Group(*([parameters, Rule(style="dim")] if parameters else []), result)
     title = Text(f"{'✅' if success else '❌'} {one_line(execution.call.tool)}", style="bold")
-    duration = Text(f"{execution.duration_s:.2f} s", style="dim")
+    when = Text(" · ".join(_when(execution)), style="dim")
     return Panel(
         body,
         title=title,
         title_align="left",
-        subtitle=duration,
+        subtitle=when,
         subtitle_align="right",
         border_style=colour,
     )

@@ -103,6 +103,19 @@ def test_a_question_without_a_script_is_answered_on_a_page_that_loads_itself_aga
     assert f'action="/ask/{chat}/retry"' in after
 
 
+def test_a_card_tells_when_it_was_and_why_it_failed(begin: Begin) -> None:
+    block = json.dumps({"tool": "read_note", "params": {"path": "notes/<none>"}})
+    person = begin(says(f"```json:tool\n{block}\n```"), says("There is none."))
+    chat = chat_of(person.post("/ask/send", text="What is there?", mode="read"))
+    person.events(chat)
+    page = person.get(f"/ask/{chat}").text
+    assert '<p class="why">File not found: notes/&lt;none&gt;.md</p>' in page
+    assert "<details" not in page[page.index('class="step tool bad"') : page.index("</ol>")]
+    assert re.search(
+        r'<time datetime="[\dT:.-]{23}Z" title="[\d: -]{16}">[\d:]{8}</time>\s+· ', page
+    )
+
+
 def test_a_script_that_comes_late_gets_all_of_a_turn(begin: Begin) -> None:
     block = json.dumps({"tool": "list_folder", "params": {"path": ""}})
     person = begin(says(f"I *look*.\n\n```json:tool\n{block}\n```"), hangs_after("One.\n\nTwo"))

@@ -65,7 +65,7 @@ class TestAnswer:
         shown = result.err.splitlines()
         assert shown[0] == "I look."
         assert re.match(
-            r'search\(query="deploy parser"\) ok in \d+\.\d\d s: Found \d results? for "deploy',
+            r'search\(query="deploy parser"\) ok at [\d:]{8} in \d+\.\d\d s: Found \d results? for',
             shown[-2],
         )
         assert re.match(r'create_note\(path="notes/answer", content="# A\\n', shown[-1])
@@ -397,7 +397,7 @@ class TestTerminal:
         plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
         assert re.search("╭─ ✅ search ─+╮", plain)
         assert re.search(r"│ query deploy +│\n│ limit 1 +│\n│ ─+ │\n│ Found 1 result", plain)
-        assert re.search(r"╰─+ \d+\.\d\d s ─╯", plain)
+        assert re.search(r"╰─+ [\d:]{8} · \d+\.\d\d s ─╯", plain)
         assert "json:tool" not in plain
         assert plain.index("I look.") < plain.index("✅ search") < plain.index("In March.")
         assert plain.rstrip().endswith("In March.\n\n- Yes.")

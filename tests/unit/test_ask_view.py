@@ -17,6 +17,7 @@ from qmd.agent.parser import ToolCall, parse
 from qmd.cli.ask import _Interrupts
 from qmd.cli.ask_view import AnswerText, card
 
+MOMENT = datetime(2026, 11, 22, 6, 30, 5, tzinfo=timezone.utc)
 BLOCK = '```json:tool\n{"tool": "a", "params": {"b": "```"}}\n```'
 
 fragments = st.sampled_from(
@@ -52,9 +53,8 @@ def test_text_does_not_wait_for_the_end() -> None:
 
 
 def shown_card(call: ToolCall, result: ToolResult, width: int = 60) -> str:
-    moment = datetime(2026, 11, 22, tzinfo=timezone.utc)
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(card(ToolExecution(call, result, moment, 1.234)))
+    console.print(card(ToolExecution(call, result, MOMENT, 1.234)))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(text, str)
     return text
@@ -69,7 +69,7 @@ def test_a_card_holds_name_parameters_result_and_time() -> None:
     assert lines[0].startswith("╭─ ✅ search ─")
     assert [line.strip("│ ") for line in lines[1:4]] == ["query 数据库", "limit 3", 'tags  ["a"]']
     assert "Found [b]1[/b] result" in text
-    assert lines[-1].endswith(" 1.23 s ─╯")
+    assert lines[-1].endswith(f" {MOMENT.astimezone():%H:%M:%S} · 1.23 s ─╯")
 
 
 def test_a_card_is_short_however_long_the_result() -> None:

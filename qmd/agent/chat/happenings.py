@@ -22,6 +22,7 @@ from qmd.agent.reading import Reading
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import Delta, Retry
 from qmd.store.conversations import StoredTurn
+from qmd.system import clock
 
 LONGEST_RESULT = 4_000
 """The most characters of a tool's result in an event."""
@@ -77,6 +78,7 @@ class EventWriter:
                 tool=call.tool,
                 params=dict(call.params),
                 writes=self._executor.writes(call.tool),
+                at=clock.now(),
             )
             return
         position = next(

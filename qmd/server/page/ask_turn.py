@@ -14,6 +14,8 @@ from qmd.system import clock
 
 SHORT_CHARS = 200
 """Of a parameter in a card; all of it is under "All parameters"."""
+PROBLEM_CHARS = 600
+"""Of the reason of a failed call in a card; all of it is under "Result"."""
 
 _LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
 
@@ -33,13 +35,20 @@ class WordsStep:
 
 @dataclass
 class ToolStep:
-    """A tool call; ``success`` and ``result`` are None while it runs."""
+    """
+    A tool call.
+
+    Attributes:
+        at: When it began, ISO 8601; None in turns of earlier versions.
+        success, result, duration_ms: None while it runs.
+    """
 
     id: str
     call: int
     tool: str
     params: Mapping[str, Any]
     writes: bool = False
+    at: str | None = None
     success: bool | None = None
     result: str | None = None
     duration_ms: float | None = None
@@ -49,6 +58,11 @@ class ToolStep:
     def short(self) -> list[tuple[str, str]]:
         """The parameters with the beginnings of their values."""
         return [(name, _cut(_text_of(value))) for name, value in self.params.items()]
+
+    @property
+    def problem(self) -> str:
+        """Why it failed, in short; `result` has all of it. "" if it did not fail."""
+        return "" if self.success in (None, True) else _cut(self.result or "", PROBLEM_CHARS)
 
     @property
     def long(self) -> str:
@@ -210,7 +224,9 @@ def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
     if kind == "bad_block":
         return BadStep(step_id, data["error"], data["block"])
     if kind == "tool_started":
-        return ToolStep(step_id, data["call"], data["tool"], data["params"], data["writes"])
+        return ToolStep(
+            step_id, data["call"], data["tool"], data["params"], data["writes"], data.get("at")
+        )
     lines = data["diff"]
     if data["left_out"]:  # the last line says so
         lines = lines[:-1]
@@ -241,5 +257,5 @@ def _text_of(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= SHORT_CHARS else text[: SHORT_CHARS - 1] + "…"
+def _cut(text: str, chars: int = SHORT_CHARS) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -103,9 +103,11 @@ def minute(value: str | datetime) -> str:
     return _local(value).strftime("%Y-%m-%d %H:%M")
 
 
-def clock_time(at: float) -> str:
-    """``14:05:09`` for seconds since 1970, in the server's time zone."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S")
+def clock_time(value: str | datetime | float) -> str:
+    """``14:05:09`` for a time or seconds since 1970, in the server's time zone."""
+    if isinstance(value, (int, float)):
+        value = datetime.fromtimestamp(value, timezone.utc)
+    return _local(value).strftime("%H:%M:%S")
 
 
 def _local(value: str | datetime) -> datetime:
