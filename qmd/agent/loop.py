@@ -159,12 +159,26 @@ class LoopResult:
     messages: tuple[Message, ...] = ()
     checked: CheckedAnswer = field(default_factory=CheckedAnswer)
 
+    @property
+    def warning(self) -> str | None:
+        """A sentence for the person if the answer may be incomplete; else None."""
+        if self.reached_max_iterations:
+            rounds = "1 round" if self.iteration_count == 1 else f"{self.iteration_count} rounds"
+            return (
+                f"stopped after {rounds}: the model still wanted to use tools. "
+                "Ask for less at once."
+            )
+        if self.cut_off:
+            return "the server cut the answer off: it may be incomplete."
+        return None
+
     def as_json(self) -> dict[str, Any]:
         return {
             "finalResponse": self.final_response,
             "toolExecutions": [execution.as_json() for execution in self.tool_executions],
             "iterationCount": self.iteration_count,
             "reachedMaxIterations": self.reached_max_iterations,
+            "warning": self.warning,
             "parseErrors": [
                 {"type": problem.kind, "error": problem.error, "block": problem.source}
                 for problem in self.parse_errors

@@ -17,7 +17,7 @@ from qmd.cli.command import command, json_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
-from qmd.cli.terminal import confirmed, note, write_json
+from qmd.cli.terminal import confirmed, note, one_line, write_json
 from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from qmd.cli.ask_view import RunView
     from qmd.inference.llm import LlmClient, LlmSettings
     from qmd.kb import KnowledgeBase
+    from qmd.values.chats import ChatMode
     from qmd.values.proposed import Confirm
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,6 +42,19 @@ MODEL_TIME_S = 600.0
 strict_option = click.option(
     "--strict", is_flag=True, help="Mark each sentence that no citation supports."
 )
+
+
+def mode_in_words(mode: ChatMode, *, agreed: bool) -> str:
+    """What the agent may do; ``agreed``: the person has agreed to every write in advance."""
+    if mode == "read":
+        return "mode read: it only reads"
+    return f"mode write: it may write {'notes' if agreed else 'what you agree to'}"
+
+
+def introduce(model: str, mode: ChatMode, *, agreed: bool, commands: str = "") -> None:
+    """Say on stderr who answers, what it may do, and what can be typed."""
+    words = mode_in_words(mode, agreed=agreed)
+    note(f"{one_line(model)} as agent · {words}{commands}", style="dim")
 
 
 def model_options(function: F) -> F:
@@ -105,6 +119,9 @@ def ask(
     command_session = session()
     may_write = _may_write(command_session, write=write, yes=yes, read_only=read_only)
     settings = command_session.llm()
+    mode: ChatMode = "write" if may_write else "read"
+    if not as_json:
+        introduce(settings.model, mode, agreed=yes)
     for text in questions_from(question):
         result = _answer(
             text,
@@ -117,14 +134,14 @@ def ask(
             as_json=as_json,
         )
         if as_json:
-            _write_run_as_json(text, settings.model, result)
+            _write_run_as_json(text, settings.model, mode, result)
         if result.error is not None:
             raise result.error
         if result.interrupted:
             command_session.interrupted = _used_tools(result)
             raise KeyboardInterrupt
-        if not as_json:
-            _warn(result)
+        if result.warning is not None:
+            note(f"qmd: {result.warning}", style="warning")
 
 
 def _answer(
@@ -271,29 +288,25 @@ def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool)
     return result
 
 
-def _write_run_as_json(question: str, model: str, result: LoopResult) -> None:
+def _write_run_as_json(question: str, model: str, mode: ChatMode, result: LoopResult) -> None:
     error = result.error
     error_object = (
         None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
     )
-    write_json({"question": question, "model": model, **result.as_json(), "error": error_object})
+    write_json(
+        {
+            "question": question,
+            "model": model,
+            "mode": mode,
+            **result.as_json(),
+            "error": error_object,
+        }
+    )
 
 
 def _used_tools(result: LoopResult) -> str:
     tools = [execution.call.tool for execution in result.tool_executions]
     return f"Tools used by then: {', '.join(tools)}." if tools else "No tool was used by then."
-
-
-def _warn(result: LoopResult) -> None:
-    if result.reached_max_iterations:
-        rounds = "1 round" if result.iteration_count == 1 else f"{result.iteration_count} rounds"
-        note(
-            f"qmd: stopped after {rounds}: "
-            "the model still wanted to use tools. Ask for less at once.",
-            style="warning",
-        )
-    elif result.cut_off:
-        note("qmd: the server cut the answer off: it may be incomplete.", style="warning")
 
 
 class _Interrupts:

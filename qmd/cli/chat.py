@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli import complete
-from qmd.cli.ask import model_options, questions_from, strict_option
+from qmd.cli.ask import introduce, model_options, questions_from, strict_option
 from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.listings import limit_options
@@ -109,6 +109,8 @@ def ask(
         current = _current(kb, goes_on, chat_id)
         mode: ChatMode = "write" if may_write else "read"
         talk = Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
+        if chats.model_name and not (is_interactive or as_json):
+            introduce(chats.model_name, mode, agreed=yes)
         try:
             for text in questions:
                 if is_interactive:

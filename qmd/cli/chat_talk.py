@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd.cli.ask import introduce, mode_in_words
 from qmd.cli.ask_view import RunView, view_of_a_run
 from qmd.cli.ask_writes import WriteQuestions
 from qmd.cli.chat_ids import resolve
@@ -83,8 +84,7 @@ class Talk:
             raise turn.error
         if turn.status == "stopped":
             raise KeyboardInterrupt
-        if not as_json:
-            self._tell(turn)
+        self._tell(turn)
 
     # -- many questions ------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Talk:
         """Ask, if there is a question, and then whatever the person types, until the end."""
         import readline  # noqa: F401 - gives `input` its history and its keys
 
-        note(f"{one_line(self._model)} · mode {self._mode} · /help", style="dim")
+        introduce(self._model, self._mode, agreed=self._yes, commands=" · /help")
         while not self._is_over:
             text = question or self._read()
             question = ""
@@ -206,8 +206,8 @@ class Talk:
             self._mode = "read"
         elif word:
             note("/mode read or /mode write", style="warning")
-        says = {"read": "it only reads", "write": "it may write what you agree to"}
-        note(f"Mode {self._mode}: {says[self._mode]}.")
+        words = mode_in_words(self._mode, agreed=self._yes)
+        note(f"{words[0].upper()}{words[1:]}.")
 
     def _new(self, _: str) -> None:
         self._chat = None

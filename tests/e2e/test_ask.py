@@ -63,7 +63,10 @@ class TestAnswer:
             result = scratch.with_env(**env).run("ask", "--write", "--yes", "when do we deploy?")
         assert (result.code, result.out) == (0, "In **March**.\n")
         shown = result.err.splitlines()
-        assert shown[0] == "I look."
+        assert shown[:2] == [
+            "deepseek-chat as agent · mode write: it may write notes",
+            "I look.",
+        ]
         assert re.match(
             r'search\(query="deploy parser"\) ok at [\d:]{8} in \d+\.\d\d s: Found \d results? for',
             shown[-2],
@@ -129,7 +132,8 @@ class TestAnswer:
             says(f"<think>{thought}</think>No need.", reasoning=thought)
         ) as server:  # fmt: skip
             result = ask(scratch, server)
-        assert (result.out, result.err) == ("No need.\n", "")
+        assert result.out == "No need.\n"
+        assert result.err == "deepseek-chat as agent · mode read: it only reads\n"
         assert not (scratch.root / "notes/thought.md").exists()
 
     def test_each_line_of_a_pipe_is_a_question_of_its_own(self, scratch: Scratch) -> None:
@@ -282,8 +286,12 @@ class TestTrouble:
         assert (result.code, result.out) == (0, "")
         assert "stopped after 10 rounds" in result.err
         with ModelServer(says(block("status"))) as server:
-            run = ask(scratch, server, "--json", "--max-rounds", "2").json()
+            printed = ask(scratch, server, "--json", "--max-rounds", "2")
+        run = printed.json()
         assert (run["iterationCount"], run["reachedMaxIterations"]) == (2, True)
+        assert run["warning"].startswith("stopped after 2 rounds: the model still wanted")
+        assert printed.err == f"qmd: {run['warning']}\n"
+        assert run["mode"] == "read"
 
     def test_a_model_that_writes_without_end_is_stopped_in_time(self, scratch: Scratch) -> None:
         def writes_for_ever(call: Call) -> None:

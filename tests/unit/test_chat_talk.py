@@ -55,7 +55,7 @@ def test_questions_follow_each_other_until_the_input_ends(hold: Hold) -> None:
     shown = hold([says("In March."), says("Both lines.")], "when?", '"""one', 'two"""')
     assert "In March." in shown
     assert "Both lines." in shown
-    assert "mode read · /help" in shown
+    assert "as agent · mode read: it only reads · /help" in shown
 
 
 def test_commands(hold: Hold, tmp_path: Path) -> None:
