@@ -22,15 +22,12 @@ def citation_check(kb: KnowledgeBase, before: Reading | None = None) -> CheckAns
             document = kb.get(name, from_line=first, max_lines=last - first + 1)
         except QmdError:  # no document, several, or a name that no document can have
             return None
-        # The last of the lines has no line end if more lines follow.
-        whole = document.text if document.more_lines else document.text.removesuffix("\n")
-        lines = whole.count("\n") + 1 if document.text else 0
-        count = first - 1 + lines + document.more_lines if lines else line_count(name)
+        count = document.last_line + document.more_lines if document.lines else line_count(name)
         return CitedLines(document.document.file, document.document.title, document.text, count)
 
     def line_count(name: str) -> int:
         document = kb.get(name, max_lines=1)
-        return bool(document.text) + document.more_lines
+        return document.lines + document.more_lines
 
     def similarity(claim: str, text: str) -> float | None:
         if not kb.model_loaded():

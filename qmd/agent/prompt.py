@@ -8,14 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from qmd.agent.executor import ToolDefinition, ToolResult
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
+from qmd.tools.toolsets import toolset_of
 from qmd.values import Collection
 from qmd.values.printable import one_line
 from qmd.values.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
 
 LONGEST_RESULT = 40_000
 """The most characters of one result; a whole book would leave no room to answer."""
@@ -29,6 +34,7 @@ RESULTS = "Tool execution results:"
 SHORT_RESULT = 300
 """The characters that are left of an old result if there is no room for all."""
 
+_MOST_ENTRIES = 50  # of the vault, in the system prompt
 _LEAST_RESULT = 50  # characters of a new result if there is hardly any room
 _MESSAGE_TOKENS = 4  # what a server adds to each message: its role and its ends
 _MAX_NAME = 100  # characters of a tool's name; the model may call any name
@@ -117,13 +123,49 @@ class Prompt:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class Vault:
+    """The folder of the tools for notes, and the names in it; those of folders end with a slash."""
+
+    tools: Sequence[str]
+    entries: Sequence[str]
+
+
+def prompt_for(kb: KnowledgeBase, definitions: Sequence[ToolDefinition]) -> Prompt:
+    """The system prompt of a conversation about a knowledge base: what its tools can open."""
+    of_notes = [tool.name for tool in definitions if toolset_of(tool.name) == "notes"]
+    in_vault = bool(of_notes) and kb.notes.are_in_vault
+    uses_collections = not in_vault or len(of_notes) < len(definitions)
+    return system_prompt(
+        definitions,
+        collections=kb.collections() if uses_collections else (),
+        vault=Vault(of_notes, _entries_of_vault(kb)) if in_vault else None,
+        today=datetime.now().astimezone().date(),
+    )
+
+
+def _entries_of_vault(kb: KnowledgeBase) -> list[str]:
+    listing = kb.notes.list_folder()
+    return [
+        f"{entry.name}/" if entry.is_folder else entry.name
+        for entry in listing.entries
+        if not entry.name.startswith(".")
+    ]
+
+
 def system_prompt(
     definitions: Sequence[ToolDefinition],
     *,
     collections: Sequence[Collection] = (),
+    vault: Vault | None = None,
     today: date | None = None,
 ) -> Prompt:
-    """The role of the model, its tools and the rules, with a new fence for one conversation."""
+    """
+    The role of the model, its tools and the rules, with a new fence for one conversation.
+
+    Args:
+        vault: If the tools for notes have a folder of their own.
+    """
     fence = Fence.new()
     tools = "\n\n".join(["## Tools", *map(_definition, definitions), _RULES])
     parts = [
@@ -132,6 +174,7 @@ def system_prompt(
         "write them.",
         "" if today is None else f"Today is {today.isoformat()}.",
         _collections(collections, fence),
+        "" if vault is None else _vault(vault, fence),
         tools,
         _DATA.format(opening=fence.opening, closing=fence.closing, where=_IN_RESULTS),
         _NOTES,
@@ -148,6 +191,14 @@ def _collections(collections: Sequence[Collection], fence: Fence) -> str:
     )
     more = f" and {len(collections) - 20} more" if len(collections) > 20 else ""
     return f"The collections:\n{fence.around(one_line(shown + more))}"
+
+
+def _vault(vault: Vault, fence: Fence) -> str:
+    shown = ", ".join(vault.entries[:_MOST_ENTRIES]) or "(nothing)"
+    more = len(vault.entries) - _MOST_ENTRIES
+    rest = f" and {more} more" if more > 0 else ""
+    heading = f"The vault, the folder of the tools {', '.join(vault.tools)}:"
+    return f"{heading}\n{fence.around(one_line(shown + rest))}"
 
 
 def _definition(tool: ToolDefinition) -> str:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -246,7 +245,7 @@ def _loop(
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
     from qmd.agent.native import with_tool_calls
-    from qmd.agent.prompt import system_prompt
+    from qmd.agent.prompt import prompt_for
     from qmd.tools.toolsets import select
 
     def listen(happening: Happening) -> None:
@@ -255,11 +254,7 @@ def _loop(
 
     executor = ToolExecutor(kb, select(toolsets).tools)
     definitions = executor.definitions()
-    system = system_prompt(
-        definitions,
-        collections=kb.collections(),
-        today=datetime.now().astimezone().date(),
-    )
+    system = prompt_for(kb, definitions)
     return ExecutionLoop(
         with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
         executor,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,7 @@ def _asker(
     from qmd.agent.executor import ToolExecutor
     from qmd.agent.loop import ExecutionLoop
     from qmd.agent.native import with_tool_calls
-    from qmd.agent.prompt import system_prompt
+    from qmd.agent.prompt import prompt_for
     from qmd.tools.toolsets import select
 
     executor = ToolExecutor(kb, select(()).tools)
@@ -84,11 +83,7 @@ def _asker(
     definitions = executor.definitions()
 
     def ask(question: str, model: ToolModel) -> LoopResult:
-        system = system_prompt(
-            definitions,
-            collections=kb.collections(),
-            today=datetime.now().astimezone().date(),
-        )
+        system = prompt_for(kb, definitions)
         loop = ExecutionLoop(
             with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
             executor,

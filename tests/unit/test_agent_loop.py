@@ -25,7 +25,14 @@ from qmd.agent.loop import (
     ToolStarted,
 )
 from qmd.agent.parser import ToolCall
-from qmd.agent.prompt import LONGEST_RESULT, Prompt, results_message, system_prompt, tokens
+from qmd.agent.prompt import (
+    LONGEST_RESULT,
+    Prompt,
+    prompt_for,
+    results_message,
+    system_prompt,
+    tokens,
+)
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
@@ -540,3 +547,27 @@ class TestTelling:
         assert "Today is 2026-11-22." in prompt
         assert f"The collections:\n{fence.opening}\nnotes (" in prompt
         assert prompt.index("## Tools") < prompt.index("## How to use the tools")
+
+    def test_the_prompt_names_what_the_tools_can_open(
+        self, kb: KnowledgeBase, tmp_path: Path
+    ) -> None:
+        def prompt(opened: KnowledgeBase, *toolsets: str) -> str:
+            executor = ToolExecutor(opened, select(toolsets).tools)
+            made = prompt_for(opened, executor.definitions())
+            return made.text.replace(made.fence.opening, "<").replace(made.fence.closing, ">")
+
+        vault = tmp_path / "vault"
+        (vault / "Daily").mkdir(parents=True)
+        for name in ("boat.md", ".hidden"):
+            (vault / name).touch()
+        assert "The collections:" in prompt(kb, "notes")
+        assert "The vault" not in prompt(kb)
+        path = tmp_path / "vault.sqlite"
+        of_vault = Settings(vault=str(vault), read_only_files=True)
+        with KnowledgeBase.open(path, of_vault, create=True) as opened:
+            opened.add_collection(Path(kb.collection("notes").path))
+            named = "The vault, the folder of the tools read_note, list_folder:\n<\n"
+            assert f"{named}Daily/, boat.md\n>" in prompt(opened, "notes")
+            assert "The collections:" not in prompt(opened, "notes")
+            assert "The vault" in prompt(opened)
+            assert "The collections:" in prompt(opened)

@@ -391,6 +391,11 @@ def test_a_name_unlike_all_others_brings_no_suggestion(kb: KnowledgeBase, vault:
         assert (caught.value.suggestions, caught.value.hint) == ((), None)
 
 
+def test_a_vault_that_is_not_there_is_named(kb: KnowledgeBase, vault: Path) -> None:
+    vault.rename(vault.with_name("moved"))
+    assert refusal(FolderNotFoundError, kb.notes.list_folder) == f"Folder not found: {vault}"
+
+
 def test_a_folder_in_the_place_of_a_note_is_named(kb: KnowledgeBase, vault: Path) -> None:
     put(vault / "Projects/boat.md")
     with pytest.raises(NoteNotFoundError) as caught:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from qmd.agent.chat import history
@@ -312,7 +311,7 @@ class Chats:
         from qmd.agent.executor import ToolExecutor
         from qmd.agent.loop import ExecutionLoop
         from qmd.agent.native import with_tool_calls
-        from qmd.agent.prompt import system_prompt
+        from qmd.agent.prompt import prompt_for
         from qmd.tools.toolsets import select
 
         executor = ToolExecutor(self._kb, select(self._toolsets).tools)
@@ -336,11 +335,7 @@ class Chats:
             )
 
         definitions = executor.definitions()
-        prompt = system_prompt(
-            definitions,
-            collections=self._kb.collections(),
-            today=datetime.now().astimezone().date(),
-        )
+        prompt = prompt_for(self._kb, definitions)
         mode = self._kb.language_model.tool_calls
 
         def offer_tools(model: ToolModel) -> ChatModel:

@@ -127,6 +127,11 @@ class Notes:
         self._vault = vault
         self._files = files
 
+    @property
+    def are_in_vault(self) -> bool:
+        """Whether these are the notes of a vault of their own, and not of the collections."""
+        return "" in self._vault().roots
+
     def read(self, path: str) -> Note:
         """
         Read a note from the disk.
@@ -251,10 +256,10 @@ class Notes:
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
                 raise InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
-            raise FolderNotFoundError(folder or "/") from None
+            raise FolderNotFoundError(folder or shown(str(place.root))) from None
         except OSError as error:
             if error.errno in _NOT_THERE:
-                raise FolderNotFoundError(folder or "/") from error
+                raise FolderNotFoundError(folder or shown(str(place.root))) from error
             raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
         return Listing(folder, tuple(entries))
