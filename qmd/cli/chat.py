@@ -16,6 +16,7 @@ from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.system import clock
 from qmd.system.database_files import is_missing, is_writable
 
 if TYPE_CHECKING:
@@ -161,8 +162,7 @@ def _print_list(query: str, limit: int | None, offset: int, as_json: bool) -> No
         return
     for each in page.chats:
         turns = "1 question" if each.turns == 1 else f"{each.turns} questions"
-        updated = each.updated[:16].replace("T", " ")
-        write(f"{each.id}  {updated}  {one_line(each.name)} ({turns})\n")
+        write(f"{each.id}  {clock.minute(each.updated)}  {one_line(each.name)} ({turns})\n")
     more = page.total - offset - len(page.chats)
     if more > 0:
         note(f"… {more:,} more: --all shows them")

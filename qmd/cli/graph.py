@@ -14,6 +14,7 @@ from qmd.cli.commands import below
 from qmd.cli.listings import ListingOptions, ListingView, limit_options, listing_options
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, note, one_line, paint, table_row, use_color, write
+from qmd.system import clock
 from qmd.values.search import shown_relevance
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _write_tags(tree: TagTree, view: ListingView) -> None:
     pages=True,
     examples=("qmd recent", "qmd recent --since 7d", "qmd recent --since 2026-03-01"),
 )
-@click.option("--since", metavar="SPAN", help="Since 7d, 12h, 2w, or a date.")
+@click.option("--since", metavar="WHEN", help="Since 7d, yesterday, 2026-11 or another date.")
 @_collection
 @limit_options(20)
 @listing_options()
@@ -276,7 +277,7 @@ def _write_recent(recent: RecentChanges, view: ListingView) -> None:
     color = use_color(sys.stdout)
     width = max(len(change.by) for change in recent.changes)
     for change in recent.changes:
-        facts = f"{change.modified[:16].replace('T', ' ')}  {change.by:<{width}}"
+        facts = f"{clock.minute(change.modified)}  {change.by:<{width}}"
         name = view.link(change.file, color)
         facts = paint(one_line(facts), "dim", color)
         write(table_row(facts, name, one_line(change.title)) + "\n")

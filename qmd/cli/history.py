@@ -221,7 +221,7 @@ def mv(name: str, new_path: str, preview: bool, rewrite_links: bool, as_json: bo
 
 def _head(row: Revision | FileChange) -> str:
     """The number and the local time of a change."""
-    return f"{row.number:>6}  {clock.parse(row.created).astimezone():%Y-%m-%d %H:%M}"
+    return f"{row.number:>6}  {clock.minute(row.created)}"
 
 
 def _origin(revision: Revision) -> str:

@@ -19,6 +19,7 @@ from qmd.cli.terminal import (
     write_text,
 )
 from qmd.parse.lines import split_lines
+from qmd.system import clock
 from qmd.values import DocumentSlice, SkippedDocument
 from qmd.values.wire import to_wire
 
@@ -175,7 +176,7 @@ def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
     headings = group_headings([document.group for document in documents], color)
     for document, size in zip(documents, sizes, strict=True):
         write("".join(next(headings)))
-        facts = f"{document.docid}  {size:>{width}}  {document.modified[:16].replace('T', ' ')}"
+        facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
         name = where.link(paint(where.fitting_name(document.file, 2), "file", color), document.file)
         write(table_row(paint(facts, "dim", color), name, one_line(document.title)) + "\n")
 

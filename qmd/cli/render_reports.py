@@ -19,6 +19,7 @@ from qmd.cli.terminal import (
     use_color,
     write,
 )
+from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.values import (
@@ -129,7 +130,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, fresh.embedding)),
-        ("Indexed", [minute(status.last_indexed)]),
+        ("Indexed", [minute(status.last_indexed) + _zone(status.last_indexed)]),
     ]
     if fresh.keeper is not None:
         rows.append(("Kept by", [f"{fresh.keeper}, heard of {minute(fresh.keeper_heard_of)}"]))
@@ -186,8 +187,16 @@ def earlier_titles(status: Status) -> str:
 
 
 def minute(stamp: str | None) -> str:
-    """A time as people read it: ``2026-11-23 13:46 UTC``."""
-    return stamp[:16].replace("T", " ") + " UTC" if stamp else "never"
+    """``2026-11-23 13:46`` in the local time zone, which `_zone` names once; or ``never``."""
+    return clock.minute(stamp) if stamp else "never"
+
+
+def _zone(stamp: str | None) -> str:
+    """`` (UTC+01:00)`` for a local time, `` (UTC)`` in Greenwich's time zone."""
+    if stamp is None:
+        return ""
+    offset = clock.local(stamp).strftime("%z")
+    return " (UTC)" if offset == "+0000" else f" (UTC{offset[:3]}:{offset[3:5]})"
 
 
 _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reason name these

@@ -19,10 +19,10 @@ from qmd.cli.places import full_path_option
 from qmd.cli.query_words import QueryWord
 from qmd.cli.setting_options import apply_options
 from qmd.values.facts import (
+    DateOrSpan,
     FieldFacts,
     ForCommands,
     Inline,
-    IsoDate,
     OnProperties,
     Range,
     field_facts,
@@ -242,7 +242,7 @@ def _type_of_option(field: FieldFacts, default: object) -> dict[str, Any]:
     if bounds is not None:
         callback = _in_range(field, bounds)
         return {"type": hint, "callback": callback, "show_default": default is not None}
-    return {"type": hint, "callback": _parsed_date if field.has(IsoDate) else None}
+    return {"type": hint, "callback": _parsed_date if field.has(DateOrSpan) else None}
 
 
 def _refusal(field: FieldFacts, command: SearchCommand) -> dict[str, Any]:
@@ -287,10 +287,10 @@ def _parsed_date(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is None:
         return None
     from qmd.errors import InputError
-    from qmd.search.query.dates import iso_date
+    from qmd.search.query.dates import filter_date
 
     try:
-        return iso_date(value)
+        return filter_date(value)
     except InputError as error:
         raise click.BadParameter(f"{error}. {error.hint}", ctx, param) from error
 

@@ -148,7 +148,7 @@ token.add_command(revoke)
     pages=True,
     examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"),
 )
-@click.option("--since", metavar="WHEN", help="Only since then: 7d, 12h, 2w or a date.")
+@click.option("--since", metavar="WHEN", help="Only since 7d, yesterday, 2026-11 or another date.")
 @click.option(
     "--token",
     "name",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from qmd.values.access import AccessScope, AccessToken, AuditEntry, NewAccessToken
 
 _NAME = re.compile(r"[\w.@-]{1,60}")
-_SPAN = re.compile(r"(\d{1,5}) ?([hdwy])", re.IGNORECASE)
-_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 class AccessMethods(Parts):
@@ -160,7 +158,7 @@ class AccessMethods(Parts):
         """
         from datetime import datetime, timezone
 
-        from qmd.search.graph.recent import moment
+        from qmd.search.query.dates import moment
         from qmd.store.access import MAX_AUDIT_ENTRIES
 
         limit = MAX_AUDIT_ENTRIES if limit is None else limit
@@ -176,18 +174,16 @@ def _expiry(text: str) -> str:
     Raises:
         InputError: It is neither, or has passed.
     """
-    from datetime import datetime, timedelta, timezone
+    from datetime import datetime, timezone
 
-    from qmd.search.query.dates import iso_date
+    from qmd.search.query.dates import filter_date, span
     from qmd.system import clock
 
     now = datetime.now(timezone.utc)
-    span = _SPAN.fullmatch(text.strip())
+    length = span(text)
     try:
-        if span is not None:
-            end = now + timedelta(hours=int(span[1]) * _HOURS[span[2].lower()])
-        else:
-            end = clock.parse(iso_date(text)).astimezone(timezone.utc)
+        until = clock.parse(filter_date(text)) if length is None else now + length
+        end = until.astimezone(timezone.utc)
     except (InputError, OverflowError):
         raise InputError(
             f"{text!r} is neither a span of time nor a date.",

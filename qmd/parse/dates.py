@@ -78,7 +78,7 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
             value = value[0]
         if value is None or value == "":
             continue
-        date, reason = _read(value)
+        date, reason = read_date(value)
         if date is not None:
             return date, tuple(warnings)
         if isinstance(value, str) and has_placeholder(value):
@@ -91,8 +91,8 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
     return None, tuple(warnings)
 
 
-def _read(value: object) -> tuple[str | None, str]:
-    """The date in ISO 8601, or why there is none."""
+def read_date(value: object) -> tuple[str | None, str]:
+    """The date in ISO 8601, or why there is none, as the rest of a sentence."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None, _UNREADABLE
     text = str(value).strip().strip("\"'[]").strip()
@@ -106,7 +106,7 @@ def _read(value: object) -> tuple[str | None, str]:
 
 
 def _read_text(text: str) -> tuple[str | None, str]:
-    """As `_read`, for a date with separators or names."""
+    """As `read_date`, for a date with separators or names."""
     for pattern in _PATTERNS:
         match = pattern.match(text)
         if match is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import InputError
 from qmd.search.named import find_named, written_name
-from qmd.search.query.dates import iso_date
+from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
 from qmd.search.words.checks import Exclusions, exclusions
 from qmd.values import Filters, SearchRequest
@@ -70,7 +70,7 @@ def with_exclusions(reader: Reader, question: Question) -> Question:
 
 def parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
     """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
-    filters = _with_collections(reader, _with_iso_dates(request.filters))
+    filters = _with_collections(reader, _with_dates(request.filters))
     name = written_name(text)
     if name is not None and "/" not in name:
         bare = parse(name)
@@ -111,11 +111,11 @@ def _with_collections(reader: Reader, filters: Filters) -> Filters:
     return filters if names is None else replace(filters, collections=tuple(names))
 
 
-def _with_iso_dates(filters: Filters) -> Filters:
+def _with_dates(filters: Filters) -> Filters:
     if not (filters.after or filters.before):
         return filters
     return replace(
         filters,
-        after=iso_date(filters.after) if filters.after else None,
-        before=iso_date(filters.before) if filters.before else None,
+        after=filter_date(filters.after) if filters.after else None,
+        before=filter_date(filters.before) if filters.before else None,
     )

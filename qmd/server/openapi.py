@@ -22,7 +22,7 @@ from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schemas import reply_model, without_titles
 from qmd.values.conditions import FILTER_PATTERNS
-from qmd.values.facts import LARGEST_INTEGER, IsoDate, OnProperties
+from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, OnProperties
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -45,6 +45,7 @@ _DATE = {
         {"type": "string", "format": "date"},
         {"type": "string", "format": "date-time"},
         {"type": "string", "pattern": "^[1-9][0-9]{3}(-(0[1-9]|1[0-2]))?$"},
+        {"type": "string", "pattern": "^([0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday|今天|昨天)$"},
         {"type": "string", "pattern": r"^\s*$"},
         {"type": "null"},
     ]
@@ -397,7 +398,7 @@ def _property(schema: Mapping[str, Any], field: FieldInfo, *, optional: bool) ->
     if "description" in described:
         described["description"] = _in_snake_case(described["description"])
     described |= _items(field)
-    if any(isinstance(fact, IsoDate) for fact in field.metadata):
+    if any(isinstance(fact, DateOrSpan) for fact in field.metadata):
         del described["type"]
         return {**_DATE, **described}
     if described.get("type") == "integer":

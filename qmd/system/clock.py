@@ -1,5 +1,7 @@
-"""Write times as the database stores them, in ISO 8601 in UTC with milliseconds and ``Z``; and
-read times in ISO 8601."""
+"""
+Write times as the database stores them, in ISO 8601 in UTC with milliseconds and ``Z``, and as
+people read them, in the local time zone; and read times in ISO 8601.
+"""
 
 from __future__ import annotations
 
@@ -47,3 +49,13 @@ def parse(text: str) -> datetime:
         decimals = tail[: len(tail) - len(zone)]
         head += f".{decimals[:6]:0<6}{zone}" if decimals else dot
     return datetime.fromisoformat(head)
+
+
+def local(text: str) -> datetime:
+    """A stored time in the local time zone. Raises ValueError as `parse`."""
+    return parse(text).astimezone()
+
+
+def minute(text: str) -> str:
+    """``2026-11-23 14:05``: a stored time as people read it. Raises ValueError as `parse`."""
+    return local(text).strftime("%Y-%m-%d %H:%M")

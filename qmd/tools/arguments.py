@@ -23,14 +23,14 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
-from qmd.search.query.dates import iso_date
+from qmd.search.query.dates import EXAMPLES, filter_date
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
+    DateOrSpan,
     Describe,
     FieldFacts,
     ForCommands,
-    IsoDate,
     OnProperties,
     Singular,
     Unlisted,
@@ -60,14 +60,14 @@ def _blank_is_absent(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _iso_date(value: str | None) -> str | None:
-    """Check a date; a year or a month becomes its first day. Raises ValueError."""
+def _filter_date(value: str | None) -> str | None:
+    """The day or time that a date or a span means. Raises ValueError."""
     if value is None:
         return None
     try:
-        return iso_date(value)
+        return filter_date(value)
     except InputError:
-        raise ValueError("an ISO date such as 2025-03-01") from None
+        raise ValueError(f"a date such as {EXAMPLES}") from None
 
 
 def _condition(value: str) -> str:
@@ -169,8 +169,8 @@ def _argument_type(field: FieldFacts) -> Any:
         validators = [BeforeValidator(whole_number)]
     if hint is str and not field.is_required:
         hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
-    if field.has(IsoDate):
-        validators.append(AfterValidator(_iso_date))
+    if field.has(DateOrSpan):
+        validators.append(AfterValidator(_filter_date))
     for fact in (*field.facts, *validators):
         hint = Annotated[hint, fact]
     return hint

@@ -72,8 +72,8 @@ class MoveNoteArguments(OneNoteArguments):
 
 class UndoArguments(Arguments):
     change: Count | None = Field(None, description="Default: your last")
-    session: bool = Field(False, description="All your changes in this session")
-    redo: bool = Field(False, description="Undo your last undo")
+    session: bool = Field(False, description="All your changes of this session")
+    redo: bool = Field(False, description="Undo the undo")
 
 
 # --- handlers ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ _FILE: Any = Field(description="A name as get takes it: path, note name, #docid"
 
 # For the description only: `KnowledgeBase` takes more spellings, and its messages say more.
 _SINCE: Any = {
-    "pattern": r"^(|[0-9]{1,6}[mhdwy]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
+    "pattern": r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
 }
 
 
@@ -51,7 +51,7 @@ class PropertyListArguments(Arguments):
 
 class RecentArguments(CollectionArguments):
     since: OptionalText = Field(
-        None, description="`7d`, `12h`, `2w`, or an ISO date", json_schema_extra=_SINCE
+        None, description="`7d`, `12h`, `yesterday` or a date", json_schema_extra=_SINCE
     )
 
 

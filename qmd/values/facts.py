@@ -72,8 +72,8 @@ class Range:
         return {**schema, **bounds}
 
 
-class IsoDate:
-    """The text is an ISO 8601 date or time. A year or a month stands for its first day."""
+class DateOrSpan:
+    """The text is a date, a time or a span before now, as `qmd.search.query.dates` reads it."""
 
     __slots__ = ()
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from qmd.errors import InputError
 from qmd.values.facts import (
+    DateOrSpan,
     Describe,
     ForCommands,
     Inline,
-    IsoDate,
     Name,
     NotSent,
     Obvious,
@@ -133,8 +133,8 @@ class Filters:
     path: Annotated[str | None, Describe("Below this folder"), Obvious()] = None
     tags: Annotated[tuple[str, ...], Describe("With all of these tags"), Obvious()] = ()
     properties: Annotated[tuple[str, ...], OnProperties(), Describe("Such as rating:>4")] = ()
-    after: Annotated[str | None, IsoDate(), Describe("ISO date, inclusive")] = None
-    before: Annotated[str | None, IsoDate(), Describe("ISO date, exclusive")] = None
+    after: Annotated[str | None, DateOrSpan(), Describe("Date or 7d, inclusive")] = None
+    before: Annotated[str | None, DateOrSpan(), Describe("Date or 7d, exclusive")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,10 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "x", "limit": "5"}', 'limit must be an integer from 1 to 1000, got "5"'),
         (b'{"query": "x", "min_score": 2}', "min_score must be a number from 0 to 1, got 2"),
         (b'{"query": "x", "tags": "a"}', "tags must be a list of strings"),
-        (b'{"query": "x", "after": "soon"}', "after must be an ISO date such as 2025-03-01"),
+        (
+            b'{"query": "x", "after": "soon"}',
+            "after must be a date such as 2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00",
+        ),
         (b'{"query": "x", "minscore": 0}', 'unknown argument "minscore" (did you mean min_score?)'),
         (
             b'{"query": "x", "limits": 3}',

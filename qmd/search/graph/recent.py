@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from qmd.errors import InputError
-from qmd.search.query.dates import iso_date
+from qmd.search.query.dates import moment
 from qmd.system import clock
 from qmd.values.graph import RecentChange, RecentChanges
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
 
 #: What the time of a change calls a program that is not a tool of qmd.
 DISK = "disk"
-_SPAN = re.compile(r"(\d{1,6}) ?(m|min|h|d|w|y)", re.IGNORECASE)
-_HOURS = {"m": 1 / 60, "min": 1 / 60, "h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 #: A photo, and a content in another encoding, has another hash than its text. Its tool is told by
 #: the time instead: the writer records a change right before the file gets its time.
 _AT_ONCE = timedelta(seconds=2)
@@ -33,11 +29,11 @@ def recent_changes(
     The documents whose files changed last, the latest first.
 
     Args:
-        since: A span such as ``7d`` (m, h, d, w, y) or a date; None for any time.
+        since: A span such as ``7d`` or a date, as `qmd.search.query.dates`; None for any time.
 
     Raises:
         CollectionNotFoundError.
-        InputError: ``since`` is no span and no date.
+        InputError: ``since`` is neither a span nor a date.
     """
     if collection is not None:
         ids = [reader.collections.by_name(collection).id]
@@ -47,35 +43,6 @@ def recent_changes(
     documents = reader.recent.latest(ids, since=start, limit=limit)
     changes = tuple(_change(reader, document) for document in documents)
     return RecentChanges(changes, reader.recent.count_since(ids, start))
-
-
-def moment(since: str, now: datetime) -> str:
-    """
-    The time that ``since`` means, as the database stores times.
-
-    A date is its beginning in the local time zone; a time without an offset is UTC.
-
-    Raises:
-        InputError: It is neither a span such as ``7d`` nor a date.
-    """
-    text = since.strip()
-    span = _SPAN.fullmatch(text)
-    try:
-        if span is not None:
-            start = now - timedelta(hours=int(span[1]) * _HOURS[span[2].lower()])
-        else:
-            start = clock.parse(iso_date(text))
-            if start.tzinfo is None and len(text) > len("2025-03-01"):
-                start = start.replace(tzinfo=timezone.utc)
-        utc = start.astimezone(timezone.utc).isoformat(timespec="milliseconds")
-        return utc.replace("+00:00", "Z")
-    except InputError:
-        raise InputError(
-            f"{since!r} is neither a span of time nor a date.",
-            hint="Write 7d, 12h, 2w or 2025-03-01.",
-        ) from None
-    except (OverflowError, ValueError, OSError):
-        return ""  # before all times
 
 
 def _change(reader: Reader, recent: RecentDocument) -> RecentChange:

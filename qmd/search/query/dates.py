@@ -1,31 +1,141 @@
-"""Read the dates that people write in filters."""
+"""
+Read the dates and spans of time that people write, such as ``7d``, ``昨天`` and ``2026-11``.
+
+A period stands for its beginning: ``2026-11`` for 1 November, ``last week`` for its Monday. Days
+begin in the local time zone.
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime, timedelta, timezone
 
 from qmd.errors import InputError
 from qmd.system import clock
 
-#: Compiled when the first date comes: few searches have one.
-_DATE = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
+#: What is shown where a text is neither a date nor a span.
+EXAMPLES = "2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00"
+# These are texts of patterns, compiled when the first date comes: few searches have one.
+_ISO = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
+_HOURS = {
+    hours: rf"(?:(?:last|past) |最近|过去)?(\d{{1,6}}) ?(?:{names})(?: ago|以?前)?"
+    for hours, names in (
+        (1 / 60, "m|min|minutes?|分钟"),
+        (1, "h|hours?|个?小时"),
+        (24, "d|days?|天"),
+        (7 * 24, "w|weeks?|周|个?星期"),
+        (30 * 24, "mo|months?|个月"),
+        (365 * 24, "y|years?|年"),
+    )
+}
+_DAYS_AGO = {"today": 0, "今天": 0, "yesterday": 1, "昨天": 1, "前天": 2}
+_PERIODS = {
+    name: (unit, back)
+    for unit, back, names in (
+        ("week", 0, "this week|本周|这周"),
+        ("week", 1, "last week|上周"),
+        ("month", 0, "this month|本月|这个月"),
+        ("month", 1, "last month|上月|上个月"),
+        ("year", 0, "this year|今年"),
+        ("year", 1, "last year|去年"),
+    )
+    for name in names.split("|")
+}
 
 
-def iso_date(date: str) -> str:
+def filter_date(text: str, now: datetime | None = None) -> str:
     """
-    Check a date or time in ISO 8601, and complete a year or a month with its first day.
+    The day (``2026-11-20``) or the time that a filter compares documents with.
+
+    Args:
+        text: A date, a time, or a span before ``now``; one of days or more means a whole day.
+        now: With a time zone; None for the current time.
+
+    Returns:
+        A time of day is as it was written; that of a span of hours is in UTC.
 
     Raises:
-        InputError: The text is not a date.
+        InputError: The text is neither a date nor a span.
     """
-    text = date.strip()
-    full_date = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+    now = now or datetime.now().astimezone()
+    before = span(text)
+    if before is None:
+        return _date_or_time(text, now)
     try:
-        if re.fullmatch(_DATE, text) is None:
-            raise ValueError(text)
-        clock.parse(full_date)
-    except ValueError:
-        raise InputError(
-            f"{date!r} is no ISO date", hint="Write 2025-03-01 or 2025-03-01T18:00+08:00."
-        ) from None
-    return full_date
+        start = now - before
+    except OverflowError:
+        return str(date.min)
+    if before >= timedelta(days=1):
+        return str(start.date())
+    return start.astimezone(timezone.utc).isoformat(timespec="seconds")
+
+
+def moment(text: str, now: datetime) -> str:
+    """
+    The time that ``text`` means, as the database stores times.
+
+    Args:
+        text: A date, a time (local without an offset), or a span, which is exact.
+        now: With a time zone.
+
+    Returns:
+        "" for a time before all that the database can store.
+
+    Raises:
+        InputError: The text is neither a date nor a span.
+    """
+    before = span(text)
+    try:
+        start = now - before if before is not None else clock.parse(_date_or_time(text, now))
+        utc = start.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return utc.replace("+00:00", "Z")
+
+
+def span(text: str) -> timedelta | None:
+    """The length of a span such as ``7d``, ``2 weeks`` or ``3天``; None if the text is none."""
+    text = text.strip().lower()
+    for hours, pattern in _HOURS.items():
+        if match := re.fullmatch(pattern, text, re.ASCII):
+            return timedelta(hours=int(match[1]) * hours)
+    return None
+
+
+def _date_or_time(text: str, now: datetime) -> str:
+    """Raises InputError."""
+    text = text.strip()
+    if re.fullmatch(_ISO, text):
+        full = text + "-01-01"[len(text) - 4 :] if len(text) < 10 else text
+        try:
+            clock.parse(full)
+        except ValueError:
+            raise _unreadable(text, "is not a day of the calendar") from None
+        return full
+    today, name = now.astimezone().date(), text.lower()
+    if name in _DAYS_AGO:
+        return str(today - timedelta(days=_DAYS_AGO[name]))
+    if name in _PERIODS:
+        return str(_beginning(*_PERIODS[name], today))
+    # Most searches have no date, and most dates are in ISO 8601.
+    from qmd.parse.dates import read_date
+
+    written, reason = read_date(text)
+    if written is None:
+        raise _unreadable(text, reason)
+    return written
+
+
+def _beginning(unit: str, back: int, today: date) -> date:
+    """The first day of the present week, month or year, or of the one ``back`` before."""
+    if unit == "week":
+        return today - timedelta(days=today.weekday() + 7 * back)
+    first = today.replace(day=1)
+    if unit == "month":
+        return (first - timedelta(days=1)).replace(day=1) if back else first
+    return date(today.year - back, 1, 1)
+
+
+def _unreadable(text: str, reason: str) -> InputError:
+    shown = text if len(text) <= 60 else f"{text[:60]}…"
+    return InputError(f"{shown!r} {reason}", hint=f"Write {EXAMPLES}.")

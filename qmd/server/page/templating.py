@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -112,7 +112,5 @@ def clock_time(value: str | datetime | float) -> str:
 
 def _local(value: str | datetime) -> datetime:
     if isinstance(value, str):
-        value = clock.parse(value)
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=timezone.utc)
+        return clock.local(value)
     return value.astimezone()
