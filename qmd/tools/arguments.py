@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
-from qmd.search.query.dates import EXAMPLES, filter_date
+from qmd.search.query.dates import filter_date
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
@@ -67,7 +67,7 @@ def _filter_date(value: str | None) -> str | None:
     try:
         return filter_date(value)
     except InputError:
-        raise ValueError(f"a date such as {EXAMPLES}") from None
+        raise ValueError("a date such as 2026-11-20, or a span such as 7d") from None
 
 
 def _condition(value: str) -> str:

@@ -23,7 +23,8 @@ _FILE: Any = Field(description="A name as get takes it: path, note name, #docid"
 
 # For the description only: `KnowledgeBase` takes more spellings, and its messages say more.
 _SINCE: Any = {
-    "pattern": r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
+    "pattern": r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
+    r"|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
 }
 
 

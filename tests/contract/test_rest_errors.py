@@ -118,7 +118,7 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         (b'{"query": "x", "tags": "a"}', "tags must be a list of strings"),
         (
             b'{"query": "x", "after": "soon"}',
-            "after must be a date such as 2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00",
+            "after must be a date such as 2026-11-20, or a span such as 7d",
         ),
         (b'{"query": "x", "minscore": 0}', 'unknown argument "minscore" (did you mean min_score?)'),
         (

@@ -90,7 +90,7 @@ class TestUsage:
             (["search", "x", "-n", "many"], "not a valid integer"),
             (["search", "x", "--min-score", "1.5"], "between 0 and 1"),
             (["search", "x", "--min-score", "nan"], "between 0 and 1"),
-            (["search", "x", "--after", "soon"], "is not a day of the calendar"),
+            (["search", "x", "--after", "soon"], "is not a date"),
             (["search", "x", "--before", "2025-02-30"], "is not a day of the calendar"),
             (["search", "x", "--before", "2025-13"], "is not a day of the calendar"),
             (["search", "x", "--xml", "--csv"], "One format only"),

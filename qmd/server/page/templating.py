@@ -106,7 +106,7 @@ def minute(value: str | datetime) -> str:
 def clock_time(value: str | datetime | float) -> str:
     """``14:05:09`` for a time or seconds since 1970, in the server's time zone."""
     if isinstance(value, (int, float)):
-        value = datetime.fromtimestamp(value, timezone.utc)
+        value = datetime.fromtimestamp(value).astimezone()
     return _local(value).strftime("%H:%M:%S")
 
 
