@@ -71,6 +71,19 @@ def without_note_suffix(name: str) -> str:
     return name
 
 
+def are_alike(typed: str, name: str) -> bool:
+    """
+    Whether a name may be a misspelling of another: three letters of five are the same.
+
+    A swap of two letters is one mistake, and so is a letter of two. What all paths of a folder
+    share, the folder and the suffix, must not be in the names.
+    """
+    from rapidfuzz.distance import OSA
+
+    least = 0.6 if max(len(typed), len(name)) > 2 else 0.5
+    return OSA.normalized_similarity(typed, name) >= least
+
+
 def name_key(path: str) -> str:
     """The key of a path's file name: ``Notes/Plan.md`` → ``plan``, ``Albums.base`` stays."""
     return without_note_suffix(fold(path.rpartition("/")[2]))

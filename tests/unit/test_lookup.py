@@ -341,7 +341,7 @@ def test_the_names_of_all_documents_are_read_once_for_a_whole_list(kb: Knowledge
     statements: list[str] = []
     with kb._store.reading() as reader:
         reader.connection.set_trace_callback(statements.append)
-        names = ",".join(f"notes/2025/plam{number}.md" for number in range(lookup.MAX_NAMES))
+        names = ",".join(f"notes/2025/pla{chr(0x4E00 + n)}.md" for n in range(lookup.MAX_NAMES))
         reply = lookup.multi_get(reader, names, max_lines=None, max_bytes=1)
         reader.connection.set_trace_callback(None)
     reading = [each for each in statements if "c.name || '/' || d.path" in each]

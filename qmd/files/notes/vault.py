@@ -21,6 +21,7 @@ from qmd.system import cancellation
 from qmd.system.beneath import walk_beneath
 from qmd.system.surrogates import is_utf8, shown
 from qmd.values import Collection
+from qmd.values.names import are_alike
 
 ILLEGAL = '<>:"|?*'
 """Characters that some systems cannot store; no path of a new note may hold them."""
@@ -33,7 +34,6 @@ _MOST_ENTRIES = 200_000
 
 _SUGGESTIONS = 3
 _ALIKE = 0.6  # names less alike than this (0..1) are no suggestion
-_ALIKE_NAME = 0.5  # the same for the last names alone, where a swap of two letters is one mistake
 
 
 # --- paths as callers write them -----------------------------------------------------
@@ -213,7 +213,7 @@ def matching_notes(path: str, notes: Sequence[str]) -> list[str]:
 def suggestions(path: str, notes: Sequence[str]) -> list[str]:
     """At most three notes whose path or name is like this one, nearest first."""
     from rapidfuzz import process
-    from rapidfuzz.distance import OSA, Levenshtein
+    from rapidfuzz.distance import Levenshtein
 
     typed = _folded(path).removesuffix(".md")
     paths = [_folded(note).removesuffix(".md") for note in notes]
@@ -228,8 +228,7 @@ def suggestions(path: str, notes: Sequence[str]) -> list[str]:
             limit=2 * _SUGGESTIONS,
         )
         for _, score, position in similar:
-            # Folders make paths similar, and say little about which note is meant.
-            if OSA.normalized_similarity(name, names[position]) < _ALIKE_NAME:
+            if not are_alike(name, names[position]):
                 continue
             scores[notes[position]] = max(scores.get(notes[position], 0.0), score)
     return sorted(scores, key=lambda note: (-scores[note], note))[:_SUGGESTIONS]

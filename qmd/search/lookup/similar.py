@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.system import cancellation
-from qmd.values.names import fold, name_key, without_note_suffix
+from qmd.values.names import are_alike, fold, name_key, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 SUGGESTIONS = 3
 #: Names with a lower similarity (0..1) are not suggested.
 ALIKE = 0.6
-#: And those of files whose last name is less similar; a swap of two letters is one mistake here.
-ALIKE_NAME = 0.5
 #: A name of more characters gets no suggestions. No path is longer, and the time of a comparison
 #: grows with the length.
 MAX_NAME = 4096
@@ -85,7 +83,7 @@ class SimilarNames:
                 (base, without_note_suffix(base)) if kind.of_name else [path]
             ):
                 for file, score in _nearest(typed, kind):
-                    if not kind.of_files or _are_alike(name_key(path), name_key(file)):
+                    if not kind.of_files or _may_be_meant(path, name_key(file)):
                         scores[file] = max(scores.get(file, 0.0), score)
         ranked = sorted(scores, key=lambda file: (-scores[file], file))
         return ranked[:SUGGESTIONS]
@@ -124,7 +122,7 @@ def _like_among_many(reader: Reader, path: str) -> list[str]:
     while (batch := list(islice(names, AT_ONCE))) and monotonic() < end:
         for position, score in _best_of(typed, [key + suffix for key, _ in batch], of_name=True):
             key, document_id = batch[position]
-            if _are_alike(name_key(path), key):
+            if _may_be_meant(path, key):
                 scores[document_id] = max(scores.get(document_id, 0.0), score)
         best_ids = nlargest(SUGGESTIONS * 4, scores, key=lambda each: scores[each])
         scores = {document_id: scores[document_id] for document_id in best_ids}
@@ -136,15 +134,10 @@ def _like_among_many(reader: Reader, path: str) -> list[str]:
     return sorted(files, key=rank)[:SUGGESTIONS]
 
 
-def _are_alike(typed: str, name: str) -> bool:
-    """
-    Whether the last names of two paths are alike, without their suffixes.
-
-    Folders and suffixes make paths similar, and say little about which note is meant.
-    """
-    from rapidfuzz.distance import OSA
-
-    return typed in name or OSA.normalized_similarity(typed, name) >= ALIKE_NAME
+def _may_be_meant(path: str, key: str) -> bool:
+    """Whether the name of a document may be the last name of the path that was typed."""
+    typed = name_key(path)
+    return typed in key or are_alike(typed, key)
 
 
 def _nearest(name: str, kind: _Names) -> Iterator[tuple[str, float]]:
