@@ -141,7 +141,7 @@ def test_the_tools_are_the_specification_s(face: McpFace) -> None:
     ]
     for tool in tools:
         assert tool.annotations is not None
-        assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (True, False)
+        assert tool.annotations.read_only_hint is True
 
 
 def test_beside_other_toolsets_the_search_has_a_name_of_its_own(archive: Path) -> None:
