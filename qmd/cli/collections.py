@@ -61,7 +61,10 @@ def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_inde
 
     refuse_missing(path)
     with session().open(create=True) as kb:
+        overlap = kb.overlap_notice(path)
         added = kb.add_collection(path, name=name, mask=mask, ignore=ignore)
+        if overlap:
+            note(overlap)
         write(f"Added collection '{one_line(added.name)}': {one_line(added.path)}\n")
         if no_index:
             write(f"Fill it with: qmd index -c {one_line(added.name)}\n")

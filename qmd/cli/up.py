@@ -197,7 +197,10 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
     for collection in kb.collections():
         if Path(collection.path) == resolved:
             return collection.name
+    overlap = kb.overlap_notice(path)
     added = kb.add_collection(path)
+    if overlap:
+        note(overlap)
     write(f"Added collection '{one_line(added.name)}': {one_line(added.path)}\n")
     return added.name
 

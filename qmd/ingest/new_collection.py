@@ -109,6 +109,25 @@ def refuse_known_folder(
         )
 
 
+def overlap_notice(path: str | Path, collections: Sequence[Collection]) -> str | None:
+    """What follows where a new collection's folder is, holds or lies in that of another one."""
+    folder = Path(path).expanduser().resolve()
+    around = {folder, *folder.parents}
+    names = [
+        f"'{each.name}'"
+        for each in sorted(collections, key=lambda collection: collection.name)
+        # An owner's folder lies on another machine.
+        if not each.owner and (Path(each.path) in around or folder in Path(each.path).parents)
+    ]
+    if not names:
+        return None
+    shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+    return (
+        f"This folder shares files with {shown}. Searches show each file once, from the collection"
+        " whose folder lies deepest, or that was added first; -c NAME asks for another one."
+    )
+
+
 def check_globs(mask: str, ignore: Sequence[str] = ()) -> None:
     """Raises InputError if a mask or the ignore options are too long."""
     if len(ignore) > MAX_IGNORE or any(len(each) > MAX_GLOB for each in (mask, *ignore)):

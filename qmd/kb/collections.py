@@ -52,6 +52,12 @@ class CollectionMethods(Parts):
 
         return self._write_audited(self._store, "collection add", f"{new.name}: {new.path}", add)
 
+    def overlap_notice(self, path: str | Path) -> str | None:
+        """What to tell who adds a folder that is, holds or lies in that of a collection."""
+        from qmd.ingest.new_collection import overlap_notice
+
+        return overlap_notice(path, self.collections())
+
     @staticmethod
     def preview_collection(
         path: str | Path,

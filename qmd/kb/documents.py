@@ -248,7 +248,7 @@ class DocumentMethods(Parts):
             InputError: A condition is none.
         """
         with self._store.reading() as reader:
-            selection = reader.select(_filters(collections, tags, properties))
+            selection = reader.select(_filters(collections, tags, properties), one_per_file=False)
             return reader.documents.count_below(*_folder(reader, prefix), selection=selection)
 
     def properties(self) -> list[PropertySummary]:

@@ -266,6 +266,9 @@ class CollectionAdded:
     collection: Annotated[Collection, Inline("name", "path", "documents")]
     content: str
     errors: Annotated[tuple[str, ...], OmitDefault(), Describe("What could not be indexed")] = ()
+    notice: Annotated[
+        str | None, OmitDefault(), Describe("Which other collections share files")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Reader(Protocol):
         *,
         either: Sequence[Sequence[str | PropertyCondition]] = (),
         none_of: Sequence[str | PropertyCondition] = (),
+        one_per_file: bool = True,
     ) -> Selection:
         """
         The documents that satisfy all filters.
@@ -54,6 +55,8 @@ class Reader(Protocol):
             filters: A document must pass all of them.
             either: Of each group of tags and conditions, a document must meet at least one.
             none_of: A document must meet none of these tags and conditions.
+            one_per_file: Of a file in several of the selected collections, select the document of
+                the collection whose folder lies deepest; of equal folders, of the one added first.
 
         A tag also stands for the tags below it: ``work`` for ``work/plans``.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import NamedTuple, Protocol
 
 
 class Selection(Protocol):
@@ -25,3 +28,56 @@ class Selection(Protocol):
         None if there are other filters.
         """
         ...
+
+
+class Overlap(NamedTuple):
+    """
+    Two collections of which one holds files of the other, by their ids.
+
+    Attributes:
+        outer: The collection whose documents are left out where ``inner`` has them.
+        inner: The collection whose folder lies deeper; of equal folders the one added first.
+        prefix: Where the folder of ``inner`` lies in that of ``outer``: "" or ``folder/``.
+    """
+
+    outer: int
+    inner: int
+    prefix: str
+
+
+def overlaps(folders: Iterable[tuple[int, str]]) -> list[Overlap]:
+    """The overlaps of collections of this machine, of which ids and folders are given."""
+    by_path: dict[str, list[int]] = {}
+    for collection_id, path in sorted(folders):
+        by_path.setdefault(path.rstrip(os.sep) or os.sep, []).append(collection_id)
+    pairs = [
+        Overlap(outer, inner, "")
+        for ids in by_path.values()
+        for number, outer in enumerate(ids)
+        for inner in ids[:number]
+    ]
+    for path, ids in by_path.items():
+        for parent in map(str, PurePath(path).parents):
+            prefix = PurePath(path).relative_to(parent).as_posix() + "/"
+            pairs += [
+                Overlap(outer, inner, prefix) for outer in by_path.get(parent, ()) for inner in ids
+            ]
+    return pairs
+
+
+def outside_inner(overlap: Overlap, values: list[object], *, mark: str, also: str = "") -> str:
+    """
+    The SQL condition that the inner collection of an overlap has no document of the file of ``d``.
+
+    Args:
+        values: Its values are appended; those of ``also`` must follow.
+        mark: What stands for a value: ``?`` or ``%s``.
+        also: A condition that the inner document ``i`` must meet.
+    """
+    length = len(overlap.prefix)
+    values += [overlap.outer, length, overlap.prefix, overlap.inner, length + 1]
+    return (
+        f"NOT (d.collection_id = {mark} AND substr(d.path, 1, {mark}) = {mark} AND EXISTS"
+        f" (SELECT 1 FROM documents i WHERE i.collection_id = {mark}"
+        f" AND i.path = substr(d.path, {mark}){f' AND {also}' if also else ''}))"
+    )

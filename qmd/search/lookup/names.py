@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -51,10 +52,26 @@ def best_named(
         return None
     best = ranked[min(ranked)]
     if len(best) > 1:
+        best = _innermost(reader, best)
+    if len(best) > 1:
         files = sorted(f"{candidate.collection}/{candidate.path}" for candidate in best.values())
         raise AmbiguousNameError(name, files)
     [document_id] = best
     return reader.documents.by_id(document_id)
+
+
+def _innermost(reader: Reader, named: dict[int, DocumentName]) -> dict[int, DocumentName]:
+    """Of the documents of one file, the one whose collection lies deepest, as a search has it."""
+    collections = {each.name: each for each in reader.collections.all()}
+    by_file: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for document_id, each in named.items():
+        collection = collections[each.collection]
+        folder = collection.path.rstrip(os.sep)
+        deeper = (-len(folder), collection.id, document_id)
+        file = (collection.owner, f"{folder}/{each.path}")
+        by_file[file] = min(by_file.get(file, deeper), deeper)
+    kept = {document_id for _, _, document_id in by_file.values()}
+    return {document_id: each for document_id, each in named.items() if document_id in kept}
 
 
 def _file_rank(name: str, candidate: DocumentName) -> _Rank | None:

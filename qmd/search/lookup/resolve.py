@@ -201,7 +201,7 @@ def _by_absolute_path(reader: Reader, name: str) -> DocumentInfo | None:
         spellings = {str(path), str(path.resolve())}
     except (RuntimeError, OSError, ValueError):
         return None  # the user of ~user does not exist, or no file can have this name
-    for collection in reader.collections.all():
+    for collection in sorted(reader.collections.all(), key=lambda each: (-len(each.path), each.id)):
         for spelling in spellings:
             if spelling.startswith(collection.path.rstrip("/") + "/"):
                 relative = Path(spelling).relative_to(collection.path).as_posix()

@@ -10,9 +10,11 @@ from qmd.server.new_collection import add_collection, permitted_directory
 
 def _add_collection(call: Call) -> models.CollectionAdded:
     arguments: models.AddCollectionArguments = call.arguments
+    directory = permitted_directory(call.kb, arguments.path)
+    notice = call.kb.overlap_notice(directory)
     added = add_collection(
         call.kb,
-        permitted_directory(call.kb, arguments.path),
+        directory,
         name=arguments.name,
         mask=arguments.glob_pattern or "**/*.md",
     )
@@ -23,6 +25,7 @@ def _add_collection(call: Call) -> models.CollectionAdded:
         collection=indexed,
         content=f"Added collection '{indexed.name}' with {count(indexed.documents, 'document')}",
         errors=report.errors,
+        notice=notice,
     )
 
 

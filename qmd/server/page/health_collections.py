@@ -33,8 +33,15 @@ def routes(site: Site) -> list[Route]:
         error = await attempt(site, request, preview)
         if error is not None:
             return form_page(site, request, "health_add.html", error, form=fields)
+        overlap = await site.run(request, lambda: site.kb.overlap_notice(previews[0].path))
         return form_page(
-            site, request, "health_add_confirm.html", None, form=fields, preview=previews[0]
+            site,
+            request,
+            "health_add_confirm.html",
+            None,
+            form=fields,
+            preview=previews[0],
+            overlap=overlap,
         )
 
     async def add(request: Request) -> Response:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.postgres.rows import path_below
-from qmd.store.selection import Selection
+from qmd.store.selection import Selection, outside_inner, overlaps
 
 if TYPE_CHECKING:
     from qmd.store.postgres.library import Connection
@@ -36,6 +36,7 @@ def select(
     *,
     either: Sequence[Sequence[str | PropertyCondition]] = (),
     none_of: Sequence[str | PropertyCondition] = (),
+    one_per_file: bool = True,
 ) -> PostgresSelection:
     """As `qmd.store.reader.Reader.select`."""
     parts: list[str] = []
@@ -53,10 +54,24 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
+    if one_per_file:
+        parts += _outside_inner(connection, ids, filters.path, values)
     only_collections = len(parts) == (1 if ids else 0)
     return PostgresSelection(
         " AND ".join(parts) or "true", tuple(values), tuple(ids) if only_collections else None
     )
+
+
+def _outside_inner(
+    connection: Connection, ids: Sequence[int], path: str | None, values: list[object]
+) -> Iterator[str]:
+    """As in `qmd.store.sqlite.filters`."""
+    folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
+    for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
+        below: list[object] = []
+        also = _below(path, below).replace("d.", "i.") if path and path.strip("/") else ""
+        yield outside_inner(overlap, values, mark="%s", also=also)
+        values += below
 
 
 def _below(path: str, values: list[object]) -> str:

@@ -58,10 +58,13 @@ class PostgresReader:
         *,
         either: Sequence[Sequence[str | PropertyCondition]] = (),
         none_of: Sequence[str | PropertyCondition] = (),
+        one_per_file: bool = True,
     ) -> PostgresSelection:
         from qmd.store.postgres.filters import select
 
-        return select(self.connection, filters, either=either, none_of=none_of)
+        return select(
+            self.connection, filters, either=either, none_of=none_of, one_per_file=one_per_file
+        )
 
     @cached_property
     def documents(self) -> PostgresDocuments:

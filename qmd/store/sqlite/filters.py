@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.selection import Selection
+from qmd.store.selection import Selection, outside_inner, overlaps
 from qmd.store.sqlite.library import Connection
 from qmd.values import Filters
 
@@ -74,6 +74,7 @@ def select(
     *,
     either: Sequence[Sequence[str | PropertyCondition]] = (),
     none_of: Sequence[str | PropertyCondition] = (),
+    one_per_file: bool = True,
 ) -> SqlSelection:
     """
     The condition that a document must satisfy.
@@ -81,6 +82,7 @@ def select(
     Args:
         either: Of each of these groups, one tag or condition at least.
         none_of: None of these. (A tag stands for those below it, too.)
+        one_per_file: As for `qmd.store.reader.Reader.select`.
 
     Raises:
         CollectionNotFoundError: With suggestions.
@@ -103,6 +105,8 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
+    if one_per_file:
+        parts += _outside_inner(connection, ids, filters.path, values)
     only_collections = len(parts) == (1 if ids else 0)
     only_properties = len(parts) == 1 and parts[0].startswith(_ONLY_PROPERTIES)
     return SqlSelection(
@@ -144,6 +148,22 @@ def _below(path: str, values: list[object]) -> tuple[str, str]:
         f" WHERE d.collection_id = c.id AND {in_any}"
         f" UNION ALL SELECT d.id FROM documents d WHERE {named}"
     )
+
+
+def _outside_inner(
+    connection: Connection, ids: Sequence[int], path: str | None, values: list[object]
+) -> Iterator[str]:
+    """
+    The conditions that leave out documents of files that a collection further inside selects.
+
+    Their values are appended to ``values``; ``ids``: the selected collections, empty for all.
+    """
+    folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
+    for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
+        below: list[object] = []
+        also = _below(path, below)[0].replace("d.", "i.") if path and path.strip("/") else ""
+        yield outside_inner(overlap, values, mark="?", also=also)
+        values += below
 
 
 def _dated(filters: Filters, values: list[object]) -> Iterator[str]:

@@ -58,10 +58,13 @@ class SqliteReader:
         *,
         either: Sequence[Sequence[str | PropertyCondition]] = (),
         none_of: Sequence[str | PropertyCondition] = (),
+        one_per_file: bool = True,
     ) -> SqlSelection:
         from qmd.store.sqlite.filters import select
 
-        return select(self.connection, filters, either=either, none_of=none_of)
+        return select(
+            self.connection, filters, either=either, none_of=none_of, one_per_file=one_per_file
+        )
 
     @cached_property
     def documents(self) -> SqliteDocuments:
