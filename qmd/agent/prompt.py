@@ -124,7 +124,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Vault:
+class ListedVault:
     """The folder of the tools for notes, and the names in it; those of folders end with a slash."""
 
     tools: Sequence[str]
@@ -139,7 +139,7 @@ def prompt_for(kb: KnowledgeBase, definitions: Sequence[ToolDefinition]) -> Prom
     return system_prompt(
         definitions,
         collections=kb.collections() if uses_collections else (),
-        vault=Vault(of_notes, _entries_of_vault(kb)) if in_vault else None,
+        vault=ListedVault(of_notes, _entries_of_vault(kb)) if in_vault else None,
         today=datetime.now().astimezone().date(),
     )
 
@@ -157,7 +157,7 @@ def system_prompt(
     definitions: Sequence[ToolDefinition],
     *,
     collections: Sequence[Collection] = (),
-    vault: Vault | None = None,
+    vault: ListedVault | None = None,
     today: date | None = None,
 ) -> Prompt:
     """
@@ -193,7 +193,7 @@ def _collections(collections: Sequence[Collection], fence: Fence) -> str:
     return f"The collections:\n{fence.around(one_line(shown + more))}"
 
 
-def _vault(vault: Vault, fence: Fence) -> str:
+def _vault(vault: ListedVault, fence: Fence) -> str:
     shown = ", ".join(vault.entries[:_MOST_ENTRIES]) or "(nothing)"
     more = len(vault.entries) - _MOST_ENTRIES
     rest = f" and {more} more" if more > 0 else ""

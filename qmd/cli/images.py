@@ -87,9 +87,9 @@ def tag(
         note(f"Not searchable yet: {written.problem}", style="warning")
 
 
-def _names(given: tuple[str, ...]) -> tuple[str, ...] | None:
+def _names(values: tuple[str, ...]) -> tuple[str, ...] | None:
     """The values of a repeatable option: None if it was left out, () for a single ''."""
-    return (() if given == ("",) else given) if given else None
+    return (() if values == ("",) else values) if values else None
 
 
 @command("show", examples=("qmd image show paris.jpg", "qmd image show paris.jpg --json"))

@@ -42,9 +42,9 @@ def listing(tools: Iterable[Tool[Any]], dialect: Dialect) -> list[ListedTool]:
     `Obvious`. A schema of replies tells the names of what is in them, and only where the text has
     less. A tool with `Tool.is_prescribed` is listed whole.
     """
-    said: set[tuple[object, ...]] = set()
+    listed: set[tuple[object, ...]] = set()
     return [
-        _whole(tool, dialect) if tool.is_prescribed else _brief(tool, dialect, said)
+        _whole(tool, dialect) if tool.is_prescribed else _brief(tool, dialect, listed)
         for tool in tools
     ]
 
@@ -60,21 +60,21 @@ def _whole(tool: Tool[Any], dialect: Dialect) -> ListedTool:
     )
 
 
-def _brief(tool: Tool[Any], dialect: Dialect, said: set[tuple[object, ...]]) -> ListedTool:
-    """The tool without what the listing has ``said`` before."""
+def _brief(tool: Tool[Any], dialect: Dialect, listed: set[tuple[object, ...]]) -> ListedTool:
+    """The tool without what the listing tells already."""
     whole = _whole(tool, dialect)
     properties = whole.input_schema["properties"]
     for name in _obvious(tool.arguments) & properties.keys():
         properties[name].pop("description", None)
     for name, schema in properties.items():
-        _shorten(name, schema, said)
+        _shorten(name, schema, listed)
     output = whole.output_schema if tool.outputs_more else None
     return ListedTool(
         whole.name,
         None if _words(whole.title) == _words(whole.name) else whole.title,
         whole.description,
         whole.input_schema,
-        None if output is None else _outline(output, said),
+        None if output is None else _outline(output, listed),
         {
             name: value
             for name, value in whole.hints.items()
@@ -101,14 +101,14 @@ def _obvious(arguments: type[Arguments]) -> set[str]:
     }
 
 
-def _shorten(name: str, schema: dict[str, Any], said: set[tuple[object, ...]]) -> None:
-    """Leave out of an argument what was ``said`` before, and what says "any" or "not at all"."""
+def _shorten(name: str, schema: dict[str, Any], listed: set[tuple[object, ...]]) -> None:
+    """Leave out of an argument what is ``listed`` already, and what says "any" or "not at all"."""
     for keyword in ("description", "minimum", "maximum", "default"):
         statement = (name, keyword, schema.get(keyword))
         says_nothing = (keyword, schema.get(keyword)) in _NOTHING
-        if keyword in schema and (statement in said or says_nothing):
+        if keyword in schema and (statement in listed or says_nothing):
             del schema[keyword]
-        said.add(statement)
+        listed.add(statement)
 
 
 _NOTHING = frozenset({("minimum", 0), ("minimum", 1), ("default", 0), ("default", False)})
@@ -118,12 +118,12 @@ def _words(text: str | None) -> str:
     return (text or "").replace("_", " ").casefold()
 
 
-def _outline(schema: Mapping[str, Any], said: set[tuple[object, ...]]) -> dict[str, Any]:
-    """A schema of replies with the names of what is always there, unless they were ``said``."""
+def _outline(schema: Mapping[str, Any], listed: set[tuple[object, ...]]) -> dict[str, Any]:
+    """A schema of replies with the names of what is always there, unless they were ``listed``."""
     outline: dict[str, Any] = {"type": schema["type"]}
     members = {name: schema["properties"][name] for name in schema.get("required", ())}
     items = {
-        name: _outline(member["items"], said)
+        name: _outline(member["items"], listed)
         for name, member in members.items()
         if "items" in member
     }
@@ -135,7 +135,7 @@ def _outline(schema: Mapping[str, Any], said: set[tuple[object, ...]]) -> dict[s
     if lists:
         outline["properties"] = lists
     statements = {("", "required", name) for name in members}
-    if not statements <= said:
+    if not statements <= listed:
         outline["required"] = list(members)
-    said |= statements
+    listed |= statements
     return outline

@@ -103,7 +103,11 @@ class Place:
         text = re.sub(r"\d+(\.\d+)? ?m?s\b|\d+ calls?\b", "SPAN", text)
         text = re.sub(r"\d\d:\d\d:\d\d", "TIME", re.sub(r"(\.\d{8})\d+", r"\1", text))
         text = re.sub(r"<rect [^>]*>|(rest|page|mcp)-[0-9a-f]{8}", "OWN", text)
-        text = re.sub(r"<td><code>\w+</code></td>", "CALL", text)  # two that end at the same time
+        # Two calls that end at the same time are listed in any order.
+        text = re.sub(r"<td><code>\w+</code></td>", "CALL", text)
+        text = re.sub(
+            r'<td>(ok|\d+ hits?|<span class="bad-text">error</span>)</td>', "RESULT", text
+        )
         return re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
 
 

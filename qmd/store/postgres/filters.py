@@ -54,8 +54,7 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
-    if one_per_file:
-        parts += _outside_inner(connection, ids, filters.path, values)
+    parts += _outside_inner(connection, ids, filters.path, values, one_per_file=one_per_file)
     only_collections = len(parts) == (1 if ids else 0)
     return PostgresSelection(
         " AND ".join(parts) or "true", tuple(values), tuple(ids) if only_collections else None
@@ -63,9 +62,16 @@ def select(
 
 
 def _outside_inner(
-    connection: Connection, ids: Sequence[int], path: str | None, values: list[object]
+    connection: Connection,
+    ids: Sequence[int],
+    path: str | None,
+    values: list[object],
+    *,
+    one_per_file: bool,
 ) -> Iterator[str]:
     """As in `qmd.store.sqlite.filters`."""
+    if not one_per_file:
+        return
     folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
     for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
         below: list[object] = []

@@ -105,8 +105,7 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
-    if one_per_file:
-        parts += _outside_inner(connection, ids, filters.path, values)
+    parts += _outside_inner(connection, ids, filters.path, values, one_per_file=one_per_file)
     only_collections = len(parts) == (1 if ids else 0)
     only_properties = len(parts) == 1 and parts[0].startswith(_ONLY_PROPERTIES)
     return SqlSelection(
@@ -151,13 +150,20 @@ def _below(path: str, values: list[object]) -> tuple[str, str]:
 
 
 def _outside_inner(
-    connection: Connection, ids: Sequence[int], path: str | None, values: list[object]
+    connection: Connection,
+    ids: Sequence[int],
+    path: str | None,
+    values: list[object],
+    *,
+    one_per_file: bool,
 ) -> Iterator[str]:
     """
     The conditions that leave out documents of files that a collection further inside selects.
 
     Their values are appended to ``values``; ``ids``: the selected collections, empty for all.
     """
+    if not one_per_file:
+        return
     folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
     for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
         below: list[object] = []
