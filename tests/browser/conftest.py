@@ -12,12 +12,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 from support.browser import program
 from support.site import Served, serve
 
 TIMEOUT_MS = 20_000
 """For a busy machine; nothing ever waits for it to pass."""
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.hookimpl(tryfirst=True)

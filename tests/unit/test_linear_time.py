@@ -321,7 +321,7 @@ MANY_CALLS = (
 @pytest.mark.parametrize("name", PARSERS)
 def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
     parser, size, shapes = PARSERS[name]
-    most = 0.1 if name in MANY_CALLS else 0.01
+    most = 0.1 if name in MANY_CALLS else 0.02  # a busy machine takes twice as long
     most *= 2 if sys.version_info < (3, 11) else 1  # 3.10 takes up to half as long again
     slow = {}
     for shape in shapes:
