@@ -12,7 +12,7 @@ import click
 from qmd.cli import commands, complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.indexing import index_and_report
-from qmd.cli.render_reports import count, render_collections
+from qmd.cli.render_reports import count, minute, render_collections
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, hanging, note, one_line, write, write_json
 from qmd.errors import InputError
@@ -118,8 +118,8 @@ def show(name: str, as_json: bool) -> None:
         *(("Ignore", pattern) for pattern in details.ignore),
         *(() if details.included else (("Searched", "only if named: -c " + details.name),)),
         ("Documents", f"{details.documents:,}"),
-        ("Changed", details.last_updated or "never"),
-        ("Indexed", details.last_indexed or "never"),
+        ("Changed", minute(details.last_updated)),
+        ("Indexed", minute(details.last_indexed)),
         *(("Context", f"{context.path}: {context.text}") for context in contexts),
     ]
     for label, value in rows:

@@ -96,7 +96,7 @@ _SPELLINGS = {
     ),
     "properties": _Spelling(("-p", "--property"), "KEY:VALUE", completions=complete.conditions),
     "after": _Spelling(
-        metavar="DATE", help="Only of this date or later: the note's own, else the file's (ISO)."
+        metavar="DATE", help="Only of this date or later: the note's own, else the file's."
     ),
     "before": _Spelling(metavar="DATE", help="Only before this date."),
     "sort": _Spelling(

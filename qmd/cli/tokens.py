@@ -171,7 +171,7 @@ def audit(since: str | None, name: str | None, limit: int | None, as_json: bool)
         return
     for entry in entries:
         who = entry.actor or "(administrator)"
-        what = one_line(f"{entry.at}  {who}  {entry.face}  {entry.action}")
+        what = one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
         write(beside(what, one_line(entry.target), 0) + "\n")
     if not entries:
         write("Nothing was written.\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.search.query.dates import filter_date
+from qmd.search.query.dates import filter_date, moment
 from qmd.system import clock
 
 UTC = timezone.utc
@@ -21,7 +22,7 @@ UTC = timezone.utc
         ("2025-03-01", datetime(2025, 3, 1)),
         ("2025-03-01T10:20Z", datetime(2025, 3, 1, 10, 20, tzinfo=UTC)),
         ("2025-03-01T10:20:30.5Z", datetime(2025, 3, 1, 10, 20, 30, 500_000, UTC)),
-        ("2025-03-01 10:20:30.123456789", datetime(2025, 3, 1, 10, 20, 30, 123_456)),
+        ("2025-03-01 10:20:30.123456789Z", datetime(2025, 3, 1, 10, 20, 30, 123_456, UTC)),
         (
             "2025-03-01T10:20:30.25-08:00",
             datetime(2025, 3, 1, 10, 20, 30, 250_000, timezone(-timedelta(hours=8))),
@@ -100,3 +101,17 @@ def test_any_text_is_a_date_or_an_error(text: str) -> None:
     except InputError:
         return
     assert filter_date(date, NOW) == date
+
+
+def test_a_time_without_an_offset_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        assert filter_date("2026-11-20T18:00", NOW) == "2026-11-20T18:00:00+08:00"
+        assert moment("2026-11-20T18:00", NOW) == "2026-11-20T10:00:00.000Z"
+        assert moment("2026-11-20", NOW) == "2026-11-19T16:00:00.000Z"
+        assert filter_date("yesterday", NOW.replace(hour=20)) == "2026-11-24"
+        assert clock.minute("2026-11-20T20:30:00.000Z") == "2026-11-21 04:30"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

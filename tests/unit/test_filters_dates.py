@@ -43,4 +43,4 @@ def test_a_month_stands_for_its_first_day(kb: KnowledgeBase) -> None:
 def test_what_is_no_date_is_an_error_that_says_how_to_write_one(kb: KnowledgeBase) -> None:
     with pytest.raises(InputError) as error:
         kb.search("word", filters=Filters(after="soon"))
-    assert "2025-03-01" in str(error.value.hint)
+    assert "2026-11-20" in str(error.value.hint)

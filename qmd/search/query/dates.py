@@ -52,7 +52,7 @@ def filter_date(text: str, now: datetime | None = None) -> str:
         now: With a time zone; None for the current time.
 
     Returns:
-        A time of day is as it was written; that of a span of hours is in UTC.
+        A time of day has an offset: the local one if none was written.
 
     Raises:
         InputError: The text is neither a date nor a span.
@@ -111,7 +111,7 @@ def _date_or_time(text: str, now: datetime) -> str:
             clock.parse(full)
         except ValueError:
             raise _unreadable(text, "is not a day of the calendar") from None
-        return full
+        return _with_offset(full)
     today, name = now.astimezone().date(), text.lower()
     if name in _DAYS_AGO:
         return str(today - timedelta(days=_DAYS_AGO[name]))
@@ -123,7 +123,18 @@ def _date_or_time(text: str, now: datetime) -> str:
     written, reason = read_date(text)
     if written is None:
         raise _unreadable(text, reason)
-    return written
+    return _with_offset(written)
+
+
+def _with_offset(written: str) -> str:
+    """A date as it is, and a time with the local offset unless it has one."""
+    if len(written) == len("2026-11-20"):
+        return written
+    time = clock.parse(written)
+    try:
+        return written if time.tzinfo is not None else time.astimezone().isoformat()
+    except (OverflowError, OSError, ValueError):  # the first and last days that Python knows
+        return written
 
 
 def _beginning(unit: str, back: int, today: date) -> date:
