@@ -155,7 +155,18 @@ def render_status(status: Status, fresh: Freshness) -> None:
         reasons = ", ".join(
             f"{number:,} {names.get(reason, reason)}" for reason, number in status.excluded.items()
         )
-        write(f"{paint('Left out', 'dim', color)}   {one_line(reasons)} (qmd why PATH)\n")
+        kinds = f": {left_out(status, most=8)}" if status.excluded_kinds else ""
+        line = f"Left out   {one_line(reasons + kinds)} (qmd why PATH)"
+        write(hanging(line, 11).replace("Left out", paint("Left out", "dim", color), 1) + "\n")
+
+
+def left_out(status: Status, *, most: int) -> str:
+    """``4 PDF, 6 photos``: the files that are no documents, of ``most`` kinds."""
+    kinds = [
+        f"{number:,} {one_line(kind)}{'s' if kind == 'photo' and number > 1 else ''}"
+        for kind, number in status.excluded_kinds.items()
+    ]
+    return ", ".join(kinds[:most]) + (" …" if len(kinds) > most else "")
 
 
 def _vectors(status: Status, embedding: bool) -> list[str]:
@@ -166,8 +177,8 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     lines = [f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}{model}"]
     how = "in the background" if embedding else "qmd embed"
     if status.needs_embedding:
-        left = "" if status.embedding_left_s is None else f", {duration(status.embedding_left_s)}"
-        lines.append(f"{count(status.needs_embedding, 'document')} to do{left}: {how}")
+        left = duration(status.embedding_left_s)
+        lines.append(f"{count(status.needs_embedding, 'document')} to do, {left}: {how}")
     if status.chunks_outdated:
         lines.append(f"{earlier_titles(status)}: {how}")
     if status.token_states is not None and status.token_states < status.chunks_embedded:

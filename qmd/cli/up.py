@@ -19,7 +19,7 @@ from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
 from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import count, render_index_report, render_status
+from qmd.cli.render_reports import count, left_out, render_index_report, render_status
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, waiting, write
@@ -127,7 +127,10 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
         for problem in report.errors:
             note(f"qmd: {problem}", style="warning")
         _print_example(kb, names)
-    pending = kb.status().needs_embedding
+    status = kb.status()
+    if status.excluded_kinds:
+        _print_now(f"Left out: {left_out(status, most=4)} (qmd status)\n")
+    pending = status.needs_embedding
     if pending and kb.can_embed():
         text = f"making vectors of {count(pending, 'document')} in the background (qmd status)."
         _print_now(hanging(f"Everything is searchable by words; {text}", 0) + "\n")

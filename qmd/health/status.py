@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.ingest.embedding import left_s
 from qmd.ingest.token_states import are_expected
-from qmd.values import Status
+from qmd.parse.formats import kind_of
+from qmd.values import Collection, Status
 from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
         collections=tuple(collections),
         skipped=tuple(reader.files.all_skips()),
         excluded=reader.collections.excluded_counts(),
+        excluded_kinds=_kinds(reader, collections),
         next_model=coming.name if coming else None,
         next_embedded=counts.chunks - missing,
         embedding_left_s=left_s(
@@ -46,6 +50,16 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
             default=None,
         ),
     )
+
+
+def _kinds(reader: Reader, collections: Sequence[Collection]) -> dict[str, int]:
+    """As `Status.excluded_kinds`."""
+    kinds = Counter(
+        kind_of(path)
+        for collection in collections
+        for path in reader.links.attachments(collection.name)
+    )
+    return dict(kinds.most_common())
 
 
 def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:

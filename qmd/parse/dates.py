@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from qmd.parse.placeholders import IN_FRONTMATTER, has_placeholder
+from qmd.parse.placeholders import has_placeholder
 
 #: The named groups of a match: the text of each, None where it did not take part.
 _Parts = Mapping[str, "str | None"]
@@ -82,8 +82,7 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
         if date is not None:
             return date, tuple(warnings)
         if isinstance(value, str) and has_placeholder(value):
-            warnings.append(IN_FRONTMATTER)
-            continue
+            continue  # a template, which gets its date where it is used
         shown = str(value) if not isinstance(value, dict) else "{…}"
         if len(shown) > 60:
             shown = shown[:60] + "…"

@@ -8,6 +8,9 @@ A new format is a row in `FORMATS`, a parser in a module beside this one, and a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from qmd.values.names import NOTE_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ HTML = FileFormat(
     is_read=False,
 )
 FORMATS = (PHOTO, CANVAS, HTML)
+#: Characters of a suffix, with the dot, that names a kind of files.
+MAX_KIND = 8
 
 
 def format_of(path: str) -> FileFormat:
@@ -59,3 +64,12 @@ def format_of(path: str) -> FileFormat:
 def is_photo(path: str) -> bool:
     """Whether a file of this name is read as a photo."""
     return format_of(path) is PHOTO
+
+
+def kind_of(path: str) -> str:
+    """What people call a file of this name: ``photo``, ``Markdown`` or its suffix, ``PDF``."""
+    format_ = format_of(path)
+    suffix = PurePosixPath(path).suffix
+    if format_ is not MARKDOWN or suffix.lower() in NOTE_SUFFIXES:
+        return format_.name
+    return suffix[1:].upper() if 1 < len(suffix) <= MAX_KIND and suffix.isprintable() else "other"

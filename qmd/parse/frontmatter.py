@@ -16,7 +16,7 @@ from datetime import date
 from typing import Any
 
 from qmd.parse.json_values import json_safe
-from qmd.parse.placeholders import IN_FRONTMATTER, has_placeholder, quoted
+from qmd.parse.placeholders import has_placeholder, quoted
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -111,8 +111,8 @@ def _yaml(source: str, end: int) -> Frontmatter:
     except YAMLError as error:
         if not _LOOKS_LIKE_MAPPING.match(source):
             return Frontmatter()
-        warning = IN_FRONTMATTER if is_template else _yaml_warning(error)
-        return Frontmatter(dict(_salvage(source)), end, (warning,))
+        warnings = [] if is_template else [_yaml_warning(error)]
+        return Frontmatter(dict(_salvage(source)), end, tuple(warnings))
     if value is None:
         # Empty frontmatter or comments only. Blank lines between two rules are no frontmatter.
         return Frontmatter({}, end) if not source or source.strip() else Frontmatter()

@@ -2,16 +2,13 @@
 Knows the placeholders of templates: ``{{date}}``, ``<% tp.file.title %>``.
 
 A vault has a folder of templates, whose properties hold placeholders where a note has values. That
-is normal, so it causes no warning about each value, but one sentence.
+is normal, so it causes no warning.
 """
 
 from __future__ import annotations
 
 import json
 import re
-
-#: The warning about a document whose placeholders cannot be read as values.
-IN_FRONTMATTER = "Placeholders of a template in the frontmatter were read as text."
 
 _PLACEHOLDER = r"\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>"
 _ONLY = re.compile(rf"(?:(?:{_PLACEHOLDER})[\s_-]*)+")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from qmd.parse.placeholders import IN_FRONTMATTER
-
 MAX_WARNINGS = 20
 #: A sentence about so many documents is told once.
 _MANY = 3
@@ -19,8 +17,6 @@ def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """
     counts: dict[str, int] = {}
     for warning in warnings:
-        if warning == IN_FRONTMATTER and warning in counts:
-            continue  # it is about the frontmatter as a whole
         counts[warning] = counts.get(warning, 0) + 1
     sentences = [
         warning if count == 1 else f"{warning} ({count:,} times)"

@@ -180,10 +180,12 @@ class Status:
         next_embedded: How many chunks have a vector of ``next_model``.
         token_states: How many chunks with a vector have token states too; None if the model has
             none. The others get theirs when a search needs them, and in the background.
-        embedding_left_s: How many seconds the missing vectors take, as fast as the latest ones
-            were made; None if none were.
+        embedding_left_s: About how many seconds the missing vectors take: as fast as the latest
+            ones were made, else as the built-in model makes them on a laptop.
         last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
         excluded: Reason → how many files and folders the rules left out.
+        excluded_kinds: Kind (``PDF``, ``photo``) → how many files the rules left out, the most
+            frequent kinds first; without hidden files, and files below folders that are left out.
     """
 
     database: str
@@ -202,7 +204,8 @@ class Status:
     collections: tuple[Collection, ...]
     skipped: tuple[SkippedFile, ...]
     excluded: Mapping[str, int]
-    embedding_left_s: float | None = None
+    excluded_kinds: Mapping[str, int] = field(default_factory=dict)
+    embedding_left_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

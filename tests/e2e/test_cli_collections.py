@@ -310,6 +310,7 @@ class TestUpkeep:
             "collections",
             "skipped",
             "excluded",
+            "excluded_kinds",
             "embedding_left_s",
         ]
         assert status["database"] == str(scratch.database)
@@ -322,6 +323,15 @@ class TestUpkeep:
         out = scratch.ok("status").out
         assert f"Documents  {len(NOTES)}\n" in out
         assert "qmd embed" in out
+
+    def test_status_names_the_kinds_of_files_that_are_left_out(self, scratch: Scratch) -> None:
+        for name in ("a.pdf", "b.PDF", "c.png", "d.jpg", "e.tar.verylongsuffix"):
+            scratch.write(f"notes/{name}", "x")
+        scratch.ok("index", "--no-embed")
+        status = scratch.ok("status", "--json").json()
+        assert status["excluded_kinds"] == {"PDF": 2, "photo": 2, "other": 1}
+        assert "2 PDF, 2 photos, 1 other (qmd why PATH)" in scratch.ok("status").out
+        assert "about 1 s: qmd embed" in scratch.ok("status").out
 
     def test_why_explains_what_is_there_and_what_is_not(self, scratch: Scratch) -> None:
         scratch.write("notes/.hidden.md", "text\n")

@@ -9,7 +9,6 @@ import pytest
 
 from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
-from qmd.parse.placeholders import IN_FRONTMATTER
 from qmd.parse.warnings import group_warnings
 
 
@@ -174,27 +173,26 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "properties", "warned"),
+    ("source", "properties"),
     [
-        ("created: {{date}}", {"created": "{{date}}"}, True),
+        ("created: {{date}}", {"created": "{{date}}"}),
         (
             'created: "{{date}}"\nupdated: {{time}}',
             {"created": "{{date}}", "updated": "{{time}}"},
-            True,
         ),
-        ("up: {{title}}\nn: 1", {"up": "{{title}}", "n": 1}, False),
-        ("tags:\n  - {{tag}}", {"tags": ["{{tag}}"]}, False),
-        ('name: <% tp.file.title %> "x"', {"name": '<% tp.file.title %> "x"'}, False),
-        ("date: <% tp.date.now() %>", {"date": "<% tp.date.now() %>"}, True),
-        ("a: b\nlist: [<%* tR -%>\n", {"a": "b", "list": "[<%* tR -%>"}, True),
+        ("up: {{title}}\nn: 1", {"up": "{{title}}", "n": 1}),
+        ("tags:\n  - {{tag}}", {"tags": ["{{tag}}"]}),
+        ('name: <% tp.file.title %> "x"', {"name": '<% tp.file.title %> "x"'}),
+        ("date: <% tp.date.now() %>", {"date": "<% tp.date.now() %>"}),
+        ("a: b\nlist: [<%* tR -%>\n", {"a": "b", "list": "[<%* tR -%>"}),
     ],
 )
-def test_placeholders_of_templates_are_text_and_one_warning(
-    source: str, properties: dict[str, Any], warned: bool
+def test_placeholders_of_templates_are_text_without_a_warning(
+    source: str, properties: dict[str, Any]
 ) -> None:
     document = parse_document("t.md", f"---\n{source}\n---\nbody\n".encode())
     assert document.properties == properties
-    assert document.warnings == ((IN_FRONTMATTER,) if warned else ())
+    assert document.warnings == ()
 
 
 def test_a_warning_about_many_documents_is_told_once() -> None:
