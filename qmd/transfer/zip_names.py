@@ -18,6 +18,7 @@ from typing import NamedTuple
 from qmd.errors import DecodeError, InputError
 from qmd.files.writing.steering import steering_reason
 from qmd.parse.decode import decode
+from qmd.values.printable import is_safe_name
 
 #: What a name without a flag is in by the standard; only ASCII is the same everywhere.
 _STANDARD = "cp437"
@@ -27,7 +28,6 @@ _UTF8_FLAG = 0x800
 _UNICODE_PATH = 0x7075
 _MAX_COMPONENT = 255  # bytes
 _MAX_DEPTH = 50
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
 #: Also streams of a file (``a.md:b``), and names of devices.
 _NOT_ON_WINDOWS = re.compile(
@@ -140,7 +140,7 @@ def _refusal(info: zipfile.ZipInfo, name: str, path: str) -> str | None:
 
 def _unusable(path: str, parts: Sequence[str]) -> str | None:
     """Why no file can have this path; None if one can."""
-    if not path or _CONTROL.search(path) or "\ufffd" in path:
+    if not path or not is_safe_name(path) or "\ufffd" in path:
         return "Its name is not usable; --encoding names the encoding of names."
     if sys.platform == "win32" and _NOT_ON_WINDOWS.search(path):
         return "Windows has no files of this name."

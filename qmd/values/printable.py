@@ -21,6 +21,11 @@ _INVISIBLE = (
 )
 
 
+def is_safe_name(name: str) -> bool:
+    """Whether a new file may have this name or path: `one_line` would escape nothing of it."""
+    return one_line(name) == name
+
+
 def one_line(text: str) -> str:
     """Escape every control character of a name or title, so that it fits on one line."""
     return text if text.isprintable() else re.sub(f"[\t\n]|{UNSAFE}", _escape, text)

@@ -15,7 +15,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import system_prompt
-from qmd.errors import InputError, QmdError
+from qmd.errors import InputError, InvalidPathError, QmdError
 from qmd.server.mcp_prompt import instructions
 from qmd.server.mcp_wire import contents_of
 from qmd.tools import texts
@@ -197,3 +197,23 @@ def test_resources_prompts_and_fragments_name_documents_on_one_line(kb: Knowledg
 def test_a_collection_has_no_such_name(kb: KnowledgeBase, folder: Path) -> None:
     with pytest.raises(InputError):
         kb.add_collection(folder, name="notes\u202e")
+
+
+@pytest.mark.parametrize("sign", ["\n", "\t", "\x1b", "\x85", "\u2028", "\u202e", "\u2066"])
+def test_no_new_note_has_a_name_that_hides_something(tmp_path: Path, sign: str) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plan.md").write_text("# Plan\n", "utf-8")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", Settings(), create=True) as kb:
+        kb.add_collection(notes)
+        kb.index()
+        for path in (f"notes/a{sign}b.md", f"notes/x{sign}y/a.md"):
+            for write in (
+                lambda path: kb.create_note(path, "text"),
+                lambda path: kb.notes.create(path, "text"),
+                lambda path: kb.move_note("plan", path),
+            ):
+                with pytest.raises(InvalidPathError) as caught:
+                    write(path)
+                assert str(caught.value).isprintable()
+        assert sorted(notes.rglob("*")) == [notes / "plan.md"]

@@ -22,6 +22,7 @@ from qmd.system.beneath import walk_beneath
 from qmd.system.surrogates import is_utf8, shown
 from qmd.values import Collection
 from qmd.values.names import are_alike
+from qmd.values.printable import is_safe_name, one_line
 
 ILLEGAL = '<>:"|?*'
 """Characters that some systems cannot store; no path of a new note may hold them."""
@@ -156,6 +157,10 @@ class Vault:
         chosen = names[1:] if names[0] in self.collections else names  # which may be called so
         if any(character in ILLEGAL for name in chosen for character in name):
             raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
+        if not all(map(is_safe_name, chosen)) and is_utf8(path):
+            raise InvalidPathError(
+                f"Invalid path: {one_line(path)} contains control characters or marks of direction"
+            )
         if names[-1] == ".md" and len(names) > 1:
             folder = shown(path.removesuffix(".md"))
             raise InvalidPathError(

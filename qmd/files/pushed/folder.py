@@ -23,6 +23,7 @@ from qmd.errors import DiskFullError, InputError
 from qmd.files.writing.directories import make_directories
 from qmd.files.writing.locked_folder import is_temporary_name, locked, temporary_name
 from qmd.system.surrogates import is_utf8
+from qmd.values.printable import is_safe_name
 from qmd.values.pushes import (
     MAX_FILE_BYTES,
     MAX_LISTED,
@@ -46,7 +47,6 @@ FREE_SHARE = 0.05
 FREE_BYTES = 1 << 30
 _MAX_PATH = 1_000  # characters
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9\u00b9\u00b2\u00b3]")
 #: What a system says of a path or time that its disk cannot hold.
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
@@ -356,7 +356,7 @@ def _parts_of(path: str) -> tuple[str, ...]:
         or len(path) > _MAX_PATH
         or "/".join(parts) != path
         or any(part.startswith(".") or len(os.fsencode(part)) > 255 for part in parts)
-        or _CONTROL.search(path)
+        or not is_safe_name(path)
         or "\\" in path
         or not is_utf8(path)
         or (os.name == "nt" and _is_special_on_windows(path))
