@@ -126,7 +126,8 @@ def restore_db(file: str, as_json: bool) -> None:
     write(f"Restored {one_line(str(database))}\n")
     if kept is not None:
         write(f"The old one is {one_line(str(kept))}\n")
-    write("Run 'qmd index' to take in what has changed on the disk since.\n")
+    index = f"qmd index{session().database_option}"
+    write(f"Run '{index}' to take in what has changed on the disk since.\n")
 
 
 @command("rescue", examples=("qmd db rescue", "qmd db rescue --db ~/notes.sqlite"), destroys=True)
@@ -162,4 +163,5 @@ def rescue(as_json: bool) -> None:
         lost = ", ".join(f"{rows:,} of {table}" for table, rows in saved.lost.items())
         write(f"Not readable any more: {lost}\n")
     write(f"The damaged file is {one_line(str(saved.kept))}\n")
-    write("Run 'qmd index', then 'qmd embed', to make the rest anew.\n")
+    database = session().database_option
+    write(f"Run 'qmd index{database}', then 'qmd embed{database}', to make the rest anew.\n")

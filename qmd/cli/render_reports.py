@@ -139,7 +139,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
             write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")
-    write(paint("Collections", "dim", color) + ("\n" if status.collections else "none\n"))
+    write(paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n"))
     for collection in status.collections:
         name = paint(one_line(collection.name), "title", color)
         facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"

@@ -230,14 +230,17 @@ def test_the_hint_on_damage_leads_to_a_database_that_answers(
     hint = told.hint or ""
     for word in ("files are not affected", "earlier contents", "contexts", "keeps the damaged"):
         assert word in hint
-    rescue, index, _embed, restore = commands_in(hint)
+    rescue, index, embed, restore = commands_in(hint)
     assert rescue == ["db", "rescue", "--db", str(database)]
-    assert "1 collection, 2 contexts, 12 earlier contents" in scratch.ok(*rescue).out
-    scratch.ok(*index, "--db", str(database))
+    rescued = scratch.ok(*rescue).out
+    assert "1 collection, 2 contexts, 12 earlier contents" in rescued
+    assert commands_in(rescued) == [index, embed]
+    scratch.ok(*index)
     found = scratch.ok("search", "sourdough", "--files", "--db", str(database))
     assert len(found.out.splitlines()) == 10
     assert restore[:3] == ["db", "restore", "BACKUP"]
-    scratch.ok(*[str(backup) if word == "BACKUP" else word for word in restore])
+    restored = scratch.ok(*[str(backup) if word == "BACKUP" else word for word in restore]).out
+    assert commands_in(restored) == [index]
     found = scratch.ok("search", "sourdough", "--files", "--db", str(database))
     assert len(found.out.splitlines()) == 10
 

@@ -250,7 +250,7 @@ RESCUE = (
     "Your files are not affected. End what uses the database, then run"
     " 'qmd db rescue --db {quoted}': it saves what cannot be made anew (collections, contexts,"
     " earlier contents of files) as far as it can be read, and keeps the damaged file;"
-    " 'qmd index' and 'qmd embed' make the rest."
+    " 'qmd index --db {quoted}' and 'qmd embed --db {quoted}' make the rest."
     " Or put a backup in its place: 'qmd db restore BACKUP --db {quoted}'."
 )
 
