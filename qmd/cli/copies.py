@@ -163,5 +163,5 @@ def rescue(as_json: bool) -> None:
         lost = ", ".join(f"{rows:,} of {table}" for table, rows in saved.lost.items())
         write(f"Not readable any more: {lost}\n")
     write(f"The damaged file is {one_line(str(saved.kept))}\n")
-    database = session().database_option
-    write(f"Run 'qmd index{database}', then 'qmd embed{database}', to make the rest anew.\n")
+    option = session().database_option
+    write(f"Run 'qmd index{option}', then 'qmd embed{option}', to make the rest anew.\n")

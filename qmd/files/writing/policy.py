@@ -111,7 +111,7 @@ class WritePolicy:
         directories.
         """
         personal = [
-            each for each in _places("~", tempfile.gettempdir()) if not _is_whole_disk(each)
+            each for each in _places("~", *_temporary_directory()) if not _is_whole_disk(each)
         ]
         roots = [
             # A person who adds all of home as a collection does not mean the hidden keys in it.
@@ -331,6 +331,13 @@ def is_plain_on_windows(path: PureWindowsPath) -> bool:
         or name.partition(".")[0].rstrip().upper() in _DEVICES
         for name in names
     )
+
+
+def _temporary_directory() -> list[str]:
+    try:
+        return [tempfile.gettempdir()]
+    except FileNotFoundError:  # no directory takes a file, as on a full disk
+        return []
 
 
 def _places(*directories: str) -> list[Path]:

@@ -145,8 +145,9 @@ def connect(
     ``create``: make the file if there is none. ``timeout``: seconds to wait for a lock that
     another process holds. ``tolerant``: see of a damaged schema what can be read, if read-only.
 
-    A read-only connection sees a WAL database; where the directory cannot be written and
-    no process has it open, it is read as an immutable file.
+    A read-only connection sees a WAL database; where the directory cannot be written, or the disk
+    is full, and no process has it open, it is read as an immutable file. On a full disk a log that
+    is not empty is read by one process at a time.
 
     Raises:
         DatabaseMissingError: There is no such file, and none is to be made.
@@ -182,15 +183,19 @@ def _open_to_read(path: Path, timeout: float, *, tolerant: bool) -> Connection:
     try:
         return _open(uri, timeout, ReadingConnection, tolerant=tolerant)
     except FAILURES as error:
-        # SQLite needs to create -shm to read a WAL database. On a read-only disk it
-        # cannot; without a -wal file beside it nothing is lost by reading it as it is.
-        refused = isinstance(error, OperationalError) and any(
-            needle in str(error) for needle in ("unable to open", "readonly")
-        )
+        # SQLite needs to create -shm to read a WAL database. On a read-only disk and on a full one
+        # it cannot; without a -wal file beside it nothing is lost by reading it as it is.
+        message = str(error) if isinstance(error, OperationalError) else ""
+        is_full = "disk I/O error" in message
+        if not is_full and not any(each in message for each in ("unable to open", "readonly")):
+            raise translate(error, path) from error
         wal = Path(f"{path}-wal")
-        if not refused or (wal.exists() and wal.stat().st_size):
+        has_wal = wal.exists() and wal.stat().st_size > 0
+        if has_wal and not is_full:
             raise translate(error, path) from error
     try:
+        if has_wal:
+            return _open(uri.replace("=ro", "=rw"), timeout, ReadingConnection, alone=True)
         return _open(uri + "&immutable=1", timeout, FrozenConnection, tolerant=tolerant)
     except FAILURES as error:
         raise translate(error, path) from error
@@ -215,8 +220,14 @@ def _use_wal(connection: Connection, timeout: float) -> None:
 
 
 def _open(
-    uri: str, timeout: float, factory: type[Connection] = Connection, *, tolerant: bool = False
+    uri: str,
+    timeout: float,
+    factory: type[Connection] = Connection,
+    *,
+    tolerant: bool = False,
+    alone: bool = False,
 ) -> Connection:
+    """``alone``: read without -shm, in the memory of this process, and lock out all others."""
     connection = dbapi.connect(
         uri,
         uri=True,
@@ -226,6 +237,9 @@ def _open(
         check_same_thread=False,
     )
     try:
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA query_only = ON")
         if tolerant:
             connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA foreign_keys = ON")
