@@ -43,14 +43,16 @@ def _entry_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     return value
 
 
-@command("setup", examples=("qmd setup", "qmd setup --json"))
+@command("setup", examples=("qmd setup", "qmd setup --print", "qmd setup --json"))
+@click.option("--print", "only_print", is_flag=True, help="Show all changes; change nothing.")
 @json_option
-def setup(as_json: bool) -> None:
+def setup(only_print: bool, as_json: bool) -> None:
     """
     Find the AI clients of this machine, and add qmd to them.
 
     On a terminal each client that is installed and does not have qmd yet is asked about, with
-    the change as a diff. Elsewhere the clients are listed, and nothing is changed.
+    the change as a diff. Elsewhere the clients are listed, and nothing is changed. A file that
+    cannot be changed is named, and the others go on.
     """
     home = Path.home()
     rows = _clients(home)
@@ -67,18 +69,43 @@ def setup(as_json: bool) -> None:
         state = _state(is_installed, has_qmd)
         facts = f"{client.id:<15}  {state}"
         write(beside(f"{facts:<28}", one_line(str(client.file(home))), 0) + "\n")
-    missing = [client for client, is_there, has_qmd in rows if is_there and has_qmd is False]
+    missing = [client for client, is_there, has_qmd in rows if is_there and not has_qmd]
     if not any(is_there or has_qmd for _, is_there, has_qmd in rows):
         write("\nNo client is here.  An entry for one:  qmd mcp install CLIENT --print\n")
     elif not missing:
         write("\nqmd doctor tries the entries.\n")
-    elif not (sys.stdin.isatty() and sys.stdout.isatty()):
+    elif not only_print and not (sys.stdin.isatty() and sys.stdout.isatty()):
         write(f"\nAdd qmd to one:  qmd mcp install {missing[0].id}\n")
+        write("See all changes: qmd setup --print\n")
     else:
-        program = _program_and_settings()
-        for client in missing:
-            write("\n")
-            _add(client, home, "qmd", client.program_entry(*program), asks=True)
+        _offer(missing, home, only_print=only_print)
+
+
+def _offer(clients: Sequence[Client], home: Path, *, only_print: bool) -> None:
+    """Add qmd to clients, or show the changes; a file that cannot be changed stops no other."""
+    from qmd.clients import install
+
+    program = _program_and_settings()
+    refused = []
+    for client in clients:
+        entry = client.program_entry(*program)
+        write(f"\n{client.name}\n")
+        try:
+            if only_print:
+                _show(install.plan(client, home, "qmd", entry))
+            else:
+                _add(client, home, "qmd", entry, asks=True)
+        except (InputError, ConflictError) as error:
+            refused.append(client)
+            note(f"qmd: {error}", style="warning")
+            if only_print:
+                write("The entry, to be added by hand:\n")
+                _print_entry(client, "qmd", entry)
+            else:
+                note(f"hint: Add the entry by hand: qmd mcp install {client.id} --print")
+    if refused:
+        names = ", ".join(client.name for client in refused)
+        write(f"\nNot changed: {names}\n")
 
 
 def _clients(home: Path) -> list[tuple[Client, bool, bool | None]]:
@@ -282,10 +309,7 @@ def _agreed(change: SettingsChange, question: str, *, asks: bool, dry_run: bool)
     Raises:
         ConflictError: There is nobody to ask.
     """
-    color = use_color(sys.stdout)
-    for line in change.diff():
-        style = {"+": "ok", "-": "warning"}.get(line[:1], "dim")
-        write(paint(one_line(line), style, color) + "\n")
+    _show(change)
     if dry_run:
         return False
     if not asks:
@@ -293,3 +317,11 @@ def _agreed(change: SettingsChange, question: str, *, asks: bool, dry_run: bool)
     if not sys.stdin.isatty():
         raise ConflictError("Nobody can be asked here.", hint="Add --yes to make this change.")
     return confirmed(question, default=False)
+
+
+def _show(change: SettingsChange) -> None:
+    """Print a change as a diff."""
+    color = use_color(sys.stdout)
+    for line in change.diff():
+        style = {"+": "ok", "-": "warning"}.get(line[:1], "dim")
+        write(paint(one_line(line), style, color) + "\n")

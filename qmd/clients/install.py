@@ -121,12 +121,13 @@ def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:
     if current is None or values is None:
         raise InputError(f"{client.name} has no entry {name!r} in {file}.")
     backup = SettingsChange(file, None, None).backup
-    earlier = _read(backup) if backup.is_file() else None
-    if isinstance(values, dict):
-        if earlier is not None and _with_entry(client, file, earlier, name, values) == current:
-            return SettingsChange(file, current, earlier)
-        if earlier is None and _with_entry(client, file, b"", name, values) == current:
-            return SettingsChange(file, current, None)
+    # The entry is what is taken out; the backup only says which bytes were there before.
+    with suppress(InputError):
+        earlier = _read(backup) if backup.is_file() else None
+        if isinstance(values, dict):
+            with_entry = _with_entry(client, file, earlier or b"", name, values)
+            if with_entry == current:
+                return SettingsChange(file, current, earlier)
     return SettingsChange(file, current, _without_entry(client, file, current, name))
 
 

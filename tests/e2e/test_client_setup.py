@@ -114,3 +114,29 @@ def test_setup_tells_unreadable_files_and_no_clients(scratch: Scratch) -> None:
     listed = scratch.ok("setup")
     assert "cannot be read: line 1: the text ends too early" in listed.err
     assert "cursor           unreadable" in listed.out
+
+
+def test_a_file_that_cannot_be_changed_stops_no_other(scratch: Scratch) -> None:
+    cursor, gemini = file_of(scratch, "cursor"), file_of(scratch, "gemini")
+    for file in (cursor, gemini):
+        scratch.write(str(file.relative_to(scratch.root)), '{\n  // mine\n  "a": 1\n}\n')
+    gemini.write_text('{"a": 1}\n')
+    zed = file_of(scratch, "zed")
+    zed.parent.mkdir(parents=True)
+    shown = scratch.ok("setup", "--print")
+    assert shown.out.endswith("\nNot changed: Cursor\n")
+    by_hand = shown.out.partition("to be added by hand:\n")[2]
+    assert '"qmd": {' in by_hand.partition("\n}\n")[0]
+    assert "plain JSON has no comments" in shown.err
+    assert f"+++ {gemini}" in shown.out and f"+++ {zed}" in shown.out
+    assert not zed.exists() and "qmd" not in cursor.read_text() + gemini.read_text()
+
+
+def test_an_undo_takes_the_entry_out_whatever_the_earlier_file_is(scratch: Scratch) -> None:
+    file = file_of(scratch, "gemini")
+    scratch.write(str(file.relative_to(scratch.root)), '{"a": 1}\n')
+    scratch.ok("mcp", "install", "gemini", "--yes")
+    file.with_name(f"{file.name}.before-qmd").write_bytes(b"\xff no JSON")
+    scratch.ok("mcp", "install", "gemini", "--undo", "--yes")
+    assert json.loads(file.read_text()) == {"a": 1, "mcpServers": {}}
+    assert list(file.parent.iterdir()) == [file]
