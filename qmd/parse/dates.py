@@ -61,7 +61,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 
-_UNREADABLE = "is not a date that qmd can read"
+_UNREADABLE = "{} is not a date that qmd can read"
 
 
 def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
@@ -86,12 +86,12 @@ def find_date(properties: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...
         shown = str(value) if not isinstance(value, dict) else "{…}"
         if len(shown) > 60:
             shown = shown[:60] + "…"
-        warnings.append(f"The frontmatter's {name} {shown!r} {reason}.")
+        warnings.append(f"The frontmatter's {name} {reason.format(repr(shown))}.")
     return None, tuple(warnings)
 
 
 def read_date(value: object) -> tuple[str | None, str]:
-    """The date in ISO 8601, or why there is none, as the rest of a sentence."""
+    """The date in ISO 8601, or why there is none: a sentence with ``{}`` for the date."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return None, _UNREADABLE
     text = str(value).strip().strip("\"'[]").strip()
@@ -113,12 +113,12 @@ def _read_text(text: str) -> tuple[str | None, str]:
         part = match.groupdict()
         day = _day_of_year_last(part) if pattern is _YEAR_LAST else _day(part)
         if day is None:
-            return None, "could be two dates: write it as YYYY-MM-DD"
+            return None, "{} could be two dates: write it as YYYY-MM-DD"
         clock = _clock(part, text[match.end() :].strip())
         if clock is None:
             continue
         date = _iso(*day, clock)
-        return date, "is not a day of the calendar" if date is None else ""
+        return date, "{} is not a day of the calendar" if date is None else ""
     return None, _UNREADABLE
 
 

@@ -20,6 +20,7 @@ from qmd.parse.json_values import json_safe
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
+TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 #: Characters of a whole number; a longer one is text. ("1:59:59…", in base 60, takes PyYAML
 #: quadratic time, and the result would be too large anyway.)
 MAX_INTEGER = 200
@@ -53,6 +54,15 @@ class YamlReader:
             yaml.YAMLError: The source is not valid.
             YamlRefused: It is hostile.
         """
+        try:
+            return self.read_events(source), self.warnings
+        except yaml.MarkedYAMLError as error:
+            # Newer versions of libyaml have a limit of their own, and call it a syntax error.
+            if "nesting depth" in (error.problem or ""):
+                raise YamlRefused(TOO_DEEP) from None
+            raise
+
+    def read_events(self, source: str) -> Any:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         result: Any = None
         documents = 0
@@ -77,7 +87,7 @@ class YamlReader:
                 self.put(self.stack[-1], value)
             else:
                 result = value
-        return result, self.warnings
+        return result
 
     def read_scalar(self, event: Any) -> Any:
         before = self.size
@@ -89,7 +99,7 @@ class YamlReader:
 
     def open_collection(self, event: Any) -> None:
         if len(self.stack) >= MAX_DEPTH:
-            raise YamlRefused(f"it is nested more than {MAX_DEPTH} levels deep")
+            raise YamlRefused(TOO_DEEP)
         before = self.size
         self.spend(1)
         is_mapping = isinstance(event, yaml.MappingStartEvent)

@@ -33,7 +33,8 @@ def list_documents(
     infos = reader.documents.below(
         collection,
         folder,
-        selection=reader.select(filters),
+        # Who names a collection asks for all that it has.
+        selection=reader.select(filters, one_per_file=collection is None),
         order=order,
         limit=limit,
         offset=offset,

@@ -84,7 +84,7 @@ def test_properties_and_the_values_of_one(face: McpFace) -> None:
 def test_errors_say_what_to_do(face: McpFace) -> None:
     for name, arguments, advice in (
         ("links", {"file": "plann"}, "notes/plan.md"),
-        ("recent", {"since": "yesterday"}, "7d"),
+        ("recent", {"since": "tomorrowish"}, "7d"),
         ("similar", {"file": "plan"}, "qmd embed"),
         ("tags", {"collection": "note"}, "notes"),
         ("tags", {"limit": 0}, "limit"),

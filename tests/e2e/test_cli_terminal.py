@@ -206,6 +206,8 @@ class TestTerminal:
         assert title in scratch.run("ls").out
         assert text[:200] in scratch.run("search", "alpha").out
 
+    # Not measured: Ctrl-C within the measurement leaves its lock closed for ever.
+    @pytest.mark.unmeasured
     def test_ctrl_c_is_exit_code_130_and_loses_nothing(self, tmp_path: Path) -> None:
         scratch = Scratch(tmp_path)
         total = 1500

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase, Settings
+from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
@@ -111,10 +111,9 @@ def test_a_file_in_two_collections_is_right_in_both(kb: KnowledgeBase, notes: Pa
     (notes / "inner").mkdir()
     kb.add_collection(notes / "inner", name="inner")
     write(kb, notes / "inner/x.md", "sourdough")
-    assert sorted(hit.file for hit in kb.search("sourdough").hits) == [
-        "inner/x.md",
-        "notes/inner/x.md",
-    ]
+    assert [hit.file for hit in kb.search("sourdough").hits] == ["inner/x.md"]
+    outer = kb.search("sourdough", filters=Filters(collections=("notes",)))
+    assert [hit.file for hit in outer.hits] == ["notes/inner/x.md"]
 
 
 def test_subscribers_hear_of_it(kb: KnowledgeBase, notes: Path) -> None:

@@ -14,7 +14,7 @@ from qmd.errors import InputError
 from qmd.system import clock
 
 #: What is shown where a text is neither a date nor a span.
-EXAMPLES = "2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00"
+_HINT = "Write 2026-11-20, 2026-11, yesterday, 7d or 2026-11-20T18:00+08:00."
 # These are texts of patterns, compiled when the first date comes: few searches have one.
 _ISO = r"\d{4}(-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
 _HOURS = {
@@ -110,7 +110,7 @@ def _date_or_time(text: str, now: datetime) -> str:
         try:
             clock.parse(full)
         except ValueError:
-            raise _unreadable(text, "is not a day of the calendar") from None
+            raise _unreadable(text, "{} is not a day of the calendar") from None
         return _with_offset(full)
     today, name = now.astimezone().date(), text.lower()
     if name in _DAYS_AGO:
@@ -149,4 +149,4 @@ def _beginning(unit: str, back: int, today: date) -> date:
 
 def _unreadable(text: str, reason: str) -> InputError:
     shown = text if len(text) <= 60 else f"{text[:60]}…"
-    return InputError(f"{shown!r} {reason}", hint=f"Write {EXAMPLES}.")
+    return InputError(reason.format(repr(shown)), hint=_HINT)
