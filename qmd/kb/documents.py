@@ -248,8 +248,10 @@ class DocumentMethods(Parts):
             InputError: A condition is none.
         """
         with self._store.reading() as reader:
-            selection = reader.select(_filters(collections, tags, properties), one_per_file=False)
-            return reader.documents.count_below(*_folder(reader, prefix), selection=selection)
+            collection, folder = _folder(reader, prefix)
+            filters = _filters(collections, tags, properties)
+            selection = reader.select(filters, one_per_file=collection is None)
+            return reader.documents.count_below(collection, folder, selection=selection)
 
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""

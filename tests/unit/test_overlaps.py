@@ -63,6 +63,17 @@ def test_a_search_has_one_hit_of_each_file(kb: KnowledgeBase, search: str) -> No
     }
 
 
+def test_a_list_has_each_file_once_and_that_of_a_collection_all_its_documents(
+    kb: KnowledgeBase,
+) -> None:
+    assert {each.file for each in kb.documents()} == INNERMOST
+    assert kb.count_documents() == len(INNERMOST)
+    in_all = {"all/plan.md", "all/work/plan.md", "all/work/deep/ship.md", "all/work/draft.txt"}
+    assert {each.file for each in kb.documents("all")} == in_all
+    assert kb.count_documents("all") == len(in_all)
+    assert kb.count_documents("all/work") == len(kb.documents("all/work")) == 3
+
+
 def test_names_mean_the_innermost_document(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert kb.get("ship").document.file == "job/deep/ship.md"
     assert kb.get("Ship 17").document.file == "job/deep/ship.md"
