@@ -231,7 +231,10 @@ class Group(click.Group):
         import difflib
 
         names = dict.fromkeys([*self.list_commands(ctx), *self.aliases])
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        words = difflib.get_close_matches(name, self.instead, n=1, cutoff=0.75)
+        near = difflib.get_close_matches(name, [*names, *words], n=1, cutoff=0.5)
+        if near and near[0] not in names:
+            return self.instead[near[0]]
         # A person may run what is suggested without reading what it does.
         if near and not getattr(self.get_command(ctx, near[0]), "destroys", False):
             return f"Did you mean: {self.aliases.get(near[0], near[0])}"

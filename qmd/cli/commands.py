@@ -138,8 +138,8 @@ _SYNONYMS = {
     "find grep rg": "'qmd search WORDS' finds notes by words, 'qmd query QUESTION' by meaning, too;"
     " 'qmd get NOTE' prints one.",
     "cat read print head type": "'qmd get NOTE' prints a note.",
-    "view show less more display preview": "'qmd get NOTE' prints a note, 'qmd open NOTE' shows it"
-    " in the browser.",
+    "view show less more display preview": "'qmd get NOTE' prints a note, 'qmd edit NOTE' opens it"
+    " in your editor; 'qmd open' shows the page with all notes in the browser.",
     "new create touch write": "'qmd note create PATH --content TEXT' writes a new note;"
     " 'qmd note create PATH -' takes its text from stdin.",
     "append": "'qmd note create PATH --append -' adds what stdin has to a note.",
@@ -169,6 +169,8 @@ _SYNONYMS = {
     " settings stay. docs/install.md has the commands.",
     "uninstall": "Use the installer that you installed qmd with. docs/first-hour.md has its"
     " command and says what else to delete; your notes stay.",
+    "photo photos picture pictures images": "'qmd image' reads and writes what photos say about"
+    " themselves; 'qmd collection set NAME --mask' makes them searchable: docs/first-hour.md.",
     "web ui browse browser": "'qmd open' shows the page of the running server in the browser.",
     "login": "qmd has no accounts. 'qmd server token create NAME' makes a token for a client.",
 }

@@ -210,11 +210,14 @@ def ls(
             total = kb.count_documents(
                 prefix, collections=collections, tags=tags, properties=properties
             )
+        reason = "" if documents else kb.why_none(prefix, tags=tags, properties=properties)
         where = places(kb.collections, full_path=full_path)
     if as_json:
         write_json([{**to_wire(each), "file": where.name(each.file)} for each in documents])
         return
     render_listing(documents, where)
-    if not documents:
+    if not documents and (prefix or collections or tags or properties):
+        note(reason or "No documents meet all of this.")
+    elif not documents:
         note("No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew.")
     ListingView(where, None).note_rest(len(documents), total, "document")

@@ -253,6 +253,8 @@ class _Look:
         """A hit in two lines, or in one."""
         used = columns(score_text(hit)) + len(f":{hit.line}") + 2
         name = self._where.fitting_name(hit.file, used)
+        if fitting(name, used) != name:  # `qmd get` takes the docid, but no part of a file's name
+            name = f"{hit.docid}  {fitting(name.removeprefix('…/'), used + len(hit.docid) + 2)}"
         title = fitting(one_line(hit.title), used + columns(name) + 2)
         parts = (self._score(hit), self._title(title), self._place(hit, name))
         lines = ["  ".join(filter(None, parts))]

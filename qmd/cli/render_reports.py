@@ -111,8 +111,13 @@ def render_collections(collections: Sequence[Collection]) -> None:
         excluded = "" if collection.included else paint("  excluded", "dim", color)
         if collection.owner:
             excluded += paint(f"  pushed by {one_line(collection.owner)}", "dim", color)
-        rest = f"{path}  {one_line(collection.pattern)}{excluded}"
+        rest = f"{path}  {one_line(_files_of(collection))}{excluded}"
         write(beside(f"{name}  {documents:>16}", rest, 0) + "\n")
+
+
+def _files_of(collection: Collection) -> str:
+    """Which files are its documents, in one line: ``**/*.md, without drafts/``."""
+    return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
 def render_contexts(contexts: Sequence[Context]) -> None:
@@ -142,7 +147,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
     write(paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n"))
     for collection in status.collections:
         name = paint(one_line(collection.name), "title", color)
-        facts = f"{count(collection.documents, 'document')}, {one_line(collection.pattern)}"
+        facts = f"{count(collection.documents, 'document')}, {one_line(_files_of(collection))}"
         facts += "" if collection.included else ", excluded"
         changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {one_line(collection.path)}"
@@ -224,7 +229,8 @@ def render_explanation(explanation: Explanation) -> None:
             continue
         for item in value if isinstance(value, list | tuple) else (value,):
             if str(item) not in explanation.reason:
-                write(f"  {key}: {one_line(str(item))}\n")
+                shown = minute(item) if key == "modified" else str(item)
+                write(f"  {key}: {one_line(shown)}\n")
     if explanation.remedy:
         write(f"  {paint('hint:', 'dim', color)} {hanging(one_line(explanation.remedy), 8)}\n")
 

@@ -53,11 +53,13 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
 
 
 def _kinds(reader: Reader, collections: Sequence[Collection]) -> dict[str, int]:
-    """As `Status.excluded_kinds`."""
+    """As `Status.excluded_kinds`; files that were skipped are listed by their names."""
+    skipped = {(skip.collection, skip.path) for skip in reader.files.all_skips()}
     kinds = Counter(
         kind_of(path)
         for collection in collections
         for path in reader.links.attachments(collection.name)
+        if (collection.name, path) not in skipped
     )
     return dict(kinds.most_common())
 

@@ -134,11 +134,11 @@ def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> E
         first = explain_path(reader, named.paths[0])
         if others := named.paths[1:]:
             more = ", ".join(explain_path(reader, other).path for other in others)
-            reason = f"{first.reason} Other files of this name: {more}."
+            reason = f"{first.reason} Others of this name: {more}."
             return replace(first, reason=reason)
         return first
     sentence = (
-        "No file of this name lies below the folders of the collections."
+        "No file or folder of this name lies below the folders of the collections."
         if named.is_complete
         else f"It is not among the first {MOST_LOOKED_AT:,} files below those of the collections."
     )
@@ -147,7 +147,7 @@ def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> E
 
 class FilesOfName(NamedTuple):
     """
-    Files below the folders of collections with one name.
+    Files below the folders of collections with one name; folders of this name if there is no file.
 
     Attributes:
         paths: ``qmd://`` addresses, at most `MOST_NAMED`.
@@ -160,7 +160,7 @@ class FilesOfName(NamedTuple):
 
 def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
     """
-    Look for a file on the disk, whatever the rules say of it and of the folders above it.
+    Look for a file, or else a folder, on the disk, whatever the rules say of it and of those above.
 
     Folders near the root come first. The search ends after `MOST_LOOKED_AT` entries.
 
@@ -171,6 +171,7 @@ def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
     if not parts:
         return FilesOfName((), True)
     paths: list[str] = []
+    named_folders: list[str] = []
     folders = deque((each, "") for each in sorted(collections, key=lambda each: each.name))
     left = MOST_LOOKED_AT
     while folders and left > 0 and len(paths) < MOST_NAMED:
@@ -185,9 +186,11 @@ def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_dir(follow_symlinks=False):
                 folders.append((collection, path))
+                if _ends_with(path, parts):
+                    named_folders.append(encode_uri(f"{collection.name}/{path}"))
             elif _ends_with(path, parts):
                 paths.append(encode_uri(f"{collection.name}/{path}"))
-    return FilesOfName(paths[:MOST_NAMED], left > 0 and not folders)
+    return FilesOfName((paths or named_folders)[:MOST_NAMED], left > 0 and not folders)
 
 
 def _name_of_entry(entry: os.DirEntry[str]) -> str:

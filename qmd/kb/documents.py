@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.kb.parts import Parts
@@ -252,6 +253,22 @@ class DocumentMethods(Parts):
             filters = _filters(collections, tags, properties)
             selection = reader.select(filters, one_per_file=collection is None)
             return reader.documents.count_below(collection, folder, selection=selection)
+
+    def why_none(
+        self, prefix: str = "", *, tags: Sequence[str] = (), properties: Sequence[str] = ()
+    ) -> str:
+        """
+        Sentences that say why `documents` lists nothing, with the nearest names.
+
+        "" if each of these filters alone would leave something.
+
+        Raises:
+            InputError: A condition is none.
+        """
+        from qmd.search.spelling import missing
+
+        with self._store.reading() as reader:
+            return missing(reader, replace(_filters((), tags, properties), path=prefix or None))
 
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""

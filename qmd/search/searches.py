@@ -146,4 +146,4 @@ def _spelled(
     reply = with_spelling(reader, request, words, selection, reply, again)
     if reply.hits:
         return reply
-    return with_empty_filter(reader, request, words.query.tags, reply, again)
+    return with_empty_filter(reader, request, words.query, reply, again)

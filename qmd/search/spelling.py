@@ -19,9 +19,12 @@ from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search.words.expressions import phrase
 from qmd.search.words.weights import QueryWords, stem
 from qmd.values import Filters, SearchReply, SearchRequest
+from qmd.values.conditions import PropertyCondition, parse_filter
+from qmd.values.names import fold
 from qmd.values.search import SHOWING
 
 if TYPE_CHECKING:
+    from qmd.search.query.language import ParsedQuery
     from qmd.store import Reader, Selection
     from qmd.store.documents import FullDocument
 
@@ -34,6 +37,8 @@ MOST_WORDS = 4
 MOST_TERMS = 50_000
 #: Folders of each collection that a folder is compared with.
 MOST_FOLDERS = 1_000
+#: Values of a property that a value is compared with.
+MOST_VALUES = 1_000
 #: A longer query, in characters, is no word that was typed wrong.
 LONGEST_QUERY = 500
 #: Characters of a document in which the spelling of a stem is looked for.
@@ -41,7 +46,9 @@ MOST_TEXT = 200_000
 #: A run of more Chinese characters is a sentence, whose pairs need not stand in any document.
 LONGEST_RUN = 8
 _NEAREST = 8  # stems whose spelling is looked up
-_HOLDING = 3  # documents in which it is looked for: one may have "invoices" alone, another "invoice"
+_HOLDING = (
+    3  # documents in which it is looked for: one may have "invoices" alone, another "invoice"
+)
 _SHORT = 6  # letters of a word in which two mistakes make another one: "back" is not "backup"
 _WORD = re.compile(r"[^\W\d_]+")
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」')
@@ -67,10 +74,11 @@ def with_spelling(
     """
     if any(hit.match == "exact" for hit in reply.hits):
         return reply
-    suggestion = suggest(reader, request.query, words, selection)
+    held = any(hit.match == "relaxed" for hit in reply.hits)
+    # Beside words that documents hold, a word with two mistakes is more likely one they lack.
+    suggestion = suggest(reader, request.query, words, selection, mistakes=1 if held else 2)
     if suggestion is None:
         return reply
-    held = any(hit.match == "relaxed" for hit in reply.hits)
     if not held and (reply.notice or not reply.hits):
         other = again(replace(request, query=suggestion, spelling=False))
         if other.hits:
@@ -85,26 +93,70 @@ def with_spelling(
 def with_empty_filter(
     reader: Reader,
     request: SearchRequest,
-    tags: Sequence[str],
+    query: ParsedQuery,
     reply: SearchReply,
     again: Callable[[SearchRequest], SearchReply],
 ) -> SearchReply:
+    """A reply without hits, with a notice that names the filter that leaves nothing."""
+    notice = missing(reader, request.filters, query)
+    if not (notice or reply.notice) and request.filters != Filters():
+        notice = _too_narrow(request, again)
+    return replace(reply, notice=_joined(notice, reply.notice)) if notice else reply
+
+
+def missing(reader: Reader, filters: Filters, query: ParsedQuery | None = None) -> str:
     """
-    A reply without hits, with a notice that names the filter that leaves nothing, and the nearest.
+    Sentences that name tags, folders and values of properties that no document has; "" for none.
 
     Args:
-        tags: Those that the query asks for.
+        query: What it asks for counts, too.
     """
+    conditions = [parse_filter(each) for each in filters.properties]
+    narrowings = [each for each, is_excluded in conditions if not is_excluded]
+    folders = [filters.path] if filters.path else []
+    tags = list(filters.tags)
+    if query is not None:
+        tags += query.tags
+        folders += [term.text for term in query.terms if term.field == "path"]
+        alone = [group[0] for group in query.either if len(group) == 1]
+        narrowings += [each for each in alone if not isinstance(each, str)]
+    sentences = [
+        *(_missing_tag(reader, tag) for tag in dict.fromkeys(tags)),
+        *(_missing_folder(reader, folder) for folder in dict.fromkeys(folders)),
+        *(_missing_value(reader, condition) for condition in dict.fromkeys(narrowings)),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _too_narrow(request: SearchRequest, again: Callable[[SearchRequest], SearchReply]) -> str:
+    """A sentence that names the filters without which there are hits; "" if there are none."""
+    request = replace(request, spelling=False, limit=1, max_tokens=None)
     filters = request.filters
-    sentences = [_missing_tag(reader, tag) for tag in dict.fromkeys((*filters.tags, *tags))]
-    if filters.path:
-        sentences.append(_missing_folder(reader, filters.path))
-    notice = " ".join(filter(None, sentences))
-    if not (notice or reply.notice) and filters != Filters():
-        free = replace(request, filters=Filters(), spelling=False, limit=1, max_tokens=None)
-        if again(free).hits:
-            notice = "There are hits, but none that the filters let through."
-    return replace(reply, notice=_joined(notice, reply.notice)) if notice else reply
+    if not again(replace(request, filters=Filters())).hits:
+        return ""
+    # One filter may be enough to leave nothing; if it takes several, all are named.
+    named = _named(filters)
+    alone = [
+        text
+        for name, text in named.items()
+        if again(
+            replace(request, filters=replace(filters, **{name: getattr(Filters(), name)}))
+        ).hits
+    ]
+    return f"There are hits, but none with {', '.join(alone or named.values())}."
+
+
+def _named(filters: Filters) -> dict[str, str]:
+    """Field of the filters → what it asks for, in the words of a query where these have it."""
+    texts = {
+        "collections": [f"collection:{name}" for name in filters.collections],
+        "path": [f"path:{filters.path}"] if filters.path else [],
+        "tags": [f"tag:{tag}" for tag in filters.tags],
+        "properties": filters.properties,
+        "after": [f"after:{filters.after}"] if filters.after else [],
+        "before": [f"before:{filters.before}"] if filters.before else [],
+    }
+    return {name: ", ".join(each) for name, each in texts.items() if each}
 
 
 def _missing_tag(reader: Reader, tag: str) -> str:
@@ -122,14 +174,38 @@ def _missing_folder(reader: Reader, path: str) -> str:
     inside = reader.select(Filters(path=path))
     if reader.documents.below(None, selection=inside, limit=1):
         return ""
-    folders = {
-        name.rstrip("/"): None
-        for each in reader.collections.all()
-        for name in (each.name, *reader.documents.entries(each.name, "", MOST_FOLDERS))
-        if name == each.name or name.endswith("/")
-    }
+    folders: dict[str, None] = {}
+    for each in reader.collections.all():
+        inside_it = reader.documents.entries(each.name, "", MOST_FOLDERS)
+        lead = f"{each.name}/" if "/" in path else ""
+        names = [f"{lead}{name[:-1]}" for name in inside_it if name.endswith("/")]
+        folders |= dict.fromkeys([each.name, *names])
     nearest = process.extract(path, list(folders), scorer=fuzz.WRatio, score_cutoff=70, limit=3)
     return _with_nearest(f"No document lies below '{path}'.", [name for name, _, _ in nearest])
+
+
+def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
+    """
+    A sentence that says that no document has a value of a property; "" if one has.
+
+    It is "" for a property that no document has, too, which has a notice of its own.
+    """
+    from rapidfuzz import fuzz, process
+
+    if not reader.properties.existing_keys([condition.key]):
+        return ""
+    selection = reader.select(Filters(), either=[[condition]])
+    if reader.documents.below(None, selection=selection, limit=1):
+        return ""
+    value = condition.ranges[0].low if len(condition.ranges) == 1 else None
+    if not isinstance(value, str):  # a number, a date or one of several
+        return f"No document has such a value of '{condition.key}'."
+    values = [each.value for each in reader.properties.values(condition.key, limit=MOST_VALUES)]
+    nearest = process.extract(
+        value, values, scorer=fuzz.WRatio, processor=fold, score_cutoff=70, limit=3
+    )
+    sentence = f"No document has the value '{value}' of '{condition.key}'."
+    return _with_nearest(sentence, [name for name, _, _ in nearest])
 
 
 def _with_nearest(sentence: str, nearest: Sequence[str]) -> str:
@@ -140,18 +216,23 @@ def _joined(sentence: str, notice: str | None) -> str:
     return f"{sentence}\n{notice}" if notice else sentence
 
 
-def suggest(reader: Reader, query: str, words: QueryWords, selection: Selection) -> str | None:
+def suggest(
+    reader: Reader, query: str, words: QueryWords, selection: Selection, *, mistakes: int = 2
+) -> str | None:
     """
     The query with words of the index in place of those that no document holds.
 
     None if no word is spelled like any of them. What stands in quotes stays.
+
+    Args:
+        mistakes: A long word may have so many; a short one may have one.
     """
     absent = [word for word, weighed in words.weights.items() if not weighed.documents]
     if not absent or len(query) > LONGEST_QUERY:
         return None
     corrected = query
     for word in [word for word in absent if _is_word(word)][:MOST_WORDS]:
-        near = _nearest_word(reader, word, selection)
+        near = _nearest_word(reader, word, selection, 1 if len(word) <= _SHORT else mistakes)
         if near is not None:
             corrected = _replaced(corrected, word, near)
     for run in list(cjk_runs(query))[:MOST_WORDS]:
@@ -177,14 +258,18 @@ def _replaced(query: str, word: str, other: str) -> str:
     return "".join([*parts, pattern.sub(other, query[end:])])
 
 
-def _nearest_word(reader: Reader, word: str, selection: Selection) -> str | None:
-    """The word of the selected documents that is spelled most like ``word``; None if none is."""
+def _nearest_word(reader: Reader, word: str, selection: Selection, allowed: int) -> str | None:
+    """
+    The word of the selected documents that is spelled most like ``word``; None if none is.
+
+    Args:
+        allowed: In how many letters it may differ; two that are swapped count as one.
+    """
     # Few searches need it, and `qmd search` pays for each import.
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 
     word = segment.fold(word)
-    allowed = 1 if len(word) <= _SHORT else 2
     terms: dict[str, int] = {}
     for first in dict.fromkeys(word[:2]):  # the first letters may be swapped
         terms |= reader.full_text.terms(first, MOST_TERMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -332,6 +333,10 @@ class TestUpkeep:
         assert status["excluded_kinds"] == {"PDF": 2, "photo": 2, "other": 1}
         assert "2 PDF, 2 photos, 1 other (qmd why PATH)" in scratch.ok("status").out
         assert "about 1 s: qmd embed" in scratch.ok("status").out
+        scratch.write("notes/broken.md", "a\0b")
+        scratch.ok("index", "--no-embed")
+        status = scratch.ok("status", "--json").json()
+        assert status["excluded_kinds"] == {"PDF": 2, "photo": 2, "other": 1}  # it is "skipped"
 
     def test_why_explains_what_is_there_and_what_is_not(self, scratch: Scratch) -> None:
         scratch.write("notes/.hidden.md", "text\n")
@@ -341,6 +346,25 @@ class TestUpkeep:
         assert list(found) == ["path", "indexed", "reason", "remedy", "detail"]
         assert found["indexed"] is False
         assert "hidden" in found["reason"]
+
+    def test_times_for_people_are_local(self, scratch: Scratch) -> None:
+        there = scratch.with_env(TZ="Asia/Shanghai")
+        modified = there.ok("ls", "--json").json()[0]["modified"]
+        utc = datetime.fromisoformat(modified.replace("Z", "+00:00"))
+        local = utc.astimezone(timezone(timedelta(hours=8))).strftime("%Y-%m-%d %H:%M")
+        file = there.ok("ls", "--json").json()[0]["file"]
+        assert f"modified: {local}\n" in there.ok("why", file).out
+
+    def test_a_list_without_documents_names_the_filter(self, scratch: Scratch) -> None:
+        assert "has the tag 'wrok'" in scratch.ok("ls", "--tag", "wrok").err
+        assert "lies below 'notes/2052'. Did you mean: notes/2025" in (
+            scratch.ok("ls", "notes/2052").err
+        )
+
+    def test_patterns_that_are_left_out_are_listed(self, scratch: Scratch) -> None:
+        scratch.ok("collection", "set", "notes", "--ignore", "2025/", "--no-index")
+        assert "**/*.md, without 2025/\n" in scratch.ok("collection", "list").out
+        assert "**/*.md, without 2025/," in scratch.ok("status").out
 
     def test_cleanup_removes_only_without_dry_run(self, scratch: Scratch) -> None:
         scratch.ok("collection", "remove", "notes")

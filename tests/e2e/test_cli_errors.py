@@ -116,6 +116,7 @@ class TestUsage:
         ("args", "hint"),
         [
             (["serch", "x"], "Did you mean: search"),
+            (["setings"], "'qmd config' lists the settings, and names the file for them."),
             (["colection", "list"], "Did you mean: collection"),
             (["collection", "lst"], "Did you mean: list"),
             (["zzzz"], "Run 'qmd --help'."),

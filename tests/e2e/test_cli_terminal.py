@@ -93,6 +93,15 @@ class TestFitting:
         if height > 20:
             assert plain(shown).count("harbour") >= 10
 
+    def test_a_file_name_without_room_gives_way_to_its_docid(self, tmp_path: Path) -> None:
+        name = "a file name that is longer than the line of a terminal, because people write so"
+        notes = {f"notes/{name} {number}.md": "harbour\n" for number in range(9)}
+        screen = filled(tmp_path, notes).with_env(COLUMNS="80", LINES="24", TERM="xterm")
+        _, shown = on_terminal(screen, "search", "harbour")
+        lines = plain(shown).splitlines()
+        assert max(map(columns, lines)) <= 80
+        assert sum("  #" in line and line.endswith("…:1") for line in lines) == 9
+
     def test_whole_texts_are_never_shortened(self, many: Scratch) -> None:
         _, shown = on_terminal(
             many.with_env(COLUMNS="80", LINES="24"), "search", "harbour", "--full"

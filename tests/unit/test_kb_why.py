@@ -103,12 +103,14 @@ def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
             said = kb.why(name)
             assert (said.indexed, said.path) == (False, "vault/Private/Diary.md")
             assert "Line 1 of .qmdignore" in said.reason
-        assert "Other files of this name: work/node_modules/diary.md." in kb.why("diary").reason
+        assert "Others of this name: work/node_modules/diary.md." in kb.why("diary").reason
         assert "Other files" not in kb.why("Private/diary").reason
         assert "is hidden" in kb.why("old").reason
         assert "mask" in kb.why("scan.pdf").reason
         said = kb.why("nowhere.md")
-        assert said.reason.startswith("It lies in no collection. No file of this name lies below")
+        assert said.reason.startswith(
+            "It lies in no collection. No file or folder of this name lies below"
+        )
         assert kb.why("work/nowhere.md").reason.endswith("below the folders of the collections.")
 
 
@@ -120,3 +122,18 @@ def test_the_search_for_a_name_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
         kb.add_collection(tmp_path / "notes")
         assert "not among the first 3 files" in kb.why("deep.txt").reason
+
+
+def test_a_folder_is_looked_for_by_its_name(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    for folder in ("Closed", "Open"):
+        (root / "in" / folder).mkdir(parents=True)
+        (root / "in" / folder / "a.md").write_text("# A\n")
+    (root / ".qmdignore").write_text("Closed/\n")
+    with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
+        kb.add_collection(root)
+        kb.index()
+        closed, opened = kb.why("closed"), kb.why("in/Open/")
+    assert (closed.path, closed.indexed) == ("notes/in/Closed", False)
+    assert "'Closed/'" in closed.reason
+    assert (opened.path, opened.indexed) == ("notes/in/Open", True)

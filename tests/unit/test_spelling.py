@@ -15,7 +15,8 @@ from tests.support.corpus import Corpus
 
 FILES = {
     "trips/vacation.md": "# At the sea\n\nA vacation of two weeks.\n",
-    "invoices.md": "---\ntags: [work/money]\n---\n# Roof\n\nThe invoice, and two more invoices.\n",
+    "invoices.md": "---\ntags: [work/money]\nstatus: draft\nrating: 3\n---\n"
+    "# Roof\n\nThe invoice, and two more invoices.\n",
     "bread.md": "# Baking\n\nSourdough bread takes a day. Strasse.\n",
     "备份.md": "# 手册\n\n数据库备份方案。\n",
     "other.md": "# Tents\n\nA tent, and bread.\n",
@@ -63,7 +64,10 @@ def test_what_is_found_stays_and_the_suggestion_is_told(corpus: Corpus) -> None:
     assert str(reply.notice).startswith("Did you mean: sourdough bread")
 
 
-@pytest.mark.parametrize("typed", ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac", "backup", "return"])
+@pytest.mark.parametrize(
+    "typed",
+    ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac", "backup", "return", "invitee bread"],
+)
 def test_nothing_is_suggested_for(corpus: Corpus, typed: str) -> None:
     assert corpus.kb.search(typed).suggestion is None
 
@@ -84,9 +88,25 @@ def test_a_search_may_be_for_what_was_typed(corpus: Corpus) -> None:
     ("filters", "notice"),
     [
         (Filters(tags=("wrok",)), "No document has the tag 'wrok'. Did you mean: work"),
+        (
+            Filters(path="notes/trip"),
+            "No document lies below 'notes/trip'. Did you mean: notes/trips, notes",
+        ),
         (Filters(path="trip"), "No document lies below 'trip'. Did you mean: trips"),
-        (Filters(tags=("work",)), "There are hits, but none that the filters let through."),
-        (Filters(after="2999-01-01"), "There are hits, but none that the filters let through."),
+        (Filters(tags=("work",)), "There are hits, but none with tag:work."),
+        (Filters(after="2999-01-01"), "There are hits, but none with after:2999-01-01."),
+        (
+            Filters(path="trips", before="2999-01-01"),
+            "There are hits, but none with path:trips.",
+        ),
+        (
+            Filters(path="trips", tags=("work",)),
+            "There are hits, but none with path:trips, tag:work.",
+        ),
+        (
+            Filters(properties=("status:drft",)),
+            "No document has the value 'drft' of 'status'. Did you mean: draft",
+        ),
     ],
 )
 def test_the_filter_that_leaves_nothing_is_named(
@@ -96,8 +116,11 @@ def test_the_filter_that_leaves_nothing_is_named(
     assert (reply.hits, reply.notice) == ((), notice)
 
 
-def test_a_tag_of_the_query_is_named_too(corpus: Corpus) -> None:
+def test_a_filter_of_the_query_is_named_too(corpus: Corpus) -> None:
     assert "the tag 'wrok'" in str(corpus.kb.search("tag:wrok").notice)
+    assert "'status'. Did you mean: draft" in str(corpus.kb.search("tent status:drft").notice)
+    assert "such a value of 'rating'" in str(corpus.kb.search("tent rating:>4").notice)
+    assert "below 'trups'. Did you mean: trips" in str(corpus.kb.search("tent path:trups").notice)
     assert corpus.kb.search("xyzzyq").notice is None
 
 
