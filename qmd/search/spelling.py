@@ -179,7 +179,7 @@ def _missing_folder(reader: Reader, path: str) -> str:
         inside_it = reader.documents.entries(each.name, "", MOST_FOLDERS)
         lead = f"{each.name}/" if "/" in path else ""
         names = [f"{lead}{name[:-1]}" for name in inside_it if name.endswith("/")]
-        folders |= dict.fromkeys([each.name, *names])
+        folders |= dict.fromkeys([*names, each.name])
     nearest = process.extract(path, list(folders), scorer=fuzz.WRatio, score_cutoff=70, limit=3)
     return _with_nearest(f"No document lies below '{path}'.", [name for name, _, _ in nearest])
 

@@ -353,7 +353,7 @@ class TestUpkeep:
         utc = datetime.fromisoformat(modified.replace("Z", "+00:00"))
         local = utc.astimezone(timezone(timedelta(hours=8))).strftime("%Y-%m-%d %H:%M")
         file = there.ok("ls", "--json").json()[0]["file"]
-        assert f"modified: {local}\n" in there.ok("why", file).out
+        assert f"modified: {local}\n" in there.run("why", file).out
 
     def test_a_list_without_documents_names_the_filter(self, scratch: Scratch) -> None:
         assert "has the tag 'wrok'" in scratch.ok("ls", "--tag", "wrok").err
