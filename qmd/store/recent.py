@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from qmd.store.selection import Selection
 from qmd.values import DocumentInfo
 
 
@@ -30,10 +31,15 @@ class Recent(Protocol):
     """Lists documents by the time of change of their files; both methods take collection ids."""
 
     def latest(
-        self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
+        self,
+        collection_ids: Sequence[int],
+        selection: Selection,
+        *,
+        since: str | None = None,
+        limit: int,
     ) -> list[RecentDocument]:
         """
-        The documents whose files changed last, the latest first.
+        The selected documents whose files changed last, the latest first.
 
         Args:
             since: ISO 8601 UTC as the database stores it; only changes from then on.
@@ -41,6 +47,8 @@ class Recent(Protocol):
         """
         ...
 
-    def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:
+    def count_since(
+        self, collection_ids: Sequence[int], selection: Selection, since: str | None = None
+    ) -> int:
         """How many documents `latest` lists without a limit."""
         ...

@@ -111,3 +111,11 @@ def test_a_client_who_may_not_read_the_inner_collection_has_the_outer_document(
     assert scope is not None
     hits = ScopedKnowledgeBase(kb, scope).search("boat sails", limit=20).hits
     assert len(hits) == len(INNERMOST) and {hit.collection for hit in hits} == {"all"}
+
+
+def test_what_changed_last_lists_each_file_once(kb: KnowledgeBase) -> None:
+    changes = kb.recent()
+    assert {each.document.file for each in changes.changes} == INNERMOST
+    assert changes.total == len(INNERMOST)
+    assert kb.recent(limit=2).total == len(INNERMOST)
+    assert len(kb.recent(collection="again").changes) == 3

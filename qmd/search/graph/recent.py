@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.search.query.dates import moment
 from qmd.system import clock
+from qmd.values import Filters
 from qmd.values.graph import RecentChange, RecentChanges
 
 if TYPE_CHECKING:
@@ -40,9 +41,11 @@ def recent_changes(
     else:
         ids = [each.id for each in reader.collections.all()]
     start = None if since is None else moment(since, datetime.now(timezone.utc))
-    documents = reader.recent.latest(ids, since=start, limit=limit)
+    # Of a file in several collections, the document of the innermost one is listed.
+    selection = reader.select(Filters(), one_per_file=collection is None)
+    documents = reader.recent.latest(ids, selection, since=start, limit=limit)
     changes = tuple(_change(reader, document) for document in documents)
-    return RecentChanges(changes, reader.recent.count_since(ids, start))
+    return RecentChanges(changes, reader.recent.count_since(ids, selection, start))
 
 
 def _change(reader: Reader, recent: RecentDocument) -> RecentChange:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qmd.store.postgres.documents import PostgresDocuments
+from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
 from qmd.store.recent import RecentDocument
+from qmd.store.selection import Selection
 
 
 class PostgresRecent:
@@ -17,15 +19,21 @@ class PostgresRecent:
         self._connection = connection
 
     def latest(
-        self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
+        self,
+        collection_ids: Sequence[int],
+        selection: Selection,
+        *,
+        since: str | None = None,
+        limit: int,
     ) -> list[RecentDocument]:
+        where = require_sql(selection)
         rows: list[tuple[str, int]] = []
         for collection_id in collection_ids:
             rows += self._connection.execute(
-                "SELECT modified_at, id FROM documents"
-                " WHERE collection_id = %s AND modified_at >= %s"
-                " ORDER BY modified_at DESC, id LIMIT %s",
-                [collection_id, since or "", limit],
+                "SELECT d.modified_at, d.id FROM documents d"
+                f" WHERE d.collection_id = %s AND d.modified_at >= %s AND ({where.sql})"
+                f" ORDER BY d.modified_at DESC, d.id LIMIT %s",
+                [collection_id, since or "", *where.values, limit],
             )
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: row[0], reverse=True)
@@ -42,12 +50,16 @@ class PostgresRecent:
         documents = PostgresDocuments(self._connection).by_ids(document_ids)
         return [RecentDocument(document, *facts[document.id]) for document in documents]
 
-    def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:
+    def count_since(
+        self, collection_ids: Sequence[int], selection: Selection, since: str | None = None
+    ) -> int:
+        where = require_sql(selection)
         return sum(
             one(
                 self._connection,
-                "SELECT count(*) FROM documents WHERE collection_id = %s AND modified_at >= %s",
-                [collection_id, since or ""],
+                f"SELECT count(*) FROM documents d WHERE d.collection_id = %s"
+                f" AND d.modified_at >= %s AND ({where.sql})",
+                [collection_id, since or "", *where.values],
             )[0]
             for collection_id in collection_ids
         )

@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 
 from qmd.store.recent import RecentDocument
+from qmd.store.selection import Selection
 from qmd.store.sqlite.documents import SqliteDocuments
+from qmd.store.sqlite.filters import require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 
@@ -18,15 +20,21 @@ class SqliteRecent:
         self._connection = connection
 
     def latest(
-        self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
+        self,
+        collection_ids: Sequence[int],
+        selection: Selection,
+        *,
+        since: str | None = None,
+        limit: int,
     ) -> list[RecentDocument]:
+        where = require_sql(selection)
         rows: list[tuple[str, int]] = []
         for collection_id in collection_ids:
             rows += self._connection.execute(
-                "SELECT modified_at, id FROM documents"
-                " WHERE collection_id = ? AND modified_at >= ?"
-                " ORDER BY modified_at DESC, id LIMIT ?",
-                [collection_id, since or "", limit],
+                "SELECT d.modified_at, d.id FROM documents d"
+                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND ({where.sql})"
+                f" ORDER BY d.modified_at DESC, d.id LIMIT ?",
+                [collection_id, since or "", *where.values, limit],
             )
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: row[0], reverse=True)
@@ -45,11 +53,15 @@ class SqliteRecent:
         documents = SqliteDocuments(self._connection).by_ids(document_ids)
         return [RecentDocument(document, *facts[document.id]) for document in documents]
 
-    def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:
+    def count_since(
+        self, collection_ids: Sequence[int], selection: Selection, since: str | None = None
+    ) -> int:
+        where = require_sql(selection)
         return sum(
             self._connection.execute(
-                "SELECT count(*) FROM documents WHERE collection_id = ? AND modified_at >= ?",
-                [collection_id, since or ""],
+                f"SELECT count(*) FROM documents d WHERE d.collection_id = ?"
+                f" AND d.modified_at >= ? AND ({where.sql})",
+                [collection_id, since or "", *where.values],
             ).fetchone()[0]
             for collection_id in collection_ids
         )
