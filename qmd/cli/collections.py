@@ -167,7 +167,7 @@ def remove(name: str, yes: bool) -> None:
     """
     Remove a collection from the index; its files stay as they are.
 
-    Its contexts come back when the folder is added again.
+    'qmd undo' brings it back with its contexts; so does adding its folder again.
     """
     with session().open(write=True) as kb:
         details = kb.collection(name)
@@ -180,7 +180,7 @@ def remove(name: str, yes: bool) -> None:
         removed = kb.remove_collection(name)
     write(
         f"Removed collection '{one_line(removed.name)}' with {content}; its files stay.\n"
-        f"Undo: {one_line(_adding(removed))}\n"
+        f"Undo: qmd undo\nLater: {one_line(_adding(removed))}\n"
     )
 
 

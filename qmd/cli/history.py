@@ -19,7 +19,8 @@ from qmd.tools import edit_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.values import Revision
+    from qmd import KnowledgeBase
+    from qmd.values import Collection, Revision
     from qmd.values.revisions import FileChange
 
 
@@ -115,9 +116,10 @@ def undo(
     """
     Undo the last change that a tool made, or change number CHANGE.
 
-    What was undone already is passed over: each further 'qmd undo' goes back by one change, as in
-    an editor, and --redo goes forward until something else is changed. Files get their earlier
-    content, place or existence again. A change is left alone if one of its files was changed since.
+    A collection that was removed since comes back, with its contexts. What was undone already is
+    passed over: each further 'qmd undo' goes back by one change, as in an editor, and --redo goes
+    forward until something else is changed. Files get their earlier content, place or existence
+    again. A change is left alone if one of its files was changed since.
     """
     if (change is not None) + (session_name is not None) + redo > 1:
         raise click.UsageError("CHANGE, --redo and --session exclude each other.")
@@ -132,6 +134,11 @@ def undo(
         elif session_name is not None:
             reply = kb.undo.undo_session(session_name)
         else:
+            last = kb.undo.next_change()
+            restored = kb.restore_removed(since=last.created if last else None)
+            if restored is not None:
+                _report_restored(kb, restored, as_json=as_json)
+                return
             reply = kb.undo.undo_last()
     if as_json:
         write_json(reply)
@@ -139,6 +146,18 @@ def undo(
         write_text(edit_texts.undone(reply, redo="qmd undo --redo") + "\n")
     if reply.refused:
         ctx.exit(1)
+
+
+def _report_restored(kb: KnowledgeBase, collection: Collection, *, as_json: bool) -> None:
+    """Index a collection that an undo has added again, and say so."""
+    from qmd.cli.indexing import index_and_report
+
+    if as_json:
+        kb.index([collection.name])
+        write_json({"restored": collection.name, "path": collection.path})
+        return
+    write(f"Undid: removed the collection '{one_line(collection.name)}'; its contexts are back\n")
+    index_and_report(kb, [collection.name])
 
 
 def _list_changes(session_name: str | None, limit: int | None, *, as_json: bool) -> None:

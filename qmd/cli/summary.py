@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +15,9 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.errors import QmdError, SummaryError
+
+if TYPE_CHECKING:
+    from qmd import KnowledgeBase
 
 
 @command(
@@ -34,9 +39,10 @@ def summary(
     """
     Append a text to a Markdown file.
 
-    FILE is a path on the disk. An appended text gets a heading with the time, in Chinese if the
-    note or the locale is. Missing folders are created; 'qmd undo' brings back what --overwrite
-    replaces. Searches find the text at once.
+    FILE is a path on the disk; where it begins with no folder here, it may be collection/path. An
+    appended text gets a heading with the time, in Chinese if the note or the locale is. Missing
+    folders are created; 'qmd undo' brings back what --overwrite replaces. Searches find the text
+    at once.
     """
     from qmd.files.summary import Language, SummaryMode, checked
     from qmd.tools import summary_texts
@@ -47,6 +53,7 @@ def summary(
     try:
         checked(text, file, mode)  # first, or wrong arguments would leave an empty database
         with session().open(create=True) as kb:
+            file = _on_disk(kb, file)
             try:
                 written = kb.summary.update(text, file, mode, language=language)
             except QmdError as error:
@@ -61,6 +68,15 @@ def summary(
     write(one_line(summary_texts.message(written, language)) + "\n")
     if written.problem is not None:
         note(f"Not searchable yet: {written.problem}", style="warning")
+
+
+def _on_disk(kb: KnowledgeBase, file: str) -> str:
+    """The path of a file that is named as lists name it; any other name as it is."""
+    collection, _, rest = file.removeprefix("qmd://").partition("/")
+    roots = {each.name: each.path for each in kb.collections()}
+    if not rest or collection not in roots or os.path.lexists(collection):
+        return file
+    return str(Path(roots[collection], rest))
 
 
 def _is_locale_chinese() -> bool:

@@ -122,6 +122,11 @@ class Undo:
                 )
         return self._undo([change])
 
+    def next_change(self) -> FileChange | None:
+        """The change that `undo_last` undoes; None if there is none."""
+        with self._store.reading() as reader:
+            return _last_in_effect(reader, None)
+
     def undo_last(self, session: str | None = None) -> UndoReply:
         """
         Undo the last change that is in effect; with ``session`` the last one of this session.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qmd.kb.parts import Parts
+from qmd.system import clock
 
 if TYPE_CHECKING:
-    from qmd.store import Store, Writer
+    from qmd.store import Reader, Store, Writer
     from qmd.values import Collection, Context
     from qmd.values.reports import CollectionPreview
 
@@ -48,6 +49,7 @@ class CollectionMethods(Parts):
                 name=new.name, path=new.path, pattern=mask, ignore=ignore
             )
             _restore_contexts(writer, added)
+            _forget_removed(writer, new.path)
             return added
 
         return self._write_audited(self._store, "collection add", f"{new.name}: {new.path}", add)
@@ -106,7 +108,7 @@ class CollectionMethods(Parts):
         """
         Remove a collection from the index and return it; its files stay on the disk.
 
-        Its contexts come back when its directory is added again.
+        Its contexts come back when its directory is added again, or by `restore_removed`.
 
         Raises:
             CollectionNotFoundError.
@@ -114,9 +116,32 @@ class CollectionMethods(Parts):
 
         def remove(writer: Writer) -> Collection:
             _keep_contexts(writer, writer.collections.by_name(name))
-            return writer.collections.remove(name)
+            removed = writer.collections.remove(name)
+            _keep_removed(writer, removed)
+            return removed
 
         return self._write_audited(self._store, "collection remove", name, remove)
+
+    def restore_removed(self, *, since: str | None) -> Collection | None:
+        """
+        Add the collection again that was removed last, with its contexts; `index` fills it.
+
+        Args:
+            since: ISO 8601; None is returned if none was removed after that. None for any time.
+
+        Raises:
+            As `add_collection`; the collection is not tried again then.
+        """
+        with self._store.reading() as reader:
+            removed = _removed(reader)
+        last = removed[-1] if removed else None
+        if last is None or (since is not None and last["at"] <= since):
+            return None
+        self._store.write(lambda writer: _forget_removed(writer, last["path"]))
+        added = self.add_collection(
+            last["path"], name=last["name"], mask=last["pattern"], ignore=last["ignore"]
+        )
+        return added if last["included"] else self.include_collection(added.name, included=False)
 
     def change_collection(
         self, name: str, *, mask: str | None = None, ignore: Sequence[str] | None = None
@@ -220,6 +245,40 @@ class CollectionMethods(Parts):
         return self._write_audited(
             store, "context rm", path, lambda writer: writer.contexts.remove(collection_id, prefix)
         )
+
+
+#: Key of the collections that were removed, oldest first, with their settings and the time.
+_REMOVED = "removed collections"
+_MOST_REMOVED = 20
+
+
+def _removed(reader: Reader | Writer) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = json.loads(reader.meta.get(_REMOVED) or "[]")
+    return kept
+
+
+def _keep_removed(writer: Writer, collection: Collection) -> None:
+    """Keep the settings of a collection that is removed; a pushed one comes back by a push."""
+    if collection.owner:
+        return
+    settings = {
+        "name": collection.name,
+        "path": collection.path,
+        "pattern": collection.pattern,
+        "ignore": list(collection.ignore),
+        "included": collection.included,
+        "at": clock.now(),
+    }
+    kept = [*_removed(writer), settings][-_MOST_REMOVED:]
+    writer.meta.put(_REMOVED, json.dumps(kept, ensure_ascii=False))
+
+
+def _forget_removed(writer: Writer, path: str) -> None:
+    """There is nothing to restore of a directory that is a collection again."""
+    removed = _removed(writer)
+    kept = [each for each in removed if each["path"] != path]
+    if len(kept) < len(removed):
+        writer.meta.put(_REMOVED, json.dumps(kept, ensure_ascii=False))
 
 
 def _kept_contexts_key(collection: Collection) -> str:

@@ -105,7 +105,8 @@ class TestCollections:
         scratch.ok("context", "add", "notes", "what I wrote")
         out = scratch.ok("collection", "remove", "notes").out
         assert "Removed collection 'notes' with 3 documents and 1 context;" in out
-        assert out.splitlines()[-1].startswith("Undo: qmd collection add ")
+        assert out.splitlines()[-2] == "Undo: qmd undo"
+        assert out.splitlines()[-1].startswith("Later: qmd collection add ")
         assert scratch.ok("search", "SQLite", "--json").json() == []
         assert (scratch.root / "notes/plan.md").exists()
 
@@ -113,13 +114,36 @@ class TestCollections:
         scratch.ok("context", "add", "notes", "what I wrote")
         undo = scratch.ok("collection", "remove", "notes").out.splitlines()[-1]
         assert scratch.ok("context", "list", "--json").json() == []
-        scratch.ok(*shlex.split(undo.removeprefix("Undo: qmd ")))
+        scratch.ok(*shlex.split(undo.removeprefix("Later: qmd ")))
         [context] = scratch.ok("context", "list", "--json").json()
         assert (context["collection"], context["text"]) == ("notes", "what I wrote")
         scratch.ok("context", "rm", "notes")
         scratch.ok("collection", "remove", "notes")
-        scratch.ok(*shlex.split(undo.removeprefix("Undo: qmd ")))
+        scratch.ok(*shlex.split(undo.removeprefix("Later: qmd ")))
         assert scratch.ok("context", "list", "--json").json() == []
+
+    def test_undo_brings_a_removed_collection_back(self, scratch: Scratch) -> None:
+        scratch.ok("note", "create", "notes/early", "--content", "first")
+        scratch.ok("collection", "set", "notes", "--ignore", "2025/")
+        scratch.ok("context", "add", "notes", "what I wrote")
+        scratch.ok("collection", "exclude", "notes")
+        before = scratch.ok("collection", "show", "notes").out
+        scratch.ok("collection", "remove", "notes")
+        scratch.ok("note", "create", "docs/late", "--content", "second")
+        assert "created docs/late.md" in scratch.ok("undo").out  # the last change comes first
+        assert "Undid: removed the collection 'notes'" in scratch.ok("undo").out
+        assert scratch.ok("collection", "show", "notes").out == before
+        [context] = scratch.ok("context", "list", "--json").json()
+        assert context["text"] == "what I wrote"
+        assert "created notes/early.md" in scratch.ok("undo").out  # and only once
+        # What was added again by hand has nothing to undo, nor has what nobody can add again.
+        scratch.ok("collection", "remove", "notes")
+        scratch.ok("collection", "add", str(scratch.root / "notes"))
+        assert scratch.call("undo").code == 1
+        scratch.ok("collection", "remove", "notes")
+        (scratch.root / "notes").rename(scratch.root / "elsewhere")
+        assert "There is no directory" in scratch.call("undo").err
+        assert "no change to undo" in scratch.call("undo").err
 
     def test_mask_and_ignore_patterns_can_be_changed(self, scratch: Scratch) -> None:
         for name in ("a.md", "b.txt", "drafts/c.md"):

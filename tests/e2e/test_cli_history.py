@@ -64,6 +64,20 @@ def test_a_first_summary_needs_no_database(tmp_path: Path) -> None:
     assert (tmp_path / "new/week.md").read_bytes() == b"\xef\xbb\xbfone\r\ntwo"
 
 
+def test_a_summary_takes_the_name_that_lists_show(tmp_path: Path) -> None:
+    scratch = filled(tmp_path, {"vault/plan.md": "# Plan\n"})
+    scratch.ok("collection", "rename", "vault", "work")  # no folder here has this name
+    scratch.ok("summary", "work/plan.md", "--content", "first")
+    assert "first" in (tmp_path / "vault/plan.md").read_text("utf-8")
+    scratch.ok("summary", "qmd://work/new.md", "--content", "second")
+    assert "second" in (tmp_path / "vault/new.md").read_text("utf-8")
+    assert not (tmp_path / "work").exists()
+    assert scratch.call("summary", "work/../../out.md", "--content", "x").code == 1
+    (tmp_path / "work").mkdir()
+    scratch.ok("summary", "work/here.md", "--content", "third")
+    assert (tmp_path / "work/here.md").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
