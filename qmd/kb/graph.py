@@ -38,7 +38,7 @@ class GraphMethods(SearchMethods):
     """
 
     @open_to_scopes
-    def links(self, file: str, *, limit: int | None = 100) -> NoteLinks:
+    def links(self, file: str, *, limit: int | None = 50) -> NoteLinks:
         """
         The links in one note, in the order of its text, and where each leads.
 
@@ -71,7 +71,7 @@ class GraphMethods(SearchMethods):
             return targets_of(reader, collection, path, links, check_sections=check_sections)
 
     @open_to_scopes
-    def backlinks(self, file: str, *, limit: int | None = 100) -> Backlinks:
+    def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         from qmd.search.graph.links import backlinks_to
 
@@ -79,7 +79,7 @@ class GraphMethods(SearchMethods):
             return backlinks_to(reader, _document(reader, file), limit=_most(limit))
 
     @open_to_scopes
-    def broken_links(self, *, collection: str | None = None, limit: int | None = 100) -> BrokenLinks:
+    def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
         """
         The links that lead nowhere, by file and line, each with the most similar existing name.
 
@@ -91,7 +91,7 @@ class GraphMethods(SearchMethods):
             return broken_links(reader, collection=collection, limit=_most(limit))
 
     @open_to_scopes
-    def orphans(self, *, collection: str | None = None, limit: int | None = 100) -> Orphans:
+    def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
         """
         The documents to which no other document links, by collection and path.
 
@@ -129,7 +129,7 @@ class GraphMethods(SearchMethods):
 
     @open_to_scopes
     def tags(
-        self, prefix: str = "", *, collection: str | None = None, limit: int | None = 100
+        self, prefix: str = "", *, collection: str | None = None, limit: int | None = 50
     ) -> TagTree:
         """
         The tags with most documents, as a tree; each comes with the number of its documents.

@@ -1,4 +1,4 @@
-"""Every operation gives the same value on every face: Python, command, tool, endpoint."""
+"""Every operation gives the same value on every face: Python, command, tool, endpoint, remote."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from pydantic.alias_generators import to_snake
-from starlette.testclient import TestClient
+from support.live_app import LiveApp
+from support.rest import rest_client
 
 from qmd import KnowledgeBase, Settings
-from qmd.tools.graph import TOOLS
+from qmd.operations import FAMILIES, Operation, every_operation, joined_of
+from qmd.system import running
+from qmd.tools.operations import arguments_of, tools_of_family
 from qmd.tools.texts import MCP
+from qmd.values.facts import Shell
 from qmd.values.list_budget import ListBudget
 from qmd.values.wire import to_wire
-from tests.support.cli import Scratch
+from tests.support.cli import Result, Scratch
 from tests.support.embedder import HashEmbedder
-from tests.support.rest import rest_client
 
 NOTES = {
     "hub.md": "# Hub\n\n[[plan]], [[plans]] and [[plan#Costs|money]]\n\n![[boat.png]] #work/maps\n",
@@ -28,28 +31,6 @@ NOTES = {
     "sub/alone.md": "# Alone\n\n#work #other\n\nNobody links here, [[gone]].\n",
     "sub/many.md": "# Many\n\n" + "".join(f"[[gone {number}]] [[plan]]\n" for number in range(60)),
 }
-
-
-class Face(NamedTuple):
-    """How one operation is called: each face has its spelling."""
-
-    method: str
-    command: str
-    tool: str
-    part: str  # of the reply of a joined tool
-    items: str
-
-
-FACES = {
-    "links": Face("links", "links of", "links", "links", "links"),
-    "backlinks": Face("backlinks", "links backlinks", "links", "backlinks", "links"),
-    "broken": Face("broken_links", "links broken", "check_links", "broken", "links"),
-    "orphans": Face("orphans", "links orphans", "check_links", "orphans", "documents"),
-    "tags": Face("tags", "tags", "tags", "", "tags"),
-    "recent": Face("recent", "recent", "recent", "", "changes"),
-    "similar": Face("similar", "similar", "similar", "", "documents"),
-}
-POSITIONAL = ("file", "prefix")
 
 #: Operation → calls of it.
 CALLS: Mapping[str, list[dict[str, Any]]] = {
@@ -61,14 +42,19 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "recent": [{}, {"since": "2001", "limit": 2}, {"collection": "notes", "max_tokens": 300}],
     "similar": [{"file": "plan"}, {"file": "hub", "collection": "notes", "limit": 1}],
 }
-#: The limits where a call names none. The command line has others than the servers.
-LIMITS: Mapping[Any, int] = {
-    "similar": 10,
-    ("recent", "command"): 20,
-    **{(name, "command"): 100 for name in ("links", "backlinks", "broken", "orphans", "tags")},
+#: Operation → a call that fails.
+ERRORS: Mapping[str, dict[str, Any]] = {
+    "links": {"file": "nowhere"},
+    "backlinks": {"file": "nowhere"},
+    "broken": {"collection": "nowhere"},
+    "orphans": {"collection": "nowhere"},
+    "tags": {"collection": "nowhere"},
+    "recent": {"since": "nowhere"},
+    "similar": {"file": "nowhere"},
 }
-#: Budgets that a joined tool divides otherwise than its parts.
-DIVIDED = {name for name, face in FACES.items() if face.part}
+OPERATIONS = {each.name: each for each in every_operation()}
+JOINED = {part: each for family in FAMILIES for each in joined_of(family) for part in each.parts}
+TOOLS = {tool.name: tool for family in FAMILIES for tool in tools_of_family(family)}
 
 
 @dataclass
@@ -78,31 +64,46 @@ class Served:
     kb: KnowledgeBase
     database: Path
     scratch: Scratch
-    rest: TestClient
 
-    def python(self, name: str, arguments: Mapping[str, Any], limit: int) -> Any:
-        face, sent = FACES[name], {"limit": limit, **arguments}
-        budget = ListBudget(sent.pop("max_tokens", None))
-        return to_wire(budget.fit(getattr(self.kb, face.method)(**sent), face.items))
+    def python(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        sent = dict(arguments)
+        return to_wire(operation.call(self.kb, sent, ListBudget(sent.pop("max_tokens", None))))
 
-    def command(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        words = [*FACES[name].command.split(), "--json"]
-        for key, value in arguments.items():
-            option = [] if key in POSITIONAL else [f"--{key.replace('_', '-')}"]
-            words += [*option, str(value)]
-        return self.scratch.ok("--db", str(self.database), *words).json()
+    def command(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        return self.run(operation, arguments, "--json").json()
 
-    def tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        face = FACES[name]
-        (tool,) = (each for each in TOOLS if each.name == face.tool)
-        reply = tool.call(self.kb, arguments, MCP)
+    def tool(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        joined = JOINED.get(operation)
+        reply = TOOLS[joined.name if joined else operation.name].call(self.kb, arguments, MCP)
         assert not reply.is_error and reply.structured is not None
-        return in_snake_case(reply.structured[face.part] if face.part else reply.structured)
+        return in_snake_case(reply.structured[operation.name] if joined else reply.structured)
 
-    def endpoint(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        response = self.rest.get(f"/{name}", params=dict(arguments))
+    def endpoint(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        with rest_client(self.kb) as rest:
+            response = rest.get(f"/{operation.name}", params=dict(arguments))
         assert response.status_code == 200, response.text
         return response.json()
+
+    def remote(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        return self.run(operation, arguments, "--json", "--mode", "server").json()
+
+    def run(self, operation: Operation, arguments: Mapping[str, Any], *options: str) -> Result:
+        return self.scratch.ok(*self.line(operation, arguments, *options))
+
+    def line(
+        self, operation: Operation, arguments: Mapping[str, Any], *options: str
+    ) -> tuple[str, ...]:
+        """The arguments of ``qmd`` for a call."""
+        assert operation.words is not None
+        words = operation.words.split()
+        facts = {each.name: each for each in operation.arguments}
+        for name, value in arguments.items():
+            field = facts.get(name)
+            shell = None if field is None else field.get(Shell)
+            if field is None or not (field.is_required or (shell and shell.positional)):
+                words.append(f"--{name.replace('_', '-')}")
+            words.append(str(value))
+        return "--db", str(self.database), *words, *options
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +120,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         kb.add_collection(folder / "notes", name="notes")
         kb.index()
         kb.embed()
-        with rest_client(kb) as rest:
-            yield Served(kb, database, Scratch(folder), rest)
+        with LiveApp(kb) as server:
+            running.announce(database, running.RunningServer(server.url, os.getpid(), None, "0"))
+            yield Served(kb, database, Scratch(folder))
 
 
 def in_snake_case(value: Any) -> Any:
@@ -130,10 +132,10 @@ def in_snake_case(value: Any) -> Any:
 
 
 def test_every_operation_is_called() -> None:
-    assert CALLS.keys() == FACES.keys()
+    assert CALLS.keys() == ERRORS.keys() == OPERATIONS.keys()
 
 
-@pytest.mark.parametrize("face", ["command", "tool", "endpoint"])
+@pytest.mark.parametrize("face", ["command", "tool", "endpoint", "remote"])
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -145,7 +147,47 @@ def test_every_operation_is_called() -> None:
 def test_every_face_gives_the_value_that_python_gives(
     served: Served, name: str, arguments: Mapping[str, Any], face: str
 ) -> None:
-    if face == "tool" and name in DIVIDED and "max_tokens" in arguments:
+    operation = OPERATIONS[name]
+    if face == "tool" and operation in JOINED and "max_tokens" in arguments:
         pytest.skip("its budget is for two lists")
-    value = served.python(name, arguments, LIMITS.get((name, face), LIMITS.get(name, 50)))
-    assert json.loads(json.dumps(value)) == getattr(served, face)(name, arguments)
+    value = json.loads(json.dumps(served.python(operation, arguments)))
+    assert getattr(served, face)(operation, arguments) == value
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_server_makes_the_same_text_in_the_shell(served: Served, name: str) -> None:
+    for arguments in CALLS[name]:
+        here = served.run(OPERATIONS[name], arguments)
+        assert served.run(OPERATIONS[name], arguments, "--mode", "server") == here
+        assert here.out or here.err
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
+    operation = OPERATIONS[name]
+    arguments = ERRORS[name]
+    here = served.scratch.call(*served.line(operation, arguments))
+    there = served.scratch.call(*served.line(operation, arguments, "--mode", "server"))
+    joined = JOINED.get(operation)
+    reply = TOOLS[joined.name if joined else name].call(served.kb, arguments, MCP)
+    with rest_client(served.kb) as rest:
+        response = rest.get(f"/{name}", params=arguments)
+    (block,) = reply.blocks
+    message = str(getattr(block, "text", "")).partition("\n")[0]
+    assert here.code == there.code == 1 and message in here.err and message in there.err
+    assert reply.is_error
+    assert response.json()["detail"].startswith(message)
+    assert response.status_code in {400, *(each.http_status for each in operation.errors)}
+
+
+def test_every_operation_says_what_it_is_in_both_languages() -> None:
+    for operation in OPERATIONS.values():
+        summary = operation.paragraphs[0]
+        assert summary.endswith(".") and len(summary) <= 67, summary
+        assert operation.zh.endswith("。")
+        assert arguments_of(operation).model_fields.keys() >= {
+            each.name for each in operation.arguments
+        }
+        for tool in TOOLS.values():
+            listed = set(tool.input_schema()["properties"])
+            assert set(tool.chinese) == {"does", *listed}

@@ -84,7 +84,7 @@ def test_properties_and_the_values_of_one(face: McpFace) -> None:
 def test_errors_say_what_to_do(face: McpFace) -> None:
     for name, arguments, advice in (
         ("links", {"file": "plann"}, "notes/plan.md"),
-        ("recent", {"since": "yesterday"}, "7d"),
+        ("recent", {"since": "soon"}, "7d"),
         ("similar", {"file": "plan"}, "qmd embed"),
         ("tags", {"collection": "note"}, "notes"),
         ("tags", {"limit": 0}, "limit"),
@@ -101,9 +101,9 @@ def test_the_listing_is_small(face: McpFace) -> None:
         "links",
         "check_links",
         "tags",
-        "properties",
         "recent",
         "similar",
+        "properties",
         "outline",
     ]
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
