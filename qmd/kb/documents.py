@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.values import Filters
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 class DocumentMethods(Parts):
+    @open_to_scopes
     def get(
         self,
         file: str,
@@ -65,6 +66,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return lookup.get(reader, file, from_line=from_line, max_lines=max_lines, budget=budget)
 
+    @open_to_scopes
     def multi_get(
         self,
         pattern: str,
@@ -106,6 +108,7 @@ class DocumentMethods(Parts):
                 reader, pattern, max_lines=max_lines, max_bytes=max_bytes, budget=budget
             )
 
+    @open_to_scopes
     def outline(self, file: str) -> DocumentOutline:
         """
         The headings and named blocks of one document, with their lines.
@@ -121,6 +124,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return outline(reader, file)
 
+    @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
         """
         The properties, tags, other names, date and place of one document.
@@ -136,6 +140,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return details(reader, file)
 
+    @open_to_scopes
     def open_file(self, file: str) -> BinaryIO:
         """
         Open a document or an attachment, ``collection/path``, for reading its bytes.
@@ -153,6 +158,7 @@ class DocumentMethods(Parts):
         with store.reading() as reader:
             return open_indexed_file(reader, file, database=store.location)
 
+    @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """
         Documents (``collection/path``) whose file name begins with ``prefix``, by this name.
@@ -168,6 +174,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return reader.documents.with_file_name_prefix(key, limit)
 
+    @open_to_scopes
     def paths_from(self, prefix: str, *, limit: int = 100) -> list[str]:
         """
         What ``collection/path`` may continue with: the entries of one folder that begin so.
@@ -188,6 +195,7 @@ class DocumentMethods(Parts):
             names = sorted(each.name for each in reader.collections.all())
             return [f"{name}/" for name in names if name.startswith(collection)][:limit]
 
+    @open_to_scopes
     def documents(
         self,
         prefix: str = "",
@@ -232,6 +240,7 @@ class DocumentMethods(Parts):
                 offset=offset,
             )
 
+    @open_to_scopes
     def count_documents(
         self,
         prefix: str = "",
@@ -253,11 +262,13 @@ class DocumentMethods(Parts):
             selection = reader.select(filters, one_per_file=collection is None)
             return reader.documents.count_below(collection, folder, selection=selection)
 
+    @open_to_scopes
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""
         with self._store.reading() as reader:
             return reader.properties.summaries()
 
+    @open_to_scopes
     def property_values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
         """
         The values of a property, those of most documents first.
