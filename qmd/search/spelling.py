@@ -41,6 +41,8 @@ MOST_TEXT = 200_000
 #: A run of more Chinese characters is a sentence, whose pairs need not stand in any document.
 LONGEST_RUN = 8
 _NEAREST = 8  # stems whose spelling is looked up
+_HOLDING = 3  # documents in which it is looked for: one may have "invoices" alone, another "invoice"
+_SHORT = 6  # letters of a word in which two mistakes make another one: "back" is not "backup"
 _WORD = re.compile(r"[^\W\d_]+")
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」')
 
@@ -182,7 +184,7 @@ def _nearest_word(reader: Reader, word: str, selection: Selection) -> str | None
     from rapidfuzz.distance import OSA
 
     word = segment.fold(word)
-    allowed = 1 if len(word) <= SHORTEST else 2
+    allowed = 1 if len(word) <= _SHORT else 2
     terms: dict[str, int] = {}
     for first in dict.fromkeys(word[:2]):  # the first letters may be swapped
         terms |= reader.full_text.terms(first, MOST_TERMS)
@@ -204,20 +206,24 @@ def _nearest_word(reader: Reader, word: str, selection: Selection) -> str | None
 
 def _spellings(reader: Reader, term: str, selection: Selection) -> Iterator[str]:
     """The words with a stem in a selected document that holds it."""
-    for page in _holding(reader, term, selection):
+    for page in _holding(reader, term, selection, _HOLDING):
         text = " ".join([*page.names, page.text[:MOST_TEXT]])
         for word in dict.fromkeys(_WORD.findall(segment.fold(text))):
             if word[: SHORTEST - 1] == term[: SHORTEST - 1]:
                 yield word
 
 
-def _holding(reader: Reader, literal: str, selection: Selection) -> list[FullDocument]:
-    """The selected document that holds a literal best; none without one."""
+def _holding(
+    reader: Reader, literal: str, selection: Selection, limit: int = 1
+) -> list[FullDocument]:
+    """The selected documents that hold a literal best; none without one."""
     expression = phrase(literal)
     if expression is None:
         return []
-    ids = [each for each, _ in reader.full_text.search(expression, selection, 1)]
-    return reader.documents.full(ids)
+    matches = reader.full_text.search(expression, selection, limit)
+    if not matches:  # a stem may have a stem: "refriger" of "refrigerator" has "refrig"
+        matches = reader.full_text.search(expression._replace(prefix=True), selection, limit)
+    return reader.documents.full([each for each, _ in matches])
 
 
 def _nearest_run(reader: Reader, run: str, selection: Selection) -> str | None:

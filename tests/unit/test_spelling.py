@@ -19,6 +19,8 @@ FILES = {
     "bread.md": "# Baking\n\nSourdough bread takes a day. Strasse.\n",
     "备份.md": "# 手册\n\n数据库备份方案。\n",
     "other.md": "# Tents\n\nA tent, and bread.\n",
+    "kitchen.md": "# Kitchen\n\nA refrigerator. Receipts, receipts, receipts.\n",
+    "drawer.md": "# Drawer\n\nThe receipt lies at the back of it; retain it.\n",
 }
 
 
@@ -38,6 +40,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         ("Vaccation", "vacation", "trips/vacation.md"),
         ("nivoice", "invoice", "invoices.md"),
         ("invocies", "invoices", "invoices.md"),
+        ("refrigeratr", "refrigerator", "kitchen.md"),  # whose stem has another stem
+        ("recipt", "receipt", "kitchen.md"),  # the document that holds it best has "receipts"
         ("invoce tag:work", "invoice tag:work", "invoices.md"),
         ("数据裤", "数据库", "备份.md"),
     ],
@@ -59,7 +63,7 @@ def test_what_is_found_stays_and_the_suggestion_is_told(corpus: Corpus) -> None:
     assert str(reply.notice).startswith("Did you mean: sourdough bread")
 
 
-@pytest.mark.parametrize("typed", ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac"])
+@pytest.mark.parametrize("typed", ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac", "backup", "return"])
 def test_nothing_is_suggested_for(corpus: Corpus, typed: str) -> None:
     assert corpus.kb.search(typed).suggestion is None
 
