@@ -41,7 +41,7 @@ MOST_TEXT = 200_000
 #: A run of more Chinese characters is a sentence, whose pairs need not stand in any document.
 LONGEST_RUN = 8
 _NEAREST = 8  # stems whose spelling is looked up
-_HOLDING = 3  # documents in which it is looked for: one may have "invoices" alone, another "invoice"
+_HOLDING = 3  # documents in which it is looked for: one may have only "invoices"
 _SHORT = 6  # letters of a word in which two mistakes make another one: "back" is not "backup"
 _WORD = re.compile(r"[^\W\d_]+")
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」')

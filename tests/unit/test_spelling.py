@@ -63,7 +63,9 @@ def test_what_is_found_stays_and_the_suggestion_is_told(corpus: Corpus) -> None:
     assert str(reply.notice).startswith("Did you mean: sourdough bread")
 
 
-@pytest.mark.parametrize("typed", ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac", "backup", "return"])
+@pytest.mark.parametrize(
+    "typed", ['"vacaton"', "bread", "-vacaton bread", "xyzzyq", "vac", "backup", "return"]
+)
 def test_nothing_is_suggested_for(corpus: Corpus, typed: str) -> None:
     assert corpus.kb.search(typed).suggestion is None
 
