@@ -54,6 +54,8 @@ def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -
     assert "Did you mean" in html and 'href="/note/notes/signs.md"' in html
     html = client.get("/part/hits", params={"q": "mast", "mode": "words", "tag": "boat"}).text
     assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
+    html = client.get("/part/hits", params={"q": "tag:boat mast", "mode": "words"}).text
+    assert 'href="/?q=tag%3Aboats+mast&amp;mode=words"' in html
 
 
 def test_nothing_similar_is_looked_for_at_each_key(client: httpx.Client) -> None:
