@@ -11,7 +11,8 @@ import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -21,6 +22,9 @@ from qmd.cli.session import Session
 from qmd.cli.terminal import note, paged
 from qmd.system.session import SERVES_ONLY
 from qmd.values.facts import LARGEST_INTEGER
+
+if TYPE_CHECKING:
+    from qmd.operations import Operation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -137,10 +141,13 @@ class Group(click.Group):
 
     Args:
         lazy: Name → ``module:attribute``.
-        sections: Title in the help → full names of commands.
+        operations: The group whose operations are its commands, "" for the top level; None for
+            a group without any. They are loaded when no other command has a name.
+        sections: Returns title in the help → full names of commands.
         first: The commands that the help describes; it only names those of ``sections``, which
             ``help --all`` describes. None describes all.
         aliases: Another name of a command → its full name here, which may go through groups.
+        more_aliases: Returns those of operations, too.
         instead: A name that other programs have → the sentence that says what to do here.
         spellings: Arguments → those that mean the same.
         default: The command that gets the arguments if the first is no command.
@@ -151,9 +158,11 @@ class Group(click.Group):
         self,
         *args: Any,
         lazy: Mapping[str, str] | None = None,
-        sections: Mapping[str, Collection[str]] | None = None,
+        operations: str | None = None,
+        sections: Callable[[], Mapping[str, Collection[str]]] = dict,
         first: Sequence[str] | None = None,
         aliases: Mapping[str, str] | None = None,
+        more_aliases: Callable[[], Mapping[str, str]] = dict,
         instead: Mapping[str, str] | None = None,
         spellings: Mapping[tuple[str, ...], Sequence[str]] | None = None,
         default: str | None = None,
@@ -165,9 +174,11 @@ class Group(click.Group):
         kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
-        self.sections = dict(sections or {})
+        self.operations = operations
+        self.sections = sections
         self.first = first
         self.aliases = dict(aliases or {})
+        self.more_aliases = more_aliases
         self.instead = dict(instead or {})
         self.spellings = dict(spellings or {})
         self.default = default
@@ -176,7 +187,13 @@ class Group(click.Group):
         self.params.extend(database_options(hidden=not root))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.commands, *self.lazy]
+        names = [*self.commands, *self.lazy, *self._operations()]
+        in_order = [name for section in self.sections().values() for name in section]
+        return sorted(names, key=in_order.index) if in_order else names
+
+    def all_aliases(self) -> dict[str, str]:
+        """Another name of a command → its full name here."""
+        return self.aliases | dict(self.more_aliases())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name, _, rest = self.aliases.get(cmd_name, cmd_name).partition(" ")
@@ -186,8 +203,23 @@ class Group(click.Group):
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
         else:
-            command = super().get_command(ctx, name)
+            command = super().get_command(ctx, name) or self._command_of_operation(ctx, name)
         return command.get_command(ctx, rest) if rest and isinstance(command, Group) else command
+
+    def _operations(self) -> Mapping[str, Operation]:
+        """The operations among its commands, by their names here."""
+        if self.operations is None:
+            return {}
+        below: Mapping[str, Operation] = _face().commands_below(self.operations)
+        return below
+
+    def _command_of_operation(self, ctx: click.Context, name: str) -> click.Command | None:
+        operation = self._operations().get(name)
+        if operation is not None:
+            command: click.Command = _face().command_of(operation)
+            return command
+        full_name = self.more_aliases().get(name)
+        return None if full_name is None else self.get_command(ctx, full_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = list(self.spellings.get(tuple(args), args))
@@ -196,7 +228,7 @@ class Group(click.Group):
             while at < len(args) and args[at] in ("--db", "--index"):
                 at += 2
             name = args[at] if at < len(args) else ""
-            if name not in (*self.list_commands(ctx), *self.aliases, "-h", "--help"):
+            if name not in (*self.list_commands(ctx), *self.all_aliases(), "-h", "--help"):
                 args.insert(at, self.default)
         return super().parse_args(ctx, args)
 
@@ -230,14 +262,15 @@ class Group(click.Group):
             return self.instead[name]
         import difflib
 
-        names = dict.fromkeys([*self.list_commands(ctx), *self.aliases])
+        aliases = self.all_aliases()
+        names = dict.fromkeys([*self.list_commands(ctx), *aliases])
         words = difflib.get_close_matches(name, self.instead, n=1, cutoff=0.75)
         near = difflib.get_close_matches(name, [*names, *words], n=1, cutoff=0.5)
         if near and near[0] not in names:
             return self.instead[near[0]]
         # A person may run what is suggested without reading what it does.
         if near and not getattr(self.get_command(ctx, near[0]), "destroys", False):
-            return f"Did you mean: {self.aliases.get(near[0], near[0])}"
+            return f"Did you mean: {aliases.get(near[0], near[0])}"
         return f"Run '{ctx.command_path} --help'."
 
     def shell_complete(
@@ -251,7 +284,7 @@ class Group(click.Group):
         """
         names = complete.commands(self, self.list_commands(ctx), ctx, incomplete)
         if not names and incomplete:
-            names = complete.commands(self, self.aliases, ctx, incomplete)
+            names = complete.commands(self, self.all_aliases(), ctx, incomplete)
         return [*names, *self._options_and_arguments(ctx, incomplete)]
 
     def _options_and_arguments(
@@ -259,22 +292,27 @@ class Group(click.Group):
     ) -> list[click.shell_completion.CompletionItem[str]]:
         if self.default is None:
             return click.Command.shell_complete(self, ctx, incomplete)
-        default = self.commands[self.default]
+        default = self._default_command(ctx)
         arguments = [each for each in default.params if isinstance(each, click.Argument)]
         if incomplete.startswith("-") or not arguments:
             return default.shell_complete(ctx, incomplete)
         return arguments[0].shell_complete(ctx, incomplete)
 
+    def _default_command(self, ctx: click.Context) -> click.Command:
+        command = self.get_command(ctx, self.default or "")
+        assert command is not None
+        return command
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         if self.default is None:
             return pieces
-        return [*self.commands[self.default].collect_usage_pieces(ctx), "|", *pieces[1:]]
+        return [*self._default_command(ctx).collect_usage_pieces(ctx), "|", *pieces[1:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         params = self.get_params(ctx)
         if self.default is not None:
-            params = [*self.commands[self.default].params, *params]
+            params = [*self._default_command(ctx).params, *params]
         if self.first is not None:  # a person looks for a command here
             self.format_commands(ctx, formatter)
         write_options(params, self.usual, ctx, formatter)
@@ -283,13 +321,13 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.first is None or ctx.meta.get(_ALL):
-            sections = self.sections or {"Commands": self.list_commands(ctx)}
+            sections = self.sections() or {"Commands": self.list_commands(ctx)}
             for title, names in sections.items():
                 self._describe(title, names, ctx, formatter)
             return
         self._describe("Commands", self.first, ctx, formatter)
         rows = []
-        for title, names in self.sections.items():
+        for title, names in self.sections().items():
             rest = (name.removeprefix(f"{title} ") for name in names if name != title)
             rows.append((title, ", ".join(name for name in rest if name not in self.first)))
         with formatter.section(f"More, described by '{ctx.command_path} help --all'"):
@@ -311,6 +349,11 @@ class Group(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
+
+
+def _face() -> ModuleType:
+    """What makes commands of operations: it imports this module, and `qmd search` goes without."""
+    return importlib.import_module("qmd.cli.operations")
 
 
 def all_commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

@@ -1,8 +1,9 @@
 """
 Where each command stands, and what to do instead of names that other programs have.
 
-`TABLE` is the one list of commands: help, manual page, docs/cli.md, completion and suggestions are
-made from it. Commands of a group that is no row's place, such as ``collection add``, stand in the
+`places` is the one list of commands: help, manual page, docs/cli.md, completion and suggestions are
+made from it. `TABLE` has those with a module of their own; those of operations say themselves where
+they stand. Commands of a group that is no row's place, such as ``collection add``, stand in the
 group's own module. docs/coming-from-tobi.md has the names of tobi/qmd; a test runs its commands.
 """
 
@@ -51,16 +52,10 @@ TABLE = (
     Place(_READ, "outline", "qmd.cli.outline:outline"),
     Place(_READ, "ls", "qmd.cli.read:ls"),
     Place(_READ, "edit", "qmd.cli.edit:edit"),
-    Place(_READ, "tags", "qmd.cli.graph:tags"),
     Place(_READ, "properties", "qmd.cli.properties:properties"),
-    Place(_READ, "recent", "qmd.cli.graph:recent"),
-    Place(_READ, "similar", "qmd.cli.graph:similar"),
     Place(_READ, "posts", "qmd.cli.posts:posts"),
     Place(_READ, "open", "qmd.cli.open:open_"),
-    Place("links", "links", "qmd.cli.graph:links"),
-    Place("links", "links backlinks", "qmd.cli.graph:backlinks", ("backlinks",)),
-    Place("links", "links orphans", "qmd.cli.graph:orphans", ("orphans",)),
-    Place("links", "links broken", "qmd.cli.graph:broken", ("broken",)),
+    Place("links", "links", "qmd.cli.links:links"),
     Place(_ASK, "ask", "qmd.cli.ask:ask"),
     Place(_ASK, "chat", "qmd.cli.chat:chat"),
     Place(_WRITE, "note", "qmd.cli.notes:note_"),
@@ -97,16 +92,34 @@ TABLE = (
     Place("server", "server logs", "qmd.cli.logs:logs", ("logs",)),
     Place("server", "server push", "qmd.cli.push:push", ("push",)),
 )
-#: Name at the top level that no help lists → full name.
-OTHER_NAMES = {other: place.name for place in TABLE for other in place.others} | {
-    "pull": "models pull"
-}
+#: Name at the top level that no help lists → full name, of the commands in `TABLE`.
+ALIASES = {other: place.name for place in TABLE for other in place.others} | {"pull": "models pull"}
+
+
+def places() -> tuple[Place, ...]:
+    """All commands. This loads the declarations of all operations, which one command needs not."""
+    from qmd.operations import every_operation
+
+    return (
+        *TABLE,
+        *(
+            Place(each.section, each.words, "", each.other_names)
+            for each in every_operation()
+            if each.words is not None and each.section
+        ),
+    )
+
+
+def other_names() -> dict[str, str]:
+    """Name at the top level that no help lists → full name."""
+    return ALIASES | {other: place.name for place in places() for other in place.others}
 
 
 def sections() -> dict[str, list[str]]:
     """Section of the help → full names of its commands."""
-    titles = dict.fromkeys(place.section for place in TABLE)
-    return {title: [each.name for each in TABLE if each.section == title] for title in titles}
+    every = places()
+    titles = dict.fromkeys(place.section for place in every)
+    return {title: [each.name for each in every if each.section == title] for title in titles}
 
 
 def below(group: str) -> dict[str, Any]:

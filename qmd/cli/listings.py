@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from qmd.kb import KnowledgeBase
+    from qmd.values.list_budget import ListBudget
 
 #: In front of a name that stands below its facts.
 _INDENT = 2
@@ -108,11 +109,15 @@ class ListingView:
     where: Places
     max_tokens: int | None
 
-    def fit(self, value: ValueT, *names: str) -> ValueT:
-        """The value with as many items of its fields of these names as the budget allows."""
+    def budget(self) -> ListBudget:
+        """The room for a reply whose files have the names of this output."""
         from qmd.values.list_budget import ListBudget
 
-        budget = ListBudget(self.max_tokens, as_object=self._object)
+        return ListBudget(self.max_tokens, as_object=self._object)
+
+    def fit(self, value: ValueT, *names: str) -> ValueT:
+        """The value with as many items of its fields of these names as the budget allows."""
+        budget = self.budget()
         for name in names:
             value = budget.fit(value, name)
         return value

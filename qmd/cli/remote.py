@@ -1,8 +1,11 @@
-"""Sends searches to the running server, for the option ``--mode server``."""
+"""Asks the running server, for the option ``--mode server``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from qmd.errors import (
     InputError,
@@ -16,6 +19,7 @@ from qmd.values.facts import ForCommands, wire_fields
 from qmd.values.wire import from_wire, to_wire
 
 if TYPE_CHECKING:
+    from qmd.operations import Operation
     from qmd.values.location import DatabaseLocation
 
 TIMEOUT_S = 60.0
@@ -54,7 +58,14 @@ class Remote:
         except (KeyError, TypeError) as error:
             raise self._unexpected_reply() from error
 
-    def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The reply of an operation that only reads, in its wire form."""
+        from urllib.parse import urlencode
+
+        sent = {name: each for name, each in arguments.items() if each is not None}
+        return self._ask(f"/{operation.name}?{urlencode(sent, doseq=True)}", None)
+
+    def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         try:
             status, reply = running.call(self._server, path, body, timeout_s=TIMEOUT_S)
         except (OSError, ValueError) as error:
@@ -73,6 +84,22 @@ class Remote:
             f"What answers at {self._server.url} is no qmd server of this version.",
             hint="Restart the server.",
         )
+
+
+def received(value_type: type, sent: Mapping[str, Any]) -> SimpleNamespace:
+    """
+    The fields of a reply by their names, from its wire form.
+
+    A server does not send all that a value knows, so it is no instance of the value's class.
+    """
+    fields = SimpleNamespace()
+    for field in wire_fields(value_type):
+        part = sent.get(field.wire_name, None if field.is_required else field.default)
+        item = get_args(field.hint)[0] if get_origin(field.hint) is tuple else None
+        if isinstance(item, type) and is_dataclass(item):
+            part = tuple(received(item, each) for each in part or ())
+        setattr(fields, field.name, part)
+    return fields
 
 
 def _error_for(status: int) -> type[QmdError]:

@@ -209,10 +209,10 @@ def _collection_at(kb: KnowledgeBase, path: str) -> str:
 
 
 def _print_example(kb: KnowledgeBase, names: Sequence[str]) -> None:
-    """Print a search command that has hits: for a word of a title."""
+    """Print a search command that has hits: for the longest word of a title, as it says most."""
     documents = [document for name in names or [""] for document in kb.documents(name)]
-    matches = (_WORD.search(document.title) for document in documents)
-    words = (match[0] for match in matches if match is not None)
+    titles = (_WORD.findall(document.title) for document in documents)
+    words = (max(title, key=len) for title in titles if title)
     word = next((word for word in islice(words, _TRIED) if kb.search(word, limit=1).hits), None)
     if word is not None:
         write(f"Search it now:  qmd search {word}\n")

@@ -176,21 +176,26 @@ def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
     left = MOST_LOOKED_AT
     while folders and left > 0 and len(paths) < MOST_NAMED:
         collection, folder = folders.popleft()
-        try:
-            with os.scandir(Path(collection.path, folder)) as listed:
-                entries = sorted(listed, key=_name_of_entry)
-        except OSError:  # it cannot be read, or is gone: nothing in it can be named
-            continue
+        entries = _entries(Path(collection.path, folder))
         left -= len(entries)
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.is_dir(follow_symlinks=False):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if is_folder:
                 folders.append((collection, path))
-                if _ends_with(path, parts):
-                    named_folders.append(encode_uri(f"{collection.name}/{path}"))
-            elif _ends_with(path, parts):
-                paths.append(encode_uri(f"{collection.name}/{path}"))
+            if _ends_with(path, parts):
+                named = named_folders if is_folder else paths
+                named.append(encode_uri(f"{collection.name}/{path}"))
     return FilesOfName((paths or named_folders)[:MOST_NAMED], left > 0 and not folders)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a folder, by name; nothing in one that cannot be read, or is gone."""
+    try:
+        with os.scandir(folder) as listed:
+            return sorted(listed, key=_name_of_entry)
+    except OSError:
+        return []
 
 
 def _name_of_entry(entry: os.DirEntry[str]) -> str:

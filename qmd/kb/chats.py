@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from qmd.kb.files import FileMethods
+from qmd.kb.parts import open_to_scopes
 from qmd.values.chats import ChatEvent, ChatInfo, ChatMode, ChatTurn
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _MAX_WORDS = 16  # of a search; each reads all conversations
 
 
 class ChatMethods(FileMethods):
+    @open_to_scopes
     def chats(self, query: str = "", *, limit: int = 50, offset: int = 0) -> ChatPage:
         """
         List conversations, those that went on last first.
@@ -36,6 +38,7 @@ class ChatMethods(FileMethods):
                 reader.conversations.count(words),
             )
 
+    @open_to_scopes
     def chat(self, chat_id: str) -> Chat:
         """A conversation with its turns. Raises ChatNotFoundError."""
         from qmd.errors import ChatNotFoundError
@@ -47,6 +50,7 @@ class ChatMethods(FileMethods):
                 raise ChatNotFoundError(chat_id)
             return Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
 
+    @open_to_scopes
     def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
         """
         Give a conversation another name.
@@ -68,6 +72,7 @@ class ChatMethods(FileMethods):
         self._store.write(lambda writer: writer.conversations.rename(chat_id, name))
         return self._chat_info(chat_id)
 
+    @open_to_scopes
     def delete_chat(self, chat_id: str) -> None:
         """Delete a conversation for good. Raises ChatNotFoundError."""
         from qmd.errors import ChatNotFoundError
@@ -75,6 +80,7 @@ class ChatMethods(FileMethods):
         if not self._store.write(lambda writer: writer.conversations.delete(chat_id)):
             raise ChatNotFoundError(chat_id)
 
+    @open_to_scopes
     def export_chat(self, chat_id: str, path: str) -> WrittenNote:
         """
         Write a conversation into a new note: its questions, answers and sources.
@@ -94,20 +100,24 @@ class ChatMethods(FileMethods):
     # -- for the service that runs conversations (qmd.agent.chat) ------------------------
 
     @property
+    @open_to_scopes
     def language_model(self) -> BackendSettings:
         """Which language model answers questions, and within which limits."""
         return self._settings.backends
 
     @property
+    @open_to_scopes
     def is_read_only(self) -> bool:
         """Whether the database was opened read-only, so that no conversation is kept."""
         return self._store.read_only
 
     @property
+    @open_to_scopes
     def files_are_read_only(self) -> bool:
         """Whether tools may change no file."""
         return self._settings.read_only_files
 
+    @open_to_scopes
     def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
         """All that is kept of a conversation. Raises ChatNotFoundError."""
         from qmd.errors import ChatNotFoundError
@@ -119,6 +129,7 @@ class ChatMethods(FileMethods):
             conversations = reader.conversations
             return info, conversations.summary(chat_id), conversations.turns(chat_id)
 
+    @open_to_scopes
     def begin_chat_turn(
         self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn
     ) -> ChatInfo:
@@ -165,18 +176,22 @@ class ChatMethods(FileMethods):
 
         return self._store.write(begin)
 
+    @open_to_scopes
     def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
         """Keep the state of a turn; if its conversation was deleted meanwhile, do nothing."""
         self._store.write(lambda writer: writer.conversations.put(chat_id, turn))
 
+    @open_to_scopes
     def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
         """Keep what the model wrote of the first turns of a conversation."""
         self._store.write(lambda writer: writer.conversations.set_summary(chat_id, summary))
 
+    @open_to_scopes
     def process_name(self) -> str:
         """The name of this process in the turns that it runs."""
         return self._store.process_name()
 
+    @open_to_scopes
     def end_abandoned_turns(self) -> int:
         """Mark the turns whose process has ended as interrupted; returns how many there are."""
         store = self._store

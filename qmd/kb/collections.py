@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
 
 if TYPE_CHECKING:
@@ -82,16 +82,19 @@ class CollectionMethods(Parts):
 
         return preview(path, name, mask, ignore, budget_s=budget_s)
 
+    @open_to_scopes
     def collections(self) -> list[Collection]:
         """All collections, the most recently changed first."""
         with self._store.reading() as reader:
             return reader.collections.all()
 
+    @open_to_scopes
     def collection(self, name: str) -> Collection:
         """The collection of this name. Raises CollectionNotFoundError."""
         with self._store.reading() as reader:
             return reader.collections.by_name(name)
 
+    @open_to_scopes
     def breaks_lines(self, name: str) -> bool:
         """
         Whether a line end inside a paragraph is shown as one, as Obsidian shows it in a vault.
@@ -227,6 +230,7 @@ class CollectionMethods(Parts):
             lambda writer: writer.contexts.put(collection_id, prefix, text.strip()),
         )
 
+    @open_to_scopes
     def contexts(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""
         with self._store.reading() as reader:

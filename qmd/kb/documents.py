@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.values import Filters
 from qmd.values.tokens import MAX_TOTAL_BYTES
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 class DocumentMethods(Parts):
+    @open_to_scopes
     def get(
         self,
         file: str,
@@ -66,6 +67,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return lookup.get(reader, file, from_line=from_line, max_lines=max_lines, budget=budget)
 
+    @open_to_scopes
     def multi_get(
         self,
         pattern: str,
@@ -107,6 +109,7 @@ class DocumentMethods(Parts):
                 reader, pattern, max_lines=max_lines, max_bytes=max_bytes, budget=budget
             )
 
+    @open_to_scopes
     def outline(self, file: str) -> DocumentOutline:
         """
         The headings and named blocks of one document, with their lines.
@@ -122,6 +125,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return outline(reader, file)
 
+    @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
         """
         The properties, tags, other names, date and place of one document.
@@ -137,6 +141,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return details(reader, file)
 
+    @open_to_scopes
     def open_file(self, file: str) -> BinaryIO:
         """
         Open a document or an attachment, ``collection/path``, for reading its bytes.
@@ -154,6 +159,7 @@ class DocumentMethods(Parts):
         with store.reading() as reader:
             return open_indexed_file(reader, file, database=store.location)
 
+    @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
         """
         Documents (``collection/path``) whose file name begins with ``prefix``, by this name.
@@ -169,6 +175,7 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return reader.documents.with_file_name_prefix(key, limit)
 
+    @open_to_scopes
     def paths_from(self, prefix: str, *, limit: int = 100) -> list[str]:
         """
         What ``collection/path`` may continue with: the entries of one folder that begin so.
@@ -189,6 +196,7 @@ class DocumentMethods(Parts):
             names = sorted(each.name for each in reader.collections.all())
             return [f"{name}/" for name in names if name.startswith(collection)][:limit]
 
+    @open_to_scopes
     def documents(
         self,
         prefix: str = "",
@@ -233,6 +241,7 @@ class DocumentMethods(Parts):
                 offset=offset,
             )
 
+    @open_to_scopes
     def count_documents(
         self,
         prefix: str = "",
@@ -270,11 +279,13 @@ class DocumentMethods(Parts):
         with self._store.reading() as reader:
             return missing(reader, replace(_filters((), tags, properties), path=prefix or None))
 
+    @open_to_scopes
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""
         with self._store.reading() as reader:
             return reader.properties.summaries()
 
+    @open_to_scopes
     def property_values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
         """
         The values of a property, those of most documents first.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.kb.files import FileMethods
+from qmd.kb.parts import open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 class EditingMethods(FileMethods):
+    @open_to_scopes
     def edit_note(
         self,
         name: str,
@@ -51,6 +53,7 @@ class EditingMethods(FileMethods):
         editor = NoteEditor(store, self._writer(store))
         return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
 
+    @open_to_scopes
     def note_source(self, name: str) -> NoteSource:
         """
         The text of a note as it is on the disk, for an editor, and whether it may be written.
@@ -65,6 +68,7 @@ class EditingMethods(FileMethods):
         store = self._store
         return NoteEditor(store, self._writer(store)).source(self._place(store, name))
 
+    @open_to_scopes
     def replace_note(
         self, name: str, text: str, *, if_docid: str | None = None, preview: bool = False
     ) -> EditedNote:
@@ -83,6 +87,7 @@ class EditingMethods(FileMethods):
             name, lambda present: replace_all(present, text), if_docid=if_docid, preview=preview
         )
 
+    @open_to_scopes
     def tick_task(
         self, name: str, line: int, *, done: bool, if_docid: str | None = None
     ) -> EditedNote:
@@ -115,12 +120,14 @@ class EditingMethods(FileMethods):
             name, lambda present: set_seen_task(present, done=done, task=text, line=line)
         )
 
+    @open_to_scopes
     def tasks(self, name: str) -> list[Task]:
         """The tasks of a note, as it is on the disk. Errors as `note_source`."""
         from qmd.files.edits.tasks import tasks_of
 
         return tasks_of(self.note_source(name).text)
 
+    @open_to_scopes
     def create_note(self, path: str, text: str) -> EditedNote:
         """
         Create a note in a collection. Nothing is overwritten; missing folders are created.
@@ -149,6 +156,7 @@ class EditingMethods(FileMethods):
             raise ConflictError(f"{file} would not be shown: {exclusion}")
         return NoteEditor(store, self._writer(store)).create(NotePlace(file, place), text)
 
+    @open_to_scopes
     def writable_collections(self) -> list[Collection]:
         """The collections in which notes may be created."""
         from qmd.errors import QmdError
@@ -179,6 +187,7 @@ class EditingMethods(FileMethods):
         verdict = exclusion_of_new_file(rules, path)
         return None if verdict is None else f"{verdict.detail} {verdict.remedy or ''}".rstrip()
 
+    @open_to_scopes
     def delete_note(
         self, name: str, *, if_docid: str | None = None, preview: bool = False
     ) -> EditedNote:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from qmd.kb.collections import select_collections
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,14 +98,17 @@ class EmbeddingMethods(Parts):
         vectors = np.array([vector for vector, _ in pairs], np.float32)
         return vectors.reshape(len(texts), embedder.spec.dimension), [each for _, each in pairs]
 
+    @open_to_scopes
     def embedding_model(self) -> ModelSpec:
         """The model that `embed_texts` uses; loads nothing. Raises ModelMissingError."""
         return self._embedders.spec()
 
+    @open_to_scopes
     def model_loaded(self) -> bool:
         """Whether the embedding model's weights are in this process's memory."""
         return self._embedders.is_loaded()
 
+    @open_to_scopes
     def can_embed(self) -> bool:
         """Whether `embed` can run without downloading anything."""
         return self._embedders.is_available()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.settings import POSTS_DIR
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 class FileMethods(Parts):
     @property
+    @open_to_scopes
     def policy(self) -> WritePolicy:
         """
         Where tools may change files.
@@ -43,6 +44,7 @@ class FileMethods(Parts):
         return self._policy(self._store)
 
     @property
+    @open_to_scopes
     def confirms_writes(self) -> bool:
         """
         Whether a person confirms each write of this thread's work (``Settings.confirm_writes``,
@@ -57,11 +59,13 @@ class FileMethods(Parts):
         return current_confirm() or self._settings.confirm_writes
 
     @property
+    @open_to_scopes
     def files(self) -> FileWriter:
         """Writes files where `policy` allows it."""
         return self._writer(self._store)
 
     @property
+    @open_to_scopes
     def revisions(self) -> FileHistory:
         """The contents that files had before tools changed them."""
         from qmd.files.revisions import FileHistory
@@ -76,6 +80,7 @@ class FileMethods(Parts):
         return FileHistory(store, self._writer(store), candidates)
 
     @property
+    @open_to_scopes
     def undo(self) -> Undo:
         """Lists and undoes the changes that tools have written."""
         from qmd.files.undo import Undo
@@ -84,6 +89,7 @@ class FileMethods(Parts):
         collections = _collections(store)
         return Undo(store, self._writer(store), lambda path: _name(path, collections))
 
+    @open_to_scopes
     def file_name(self, path: Path) -> str:
         """``collection/path`` of a file; its absolute path if it is in no collection."""
         return _name(path, _collections(self._store))

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
+from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class GraphMethods(SearchMethods):
     A ``file`` is a name as `get` takes it; DocumentNotFoundError and AmbiguousNameError as there.
     """
 
-    def links(self, file: str, *, limit: int | None = 100) -> NoteLinks:
+    @open_to_scopes
+    def links(self, file: str, *, limit: int | None = 50) -> NoteLinks:
         """
         The links in one note, in the order of its text, and where each leads.
 
@@ -47,6 +49,7 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return links_in(reader, _document(reader, file), limit=_most(limit))
 
+    @open_to_scopes
     def link_targets(
         self, file: str, links: Sequence[Link], *, check_sections: bool = False
     ) -> tuple[NoteLink, ...]:
@@ -67,16 +70,16 @@ class GraphMethods(SearchMethods):
             reader.collections.by_name(collection)
             return targets_of(reader, collection, path, links, check_sections=check_sections)
 
-    def backlinks(self, file: str, *, limit: int | None = 100) -> Backlinks:
+    @open_to_scopes
+    def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         from qmd.search.graph.links import backlinks_to
 
         with self._store.reading() as reader:
             return backlinks_to(reader, _document(reader, file), limit=_most(limit))
 
-    def broken_links(
-        self, *, collection: str | None = None, limit: int | None = 100
-    ) -> BrokenLinks:
+    @open_to_scopes
+    def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
         """
         The links that lead nowhere, by file and line, each with the most similar existing name.
 
@@ -87,7 +90,8 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return broken_links(reader, collection=collection, limit=_most(limit))
 
-    def orphans(self, *, collection: str | None = None, limit: int | None = 100) -> Orphans:
+    @open_to_scopes
+    def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
         """
         The documents to which no other document links, by collection and path.
 
@@ -98,6 +102,7 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return orphans(reader, collection=collection, limit=_most(limit))
 
+    @open_to_scopes
     def similar(
         self, file: str, *, collection: str | None = None, limit: int | None = 10
     ) -> SimilarDocuments:
@@ -122,8 +127,9 @@ class GraphMethods(SearchMethods):
                 cache=self._vector_cache(),
             )
 
+    @open_to_scopes
     def tags(
-        self, prefix: str = "", *, collection: str | None = None, limit: int | None = 100
+        self, prefix: str = "", *, collection: str | None = None, limit: int | None = 50
     ) -> TagTree:
         """
         The tags with most documents, as a tree; each comes with the number of its documents.
@@ -136,6 +142,7 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return tag_tree(reader, prefix, collection=collection, limit=_most(limit))
 
+    @open_to_scopes
     def recent(
         self, *, since: str | None = None, collection: str | None = None, limit: int | None = 20
     ) -> RecentChanges:

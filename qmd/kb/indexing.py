@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
 from qmd.kb.collections import select_collections
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.ingest.keep.keeper import Keeper
@@ -65,6 +65,7 @@ class IndexingMethods(Parts):
             store, collections, problems=problems, progress=progress, events=self._events
         )
 
+    @open_to_scopes
     def why(self, path: str | Path) -> Explanation:
         """
         Explain whether a file is a document and, if not, which rule leaves it out.

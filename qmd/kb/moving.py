@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.kb.editing import EditingMethods
+from qmd.kb.parts import open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.store import Store
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 class MovingMethods(EditingMethods):
+    @open_to_scopes
     def move_note(
         self,
         name: str,

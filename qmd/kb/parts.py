@@ -25,6 +25,21 @@ if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
 
 T = TypeVar("T")
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
+
+#: The public methods and properties that are open to every client: see `open_to_scopes`.
+OPEN_TO_SCOPES: set[Callable[..., object]] = set()
+
+
+def open_to_scopes(function: FunctionT) -> FunctionT:
+    """
+    Let clients call a method, or read a property, that have a token for some collections.
+
+    Only for what reads nothing but ``self._store``, and writes nothing but by ``self._writer``:
+    these are narrowed to the client's collections. All else is refused (`qmd.kb.scoped`).
+    """
+    OPEN_TO_SCOPES.add(function)
+    return function
 
 
 @dataclass(slots=True)
@@ -85,11 +100,13 @@ class Parts:
         return OpenParts(store, embedders, backends)
 
     @property
+    @open_to_scopes
     def location(self) -> DatabaseLocation:
         """The database: the absolute path of its file, or a database on a server."""
         return self._opened.store.location
 
     @property
+    @open_to_scopes
     def path(self) -> Path:
         """
         The database file.

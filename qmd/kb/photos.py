@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.files import FileMethods
+from qmd.kb.parts import open_to_scopes
 from qmd.values.photos import PhotoFilter
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _ANY = PhotoFilter()
 
 
 class PhotoMethods(DocumentMethods, FileMethods):
+    @open_to_scopes
     def photos(self, chosen: PhotoFilter = _ANY, *, limit: int = 60, offset: int = 0) -> PhotoList:
         """
         The photos of all collections, the latest first, and what they can be filtered by.
@@ -30,6 +32,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         with self._store.reading() as reader:
             return list_photos(reader, chosen, limit=limit, offset=offset)
 
+    @open_to_scopes
     def has_photos(self) -> bool:
         """Whether any document is a photo."""
         from qmd.search.photos import has_photos
@@ -37,6 +40,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         with self._store.reading() as reader:
             return has_photos(reader)
 
+    @open_to_scopes
     def photos_beside(self, file: str, chosen: PhotoFilter = _ANY) -> tuple[str, str]:
         """The photos before and behind ``file`` in `photos`; "" where there is none."""
         from qmd.search.photos import photos_beside
@@ -44,6 +48,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         with self._store.reading() as reader:
             return photos_beside(reader, file, chosen)
 
+    @open_to_scopes
     def thumbnail(self, file: str, *, side: int) -> tuple[bytes | None, str]:
         """
         A small JPEG of a photo, ``collection/path``, and a text that changes with its file.
@@ -63,6 +68,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         collection, _, path = file.partition("/")
         return thumbnail(self._root(collection), path, side), version
 
+    @open_to_scopes
     def file_version(self, file: str) -> str:
         """A text that changes with a file. Raises the errors of `open_file`."""
         with self.open_file(file) as opened:

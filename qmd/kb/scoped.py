@@ -3,19 +3,20 @@
 
 It reads through `Store.scoped`, to which nothing outside the client's collections exists, and
 writes files below the collections that the client may write. What else a `KnowledgeBase` can do is
-for the administrator: each public method that `_OPEN` does not list raises ScopeError. So a new
-method is refused until somebody has looked at what it shows.
+for the administrator: each public method that is not marked as `open_to_scopes` raises ScopeError.
+So a new method is refused until somebody has looked at what it shows.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from qmd.errors import ScopeError
 from qmd.kb import KnowledgeBase
-from qmd.kb.parts import OpenParts
+from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
 
 if TYPE_CHECKING:
     from qmd.files.notes.notes import Notes
@@ -27,88 +28,6 @@ if TYPE_CHECKING:
     from qmd.values import Freshness, PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.access import AccessScope
     from qmd.values.pushes import Push, PushedFiles, PushReport
-
-#: The public methods and properties that are open to every client, because all that they read
-#: comes from the scoped store, and all that they write passes the scoped policy.
-_OPEN = frozenset(
-    {
-        "answer",
-        "search",
-        "vsearch",
-        "query",
-        "has_expander",
-        "has_reranker",
-        "get",
-        "multi_get",
-        "outline",
-        "details",
-        "open_file",
-        "files_named",
-        "paths_from",
-        "documents",
-        "count_documents",
-        "properties",
-        "property_values",
-        "links",
-        "link_targets",
-        "backlinks",
-        "broken_links",
-        "orphans",
-        "similar",
-        "tags",
-        "recent",
-        "photos",
-        "has_photos",
-        "photos_beside",
-        "thumbnail",
-        "file_version",
-        "collections",
-        "collection",
-        "breaks_lines",
-        "contexts",
-        "why",
-        "status",
-        "overview",
-        "skips",
-        "count_warned",
-        "warned",
-        "indexed_per_hour",
-        "edit_note",
-        "note_source",
-        "replace_note",
-        "tick_task",
-        "tasks",
-        "create_note",
-        "writable_collections",
-        "delete_note",
-        "move_note",
-        "policy",
-        "confirms_writes",
-        "files",
-        "revisions",
-        "undo",
-        "file_name",
-        "chats",
-        "chat",
-        "rename_chat",
-        "delete_chat",
-        "export_chat",
-        "language_model",
-        "is_read_only",
-        "files_are_read_only",
-        "stored_chat",
-        "begin_chat_turn",
-        "keep_chat_turn",
-        "keep_chat_summary",
-        "end_abandoned_turns",
-        "process_name",
-        "embedding_model",
-        "model_loaded",
-        "can_embed",
-        "path",
-        "location",
-    }
-)
 
 
 class ScopedKnowledgeBase(KnowledgeBase):
@@ -272,8 +191,13 @@ def _refusing(name: str) -> property:
 
 def _close_the_rest() -> None:
     for name in dir(KnowledgeBase):
-        if not (name.startswith("_") or name in _OPEN or name in vars(ScopedKnowledgeBase)):
+        if not (name.startswith("_") or name in vars(ScopedKnowledgeBase) or _is_open(name)):
             setattr(ScopedKnowledgeBase, name, _refusing(name))
+
+
+def _is_open(name: str) -> bool:
+    member = inspect.getattr_static(KnowledgeBase, name)
+    return inspect.unwrap(getattr(member, "fget", member)) in OPEN_TO_SCOPES
 
 
 _close_the_rest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.kb.request_arguments import takes_fields
 from qmd.search.searches import search_by_both, search_by_meaning, search_by_words
 from qmd.values import SearchReply, SearchRequest
@@ -22,6 +22,7 @@ class SearchMethods(Parts):
     """Each search takes a query and, as keywords, the fields of `SearchRequest` for its command."""
 
     @takes_fields(SearchRequest)
+    @open_to_scopes
     def search(self, request: SearchRequest) -> SearchReply:
         """
         Search by words: full text, ranked by BM25.
@@ -40,6 +41,7 @@ class SearchMethods(Parts):
         return self.answer("search", request)
 
     @takes_fields(SearchRequest, min_score=VSEARCH_MIN_SCORE)
+    @open_to_scopes
     def vsearch(self, request: SearchRequest) -> SearchReply:
         """
         Search by meaning: the documents whose vectors are nearest to that of the query.
@@ -56,6 +58,7 @@ class SearchMethods(Parts):
         return self.answer("vsearch", request)
 
     @takes_fields(SearchRequest)
+    @open_to_scopes
     def query(self, request: SearchRequest) -> SearchReply:
         """
         Search by words and by meaning, fuse both rankings and rerank the best.
@@ -68,6 +71,7 @@ class SearchMethods(Parts):
         """
         return self.answer("query", request)
 
+    @open_to_scopes
     def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
         """
         Run the search that ``command`` names, with all its options as one value.
@@ -84,11 +88,13 @@ class SearchMethods(Parts):
             return search(reader, request, models)
 
     @property
+    @open_to_scopes
     def has_expander(self) -> bool:
         """Whether the settings name a model that expands queries."""
         return self._backends.has_expander
 
     @property
+    @open_to_scopes
     def has_reranker(self) -> bool:
         """Whether the settings name a model that reranks hits."""
         return self._backends.has_reranker

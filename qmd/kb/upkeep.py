@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ServerDatabaseError
-from qmd.kb.parts import Parts
+from qmd.kb.parts import Parts, open_to_scopes
 from qmd.values.location import ServerDatabase, as_location
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 class UpkeepMethods(Parts):
+    @open_to_scopes
     def status(self) -> Status:
         """Count what is indexed, what waits for vectors and what was left out."""
         from qmd.health import status
@@ -32,6 +33,7 @@ class UpkeepMethods(Parts):
         with self._store.reading() as reader:
             return status.read(reader, self.location)
 
+    @open_to_scopes
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
         from qmd.health import status
@@ -39,21 +41,25 @@ class UpkeepMethods(Parts):
         with self._store.reading() as reader:
             return status.read_overview(reader, self.location)
 
+    @open_to_scopes
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
         """A page of the files that were skipped for a reason, by collection and path."""
         with self._store.reading() as reader:
             return reader.files.skips(reason, offset=offset, limit=limit)
 
+    @open_to_scopes
     def count_warned(self) -> int:
         """How many documents were read with warnings."""
         with self._store.reading() as reader:
             return reader.files.count_warned()
 
+    @open_to_scopes
     def warned(self, *, offset: int = 0, limit: int = 100) -> list[WarnedDocument]:
         """A page of the documents that were read with warnings, by collection and path."""
         with self._store.reading() as reader:
             return reader.files.warned(offset=offset, limit=limit)
 
+    @open_to_scopes
     def indexed_per_hour(self, since: datetime) -> dict[datetime, int]:
         """
         How many documents the index took in, as they are now, by hour (UTC), oldest first.

@@ -46,9 +46,7 @@ MOST_TEXT = 200_000
 #: A run of more Chinese characters is a sentence, whose pairs need not stand in any document.
 LONGEST_RUN = 8
 _NEAREST = 8  # stems whose spelling is looked up
-_HOLDING = (
-    3  # documents in which it is looked for: one may have "invoices" alone, another "invoice"
-)
+_HOLDING = 3  # documents in which it is looked for: one may have only "invoices"
 _SHORT = 6  # letters of a word in which two mistakes make another one: "back" is not "backup"
 _WORD = re.compile(r"[^\W\d_]+")
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|「[^」]*」')
@@ -230,16 +228,16 @@ def suggest(
     absent = [word for word, weighed in words.weights.items() if not weighed.documents]
     if not absent or len(query) > LONGEST_QUERY:
         return None
-    corrected = query
+    near: dict[str, str | None] = {}
     for word in [word for word in absent if _is_word(word)][:MOST_WORDS]:
-        near = _nearest_word(reader, word, selection, 1 if len(word) <= _SHORT else mistakes)
-        if near is not None:
-            corrected = _replaced(corrected, word, near)
-    for run in list(cjk_runs(query))[:MOST_WORDS]:
-        if len(run[0]) <= LONGEST_RUN and any(pair in run[0] for pair in absent):
-            near = _nearest_run(reader, run[0], selection)
-            if near is not None:
-                corrected = _replaced(corrected, run[0], near)
+        allowed = 1 if len(word) <= _SHORT else mistakes
+        near[word] = _nearest_word(reader, word, selection, allowed)
+    for run in [match[0] for match in cjk_runs(query)][:MOST_WORDS]:
+        if len(run) <= LONGEST_RUN and any(pair in run for pair in absent):
+            near[run] = _nearest_run(reader, run, selection)
+    corrected = query
+    for word, other in near.items():
+        corrected = corrected if other is None else _replaced(corrected, word, other)
     return None if corrected == query else corrected
 
 

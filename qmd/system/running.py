@@ -103,13 +103,13 @@ def withdraw(database: DatabaseLocation, pid: int) -> None:
 
 def call(server: RunningServer, path: str, body: object, *, timeout_s: float) -> tuple[int, Any]:
     """
-    POST JSON to the server. Returns the status and the JSON of the reply.
+    POST JSON to the server, or GET if there is none. Returns the status and the JSON of the reply.
 
     Raises:
         OSError: No server answers there, or not in time.
         ValueError: The reply is not that of a qmd server.
     """
-    return _request(server, path, json.dumps(body).encode(), timeout_s)
+    return _request(server, path, None if body is None else json.dumps(body).encode(), timeout_s)
 
 
 def answers(server: RunningServer) -> bool:

@@ -14,6 +14,6 @@ from qmd.values.tokens import MIN_TOKENS
 ListTokens = Annotated[
     int | None,
     Range(MIN_TOKENS, 999_999),
-    Describe("Most tokens to return"),
+    Describe("Most tokens to return", zh="最多返回多少 token"),
     BeforeValidator(whole_number),
 ]

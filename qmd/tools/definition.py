@@ -121,6 +121,8 @@ class Tool(Generic[ArgumentsT]):
         outputs_more: Clients read the structured content, because it has more than the text; so
             a listing has an outline of its schema.
         is_prescribed: The schemas are those of a specification or of the client, to the letter.
+        chinese: "does" → the description in Chinese, argument → its description; of tools that no
+            file of ``wordings`` describes.
         argument_texts: Argument → its description in place of that of ``arguments``, "" for none;
             a dot leads to a field of an argument.
         bulky: One call may read as much as many others, so a server runs few of them at once.
@@ -141,6 +143,7 @@ class Tool(Generic[ArgumentsT]):
     bulky: bool = False
     outputs_more: bool = False
     is_prescribed: bool = False
+    chinese: Mapping[str, str] = field(default_factory=dict)
     argument_texts: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None

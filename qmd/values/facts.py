@@ -26,12 +26,17 @@ _Schema = dict[str, Any]  # of pydantic: a core schema, or a JSON Schema
 
 
 class Describe:
-    """A description of the field for people: one line without a full stop."""
+    """
+    A description of the field for people: one line without a full stop.
 
-    __slots__ = ("text",)
+    ``zh``: the same in Chinese, for an argument of an operation (`qmd.operations`).
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("text", "zh")
+
+    def __init__(self, text: str, zh: str = "") -> None:
         self.text = text
+        self.zh = zh
 
     def __get_pydantic_json_schema__(
         self, schema: object, handler: Callable[[object], _Schema]
@@ -70,6 +75,37 @@ class Range:
         if schema["type"] == "nullable":
             return {**schema, "schema": {**schema["schema"], **bounds}}
         return {**schema, **bounds}
+
+
+class LooksLike:
+    """What the text looks like, for descriptions alone: errors of the engine say more."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class Shell:
+    """
+    How an argument of an operation is spelled in the shell.
+
+    Args:
+        metavar: What stands for its value in a help text; "" for its name.
+        completes: The function of `qmd.cli.complete` for the Tab key; "" for none.
+        short: A letter that does as well as the option's name: ``-c``.
+        positional: It is given by its place; required arguments are so anyway.
+    """
+
+    __slots__ = ("completes", "metavar", "positional", "short")
+
+    def __init__(
+        self, metavar: str = "", *, completes: str = "", short: str = "", positional: bool = False
+    ) -> None:
+        self.metavar = metavar
+        self.completes = completes
+        self.short = short
+        self.positional = positional
 
 
 class DateOrSpan:

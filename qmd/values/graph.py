@@ -240,6 +240,14 @@ class Orphan:
 
     document: Annotated[DocumentInfo, Inline("file", "title", "docid", "modified")]
 
+    @property
+    def file(self) -> str:
+        return self.document.file
+
+    @property
+    def title(self) -> str:
+        return self.document.title
+
 
 @dataclass(frozen=True, slots=True)
 class Orphans:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
 from support.site import NOTES, Served
@@ -57,14 +58,35 @@ def test_a_link_is_completed_and_the_colours_are_of_the_text(served: Served, pag
     page.keyboard.type("b")
     choices = page.get_by_role("listbox", name="Notes to link to")
     expect(choices.get_by_role("option")).to_have_count(1)
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")  # takes the choice, and begins no line
+    page.keyboard.press("Enter")  # takes the first choice, and begins no line
     expect(text).to_have_value(re.compile(r"See \[\[Harbour\]\] and `x`\."))
     expect(choices).to_be_hidden()
     page.keyboard.press("Control+Home")
     page.keyboard.press("Delete")  # what were properties is text now
     assert texts("key") == [] and "[[Harbour]]" in texts("link")
     assert behind.evaluate("each => each.textContent") == text.input_value() + "\n"
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_what_is_typed_is_seen_with_its_colours_and_choices(
+    served: Served, new_page: Callable[..., Page], width: int
+) -> None:
+    page = new_page(viewport={"width": width, "height": 700})
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    text.fill("Words of a line that has to be broken in the field, and **more** of them.\n" * 60)
+    page.keyboard.press("Control+End")
+    page.keyboard.type("See [[har")
+    choices = page.get_by_role("listbox", name="Notes to link to")
+    expect(choices).to_be_in_viewport(ratio=1)
+    # The lines of the colours break where those of the field do.
+    size = "each => [each.clientWidth, each.scrollHeight, each.scrollTop]"
+    behind = page.locator(".coloured > pre")
+    assert text.evaluate(size) == behind.evaluate(size)
+    line = behind.locator("> div").last.bounding_box()
+    bar = page.locator(".edit-bar").bounding_box()
+    assert line is not None and bar is not None
+    assert line["y"] + line["height"] <= bar["y"]
 
 
 def test_a_conflict_is_settled_and_loses_nothing(served: Served, page: Page) -> None:

@@ -43,3 +43,15 @@ def test_the_frame_is_accessible_and_fits_a_narrow_window(
     page.goto(f"{served.url}/overview")
     assert_accessible(page)
     assert_fits(page)
+
+
+def test_what_is_printed_of_the_dark_theme_is_dark_on_white(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(color_scheme="dark")
+    page.emulate_media(media="print")
+    for view in ("/overview", "/note/notes/plan.md", "/?q=boat"):
+        page.goto(served.url + view)
+        assert_accessible(page)
+        color = "body => getComputedStyle(body).backgroundColor"
+        assert page.locator("body").evaluate(color) == "rgb(255, 255, 255)"

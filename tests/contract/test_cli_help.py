@@ -15,7 +15,7 @@ import pytest
 
 from qmd import __version__
 from qmd.cli.command import Command, Group, all_commands
-from qmd.cli.commands import FIRST, OTHER_NAMES, TABLE
+from qmd.cli.commands import FIRST, other_names, places
 from qmd.cli.main import cli, main
 from qmd.config import SETTINGS
 
@@ -155,7 +155,7 @@ def test_every_command_of_the_contract_is_there(name: str) -> None:
     assert command_of(name) is not None
 
 
-@pytest.mark.parametrize(("other", "name"), sorted(OTHER_NAMES.items()))
+@pytest.mark.parametrize(("other", "name"), sorted(other_names().items()))
 def test_the_other_names_of_a_command_are_the_same_command(other: str, name: str) -> None:
     assert cli.get_command(click.Context(cli), other) is COMMANDS[name.replace(" ", ".")]
 
@@ -167,7 +167,7 @@ def test_the_help_describes_a_dozen_commands_and_names_all_others(
     commands, rest = capsys.readouterr().out.split("Commands:\n")[1].split("More,")
     assert [line.split()[0] for line in commands.strip().splitlines()] == list(FIRST)
     words = set(rest.split("Options:")[0].replace(",", " ").split())
-    for place in TABLE:
+    for place in places():
         assert place.name in FIRST or place.name.split()[-1] in words, place
 
 
@@ -177,7 +177,7 @@ def test_the_help_of_all_describes_each_command(
 ) -> None:
     assert main(line.split()) == 0
     lines = capsys.readouterr().out.splitlines()
-    for place in TABLE:
+    for place in places():
         assert any(each.startswith(f"  {place.name}  ") for each in lines), place
 
 

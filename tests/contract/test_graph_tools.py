@@ -101,9 +101,9 @@ def test_the_listing_is_small(face: McpFace) -> None:
         "links",
         "check_links",
         "tags",
-        "properties",
         "recent",
         "similar",
+        "properties",
         "outline",
     ]
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -54,6 +55,8 @@ def test_without_hits_similar_notes_and_tags_are_offered(client: httpx.Client) -
     assert "Did you mean" in html and 'href="/note/notes/signs.md"' in html
     html = client.get("/part/hits", params={"q": "mast", "mode": "words", "tag": "boat"}).text
     assert "Did you mean" in html and 'href="/?q=mast&amp;mode=words&amp;tag=boats"' in html
+    html = client.get("/part/hits", params={"q": "tag:boat mast", "mode": "words"}).text
+    assert 'href="/?q=tag%3Aboats+mast&amp;mode=words"' in html
 
 
 def test_nothing_similar_is_looked_for_at_each_key(client: httpx.Client) -> None:
@@ -80,3 +83,10 @@ def test_a_wrong_filter_is_explained_in_chinese(client: httpx.Client) -> None:
         "/part/hits", params={"q": "x", "property": "???"}, headers={"accept-language": "zh"}
     )
     assert "不是属性条件" in answer.text and "请写成" in answer.text
+
+
+def test_a_collection_without_notes_is_a_beginning(tmp_path: Path) -> None:
+    with serve(tmp_path, {}) as served, httpx.Client(base_url=served.url) as client:
+        html = client.get("/", headers={"accept-language": "en"}).text
+        assert "<strong>There are no notes yet.</strong>" in html and "<h2>Changed last" not in html
+        assert '<a class="button" href="/new">' in html

@@ -48,7 +48,7 @@ def test_the_commands_that_destroy_are_these() -> None:
 def test_no_misspelling_leads_to_one_of_them() -> None:
     suggested = set()
     for path, group, ctx in groups(cli):
-        names = [*group.list_commands(ctx), *group.aliases]
+        names = [*group.list_commands(ctx), *group.all_aliases()]
         words = {word for name in names for word in misspelled(name)} - {*names}
         for word in words:
             with pytest.raises(click.UsageError) as caught:
@@ -56,7 +56,7 @@ def test_no_misspelling_leads_to_one_of_them() -> None:
             hint = getattr(caught.value, "hint", "")
             if hint.startswith("Did you mean: "):
                 name = hint.removeprefix("Did you mean: ")
-                suggested.add(f"{path} {group.aliases.get(name, name)}".strip())
+                suggested.add(f"{path} {group.all_aliases().get(name, name)}".strip())
     assert suggested & DESTROYING == set()
     assert {"search", "collection list", "models use"} <= suggested
 

@@ -27,6 +27,12 @@ from qmd.server.page.excerpt import has_signs, plain_line
         ("2 ** 3 == 8 and a[0](x", "2 ** 3 == 8 and a[0](x"),
         ("---", ""),
         ("* * *", ""),
+        ("| milk | **2 l** |  |", "milk · 2 l"),
+        ("|[[Backups\\|the tapes]]|a \\| b|", "the tapes · a | b"),
+        ("| --- | :-: |", ""),
+        ("|--|", ""),
+        ("ls | wc -l", "ls | wc -l"),
+        ("```bash", ""),
         ("一行**中文**，见[[数据库备份]]。", "一行中文，见数据库备份。"),
     ],
 )

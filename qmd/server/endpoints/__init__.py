@@ -2,6 +2,7 @@
 The REST endpoints, with a module for each resource: first the handlers, then the endpoints.
 
 Handlers block and run on worker threads. If there is a tool for the same work, they call the tool.
+`operations` makes those of `qmd.operations`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from qmd.server.endpoints import (
     documents,
     editing,
     embedding,
-    graph,
     health,
     index,
     pushing,
     search,
 )
+from qmd.server.endpoints.operations import endpoints_of
 
 ENDPOINTS = (
     *search.ENDPOINTS,
     *documents.ENDPOINTS,
-    *graph.ENDPOINTS,
+    *endpoints_of("graph"),
     *editing.ENDPOINTS,
     *embedding.ENDPOINTS,
     *collections.ENDPOINTS,

@@ -7,6 +7,7 @@ with the hits alone, for the script that searches while the person types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -200,12 +201,20 @@ def _beside(
 
 
 def _similar_tags(kb: KnowledgeBase, view: SearchView) -> list[tuple[str, str]]:
-    """Tags like those that the filters name and no document has: the tag, and its search."""
+    """Tags like those that the search names and no document has: the tag, and its search."""
+    from qmd.search.query.language import parse
+
     similar = []
     for number, tag in enumerate(view.filters.tags[:_MEANT]):
         for near in kb.tags(tag, limit=1).nearest[:_MEANT]:
             tags = [*view.filters.tags[:number], near, *view.filters.tags[number + 1 :]]
             similar.append((near, view.address({"tag": tags})))
+    for tag in parse(view.query).tags[:_MEANT]:
+        written = re.compile(rf'(?<!\S)((?:#|tag[:：])"?){re.escape(tag)}', re.IGNORECASE)
+        if match := written.search(view.query):
+            for near in kb.tags(tag, limit=1).nearest[:_MEANT]:
+                query = view.query[: match.end(1)] + near + view.query[match.end() :]
+                similar.append((near, view.address({"q": query})))
     return similar[:_MEANT]
 
 

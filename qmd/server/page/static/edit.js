@@ -167,6 +167,7 @@ function completeLinks(area, placeOf, collection) {
   const list = document.getElementById("links");
   const typed = () => OPEN_LINK.exec(area.value.slice(Math.max(0, area.selectionStart - 110), area.selectionStart));
   offer(area, list, {
+    isFirstSelected: true, // Enter takes it, as in other editors of notes
     address() {
       const link = typed();
       if (link === null || area.selectionStart !== area.selectionEnd) return null;
@@ -183,7 +184,8 @@ function completeLinks(area, placeOf, collection) {
       const at = placeOf(area.selectionStart - typed()[0].length) ?? area.getBoundingClientRect();
       const left = Math.min(at.left - frame.left, frame.width - list.offsetWidth);
       list.style.insetInlineStart = `${Math.max(0, left)}px`;
-      list.style.top = `${at.bottom - frame.top + 4}px`;
+      const isBelow = at.bottom + list.offsetHeight + 4 <= innerHeight || at.top < list.offsetHeight + 4;
+      list.style.top = `${(isBelow ? at.bottom + 4 : at.top - list.offsetHeight - 4) - frame.top}px`;
     },
   });
 }

@@ -9,9 +9,10 @@ const TYPING_MS = 80; // from the last key to the request
  * Offer choices in `list` while the person types in `field`.
  *
  * `address(field)` names the part of the page with the choices for what is typed, or is null where
- * there is nothing to offer. `take(choice)` carries out a choice, and `place()` moves the list.
+ * there is nothing to offer. `take(choice)` carries out a choice, and `place()` moves the list. The
+ * first choice is selected at once if `isFirstSelected`.
  */
-export function offer(field, list, { address, take, place = () => {} }) {
+export function offer(field, list, { address, take, place = () => {}, isFirstSelected = false }) {
   const texts = textsOf("suggest");
   let running = null; // the AbortController of the newest request
   let timer = 0;
@@ -65,6 +66,7 @@ export function offer(field, list, { address, take, place = () => {} }) {
     expand(count > 0);
     if (!count) return;
     place();
+    if (isFirstSelected) select(list.firstElementChild);
     announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
   }
 
@@ -80,7 +82,7 @@ export function offer(field, list, { address, take, place = () => {} }) {
     const all = [...list.children];
     const at = all.indexOf(selected());
     if (key === "ArrowDown" && at < all.length - 1) select(all[at + 1]);
-    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? null);
+    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (isFirstSelected ? all[0] : null));
     else if (key === "Enter" && at >= 0) choose(all[at]);
     else if (key === "Escape") close();
     else return false;
@@ -103,7 +105,7 @@ export function offer(field, list, { address, take, place = () => {} }) {
     if (press(event.key)) {
       event.preventDefault();
       event.stopImmediatePropagation();
-    } else if (event.key === "ArrowDown") close(); // behind the last one the hits follow
+    } else if (event.key === "ArrowDown" && !isFirstSelected) close(); // behind the last one the hits follow
   });
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   list.addEventListener("click", (event) => {

@@ -1,0 +1,195 @@
+"""Makes the commands of the operations that `qmd.operations` declares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import click
+
+from qmd.cli import complete
+from qmd.cli.command import Command, json_option
+from qmd.cli.listings import ListingOptions, ListingView, max_tokens_option
+from qmd.cli.places import full_path_option
+from qmd.cli.session import session
+from qmd.cli.terminal import beside, note, one_line, paint, table_row, use_color, write
+from qmd.operations import Operation, every_operation
+from qmd.operations.definition import Row, Styled
+from qmd.values.facts import FieldFacts, Range, Shell, without_none
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@cache
+def commands_below(group: str) -> dict[str, Operation]:
+    """The operations that are commands of a group, by their names there; "" for the top level."""
+    prefix = f"{group} " if group else ""
+    return {
+        words.removeprefix(prefix): each
+        for each in every_operation()
+        if (words := each.words) is not None
+        and words.startswith(prefix)
+        and " " not in words.removeprefix(prefix)
+    }
+
+
+@cache
+def command_of(operation: Operation) -> Command:
+    """The command of an operation."""
+    words = operation.words
+    assert words is not None
+
+    def run(
+        max_tokens: int | None, as_json: bool, mode: str, full_path: bool = False, **arguments: Any
+    ) -> None:
+        options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
+        _run(operation, options, mode, _without_all(arguments))
+
+    command = Command(
+        words.rpartition(" ")[2],
+        callback=run,
+        params=[param for each in operation.arguments for param in _params(each)],
+        help="\n\n".join((*operation.paragraphs, *_about_arguments(operation.arguments))),
+        examples=operation.examples or _examples(words, operation.arguments),
+        pages=True,
+    )
+    at_the_end = command.params[-2:]  # --db and --index
+    del command.params[-2:]
+    for add in (max_tokens_option, *([full_path_option] if operation.names_files else ())):
+        add(command)
+    json_option(command)
+    _mode_option(command)
+    command.params += at_the_end
+    return command
+
+
+_mode_option = click.option(
+    "--mode",
+    type=click.Choice(["local", "server"]),
+    default="local",
+    help="server: the running server answers, not this process.",
+)
+
+
+def _params(field: FieldFacts) -> Iterable[click.Parameter]:
+    """The options or the argument of the shell for an argument of an operation."""
+    shell = field.get(Shell) or Shell()
+    completes: Callable[..., Any] | None = getattr(complete, shell.completes, None)
+    if _is_positional(field):
+        yield click.Argument(
+            [field.name],
+            required=field.is_required,
+            default=None if field.is_required else field.default,
+            metavar=shell.metavar or None,
+            shell_complete=completes,
+        )
+        return
+    hint = without_none(field.hint)
+    is_limit = field.name == "limit"
+    short = "-n" if is_limit else shell.short
+    yield click.Option(
+        [*filter(None, [short]), f"--{field.name.replace('_', '-')}", field.name],
+        type=_type(field),
+        is_flag=hint is bool,
+        default=field.default,
+        show_default=field.default not in (None, "", False),
+        metavar=shell.metavar or ("N" if hint is int else None),
+        help=f"{field.description}.",
+        shell_complete=completes,
+    )
+    if is_limit and hint is not field.hint:
+        yield click.Option(["--all", "is_all"], is_flag=True, help="Show all of them.")
+
+
+def _is_positional(field: FieldFacts) -> bool:
+    shell = field.get(Shell)
+    return field.is_required or (shell is not None and shell.positional)
+
+
+def _type(field: FieldFacts) -> Any:
+    """The type of an option as click has it."""
+    hint, bounds = without_none(field.hint), field.get(Range)
+    if bounds is not None and hint is int:
+        return click.IntRange(bounds.low, bounds.high)
+    return click.Choice(get_args(hint)) if get_origin(hint) is Literal else hint
+
+
+def _about_arguments(fields: Iterable[FieldFacts]) -> Iterable[str]:
+    """What stands in a help text of the arguments without an option's name."""
+    for field in fields:
+        shell = field.get(Shell) or Shell()
+        if _is_positional(field) and field.description:
+            name = shell.metavar.strip("[]") or field.name.upper()
+            yield f"{name}: {field.description[0].lower()}{field.description[1:]}."
+
+
+def _examples(words: str, fields: Iterable[FieldFacts]) -> tuple[str, str]:
+    """Two command lines for an operation that names none."""
+    line = " ".join(["qmd", words, *(each.name.upper() for each in fields if each.is_required)])
+    return line, f"{line} --json"
+
+
+def _without_all(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the operation: ``--all`` is a limit of None."""
+    if arguments.pop("is_all", False):
+        arguments["limit"] = None
+    return arguments
+
+
+def _run(
+    operation: Operation, options: ListingOptions, mode: str, arguments: Mapping[str, Any]
+) -> None:
+    if mode == "server":
+        value, sent, view = _answer_of_server(operation, options, arguments)
+    else:
+        with session().open() as kb:
+            view = options.view(kb)
+            value = sent = operation.call(kb, arguments, view.budget())
+    if options.as_json:
+        view.write_json(sent)
+        return
+    color = use_color(sys.stdout)
+    for row in operation.rows(value):
+        write(f"{_line(row, view, color)}\n")
+    shown, total = operation.shown(value), operation.total(value)
+    if total:
+        view.note_rest(shown, total, operation.item)
+    else:
+        note(operation.says_none(value, arguments))
+
+
+def _answer_of_server(
+    operation: Operation, options: ListingOptions, arguments: Mapping[str, Any]
+) -> tuple[Any, object, ListingView]:
+    """The reply of the running server, and the same in its wire form."""
+    from qmd.cli.remote import Remote, received
+
+    if "limit" in arguments and arguments["limit"] is None:
+        raise click.UsageError("--all needs --mode local: a server lists at most 1,000 items.")
+    remote = Remote(session().settings.db)
+    sent = remote.answer(operation, {**arguments, "max_tokens": options.max_tokens})
+    with session().open() as kb:
+        view = options.view(kb)
+    return received(operation.reply, sent), sent, view
+
+
+def _line(row: Row, view: ListingView, color: bool) -> str:
+    """A row as a terminal has room for it."""
+    facts = "".join(_part(each, view, color) for each in row.facts)
+    name = view.link(row.file, color, line=row.line) if row.file else ""
+    if row.more:
+        text = "".join(_part(each, view, color) for each in row.more)
+        return beside(f"{facts}  {name}" if facts and name else facts or name, text, 0)
+    return table_row(facts, name, one_line(row.text)) if name else facts
+
+
+def _part(part: Styled | str, view: ListingView, color: bool) -> str:
+    if isinstance(part, str):
+        return one_line(part)
+    if part.file and not part.text:
+        return view.link(part.file, color, line=part.line)
+    text = paint(one_line(part.text), part.style, color) if part.style else one_line(part.text)
+    return view.where.link(text, part.file, part.line or 1) if part.file else text

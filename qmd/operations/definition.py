@@ -1,0 +1,266 @@
+"""
+Defines an operation: a function whose signature and docstring say what all faces need to know.
+
+From a declaration come
+
+- the command, with its options, ``--json``, ``--max-tokens``, ``--full-path``, ``--mode`` and what
+  the Tab key completes (`qmd.cli.operations`);
+- the tool, with its schemas, hints, budget and texts in both languages (`qmd.tools.operations`);
+- the endpoint and its part of OpenAPI (`qmd.server.endpoints.operations`).
+
+The facts of `qmd.values.facts` stand in the annotations of the arguments. The first paragraph of
+the docstring is the summary, the second says more on every face, further ones are for the shell.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from qmd.errors import QmdError
+from qmd.values.facts import FieldFacts, wire_fields
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+    from qmd.values.list_budget import ListBudget
+
+Lane = Literal["read", "bulk", "write"]
+"""
+The queue of a server in which calls wait: "bulk" for those that may read as much as many others.
+"""
+
+
+class Styled(NamedTuple):
+    """
+    Text with its style on a terminal, and the file that it opens when clicked.
+
+    With a ``file`` and no text it is the name of that file.
+    """
+
+    text: str = ""
+    style: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+class Row(NamedTuple):
+    """
+    One line of a list: facts, the name of a file, and a text such as its title.
+
+    A terminal cuts ``text`` to its width. ``more`` stands in its place where nothing may be cut,
+    and below the name if there is no room beside it.
+    """
+
+    facts: tuple[Styled | str, ...] = ()
+    file: str = ""
+    line: int | None = None
+    text: str = ""
+    more: tuple[Styled | str, ...] = ()
+
+
+class Nothing(NamedTuple):
+    """An empty reply, and the arguments that led to it: what `Operation.none` words."""
+
+    value: Any
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """
+    One thing that qmd does.
+
+    Attributes:
+        run: Calls the knowledge base, which is its first argument.
+        rows: The lines of a reply for people.
+        lines: The lines of a reply for models; None for those of ``rows``.
+        heading: What models read above the lines, with fields of the reply in braces.
+        none: The sentence for an empty reply, with fields of the reply in braces.
+        noun: What one item of the list is.
+        title: Of the tool; "" for its name.
+        zh: What it does, in Chinese, for models.
+        command: Its name in the shell; "" for its own name, None for no command.
+        other_names: Names of the command at the top level that no help lists.
+        section: Where the help of all commands lists it; "" for nowhere.
+        examples: Command lines; () for one that is made from the arguments.
+        errors: What it raises besides errors of its arguments.
+    """
+
+    run: Callable[..., Any]
+    rows: Callable[[Any], Iterable[Row]]
+    heading: str
+    none: str | Callable[[Nothing], str]
+    zh: str
+    lines: Callable[[Any], Iterable[str]] | None = None
+    noun: str = ""
+    title: str = ""
+    command: str | None = ""
+    other_names: tuple[str, ...] = ()
+    section: str = "Search and read"
+    examples: tuple[str, ...] = ()
+    errors: tuple[type[QmdError], ...] = ()
+    lane: Lane = "read"
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+    @property
+    def family(self) -> str:
+        return self.run.__module__.rpartition(".")[2]
+
+    @property
+    def words(self) -> str | None:
+        """The full name of its command; None if it has none."""
+        return self.name.replace("_", "-") if self.command == "" else self.command
+
+    @cached_property
+    def paragraphs(self) -> tuple[str, ...]:
+        """Those of the docstring, each on one line."""
+        text = inspect.cleandoc(self.run.__doc__ or "")
+        return tuple(" ".join(each.split()) for each in text.split("\n\n"))
+
+    @cached_property
+    def arguments(self) -> tuple[FieldFacts, ...]:
+        """All but the knowledge base."""
+        return tuple(
+            FieldFacts(
+                each.name,
+                self._hints[each.name],
+                *(() if each.default is inspect.Parameter.empty else (each.default,)),
+            )
+            for each in list(inspect.signature(self.run).parameters.values())[1:]
+        )
+
+    @property
+    def reply(self) -> type:
+        reply: type = self._hints["return"]
+        return reply
+
+    @cached_property
+    def lists(self) -> tuple[str, ...]:
+        """The fields of the reply that a budget shortens, in the order in which it does."""
+        return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
+
+    @cached_property
+    def names_files(self) -> bool:
+        """Whether the reply names files, which the shell can name by their paths on the disk."""
+        items = [_item_type(each.hint) for each in wire_fields(self.reply)]
+        fields = [
+            field for each in (self.reply, *filter(None, items)) for field in wire_fields(each)
+        ]
+        return any(field.name == "file" for field in fields)
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        # The engine is imported for type checkers alone: a help text does not need it.
+        return get_type_hints(self.run, localns={"KnowledgeBase": object}, include_extras=True)
+
+    def call(
+        self,
+        kb: KnowledgeBase,
+        arguments: Mapping[str, Any],
+        budget: ListBudget,
+        *,
+        share: float = 1,
+    ) -> Any:
+        """
+        Run it, and shorten the lists of its reply.
+
+        ``share``: the part of the budget's room for them.
+
+        Raises:
+            QmdError: As `run`.
+        """
+        value = self.run(kb, **arguments)
+        for name in self.lists:
+            value = budget.fit(value, name, share=share)
+        return value
+
+    def shown(self, value: Any) -> int:
+        """How many items of its first list a reply has."""
+        return len(getattr(value, self.lists[0]))
+
+    def total(self, value: Any) -> int:
+        """How many there are, with those that have no room."""
+        total: int = getattr(value, "total", None) or self.shown(value) + getattr(
+            value, "left_out", 0
+        )
+        return total
+
+    @property
+    def item(self) -> str:
+        """What one item of its first list is called."""
+        return self.noun or self.lists[0].removesuffix("s")
+
+    def says_none(self, value: Any, arguments: Mapping[str, Any]) -> str:
+        """The sentence for a reply without items."""
+        if not isinstance(self.none, str):
+            return self.none(Nothing(value, arguments))
+        return self.none.format_map(_Fields(value))
+
+    def headed(self, value: Any) -> str:
+        """The heading of a reply."""
+        return self.heading.format_map(_Fields(value))
+
+    def texts(self, value: Any) -> Iterable[str]:
+        """The lines of a reply for models, each with one item."""
+        return map(_line, self.rows(value)) if self.lines is None else self.lines(value)
+
+
+class Joined(NamedTuple):
+    """
+    One tool for several operations with the same arguments, because models read every tool.
+
+    Its reply has theirs by their names.
+    """
+
+    name: str
+    title: str
+    text: str
+    zh: str
+    parts: tuple[Operation, ...]
+
+
+def operation(**about: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declare a function to be an operation; ``about``: the attributes of `Operation`."""
+
+    def declare(run: Callable[..., Any]) -> Operation:
+        return Operation(run, **about)
+
+    return declare
+
+
+class _Fields(dict[str, Any]):
+    """The fields of a value, for a text with their names in braces."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self._value = value
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(self._value, name)
+
+
+def _item_type(hint: object) -> type | None:
+    """The dataclass of the items of a list; None for anything else."""
+    item = get_args(hint)[0] if get_origin(hint) is tuple else None
+    return item if isinstance(item, type) and is_dataclass(item) else None
+
+
+def _line(row: Row) -> str:
+    """A row as one line of text, without what only a terminal needs."""
+    place = row.file if row.line is None else f"{row.file}:{row.line}"
+    begin = " ".join(filter(None, (_text(row.facts), place)))
+    rest = _text(row.more) or row.text
+    if not (place and rest):
+        return begin or rest
+    return f"{begin}{' - ' if row.line is None else ': '}{rest}"
+
+
+def _text(parts: Iterable[Styled | str]) -> str:
+    texts = (each if isinstance(each, str) else each.text or each.file or "" for each in parts)
+    return " ".join("".join(texts).split())

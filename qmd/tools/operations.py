@@ -1,0 +1,123 @@
+"""Makes the tools of the operations that `qmd.operations` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, create_model
+from pydantic.alias_generators import to_camel
+
+from qmd.kb import KnowledgeBase
+from qmd.operations import Joined, Operation, joined_of, operations_of
+from qmd.tools.arguments import Arguments, OptionalText, whole_number
+from qmd.tools.budget import ListTokens
+from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.texts import Dialect
+from qmd.values.facts import Describe, FieldFacts, without_none
+from qmd.values.list_budget import ListBudget
+from qmd.values.printable import one_line
+from qmd.values.wire import to_wire
+
+
+def tools_of_family(family: str) -> tuple[Tool[Any], ...]:
+    """The tools of a family: one for each operation, or for several that are joined."""
+    joined = {part: each for each in joined_of(family) for part in each.parts}
+    chosen = dict.fromkeys(joined.get(each, each) for each in operations_of(family))
+    return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
+
+
+@cache
+def arguments_of(operation: Operation) -> type[Arguments]:
+    """The argument model of an operation, for its tool and its endpoint."""
+    members = {field.name: _member(field) for field in operation.arguments}
+    if operation.lists:
+        members["max_tokens"] = (ListTokens, None)
+    name = f"{operation.name.title().replace('_', '')}Arguments"
+    definitions: dict[str, Any] = members
+    return create_model(name, __base__=Arguments, **definitions)
+
+
+def called(operation: Operation, arguments: Arguments) -> tuple[dict[str, Any], ListBudget]:
+    """What an operation is called with: its arguments, without those that are absent."""
+    sent = {name: each for name, each in arguments.model_dump().items() if each is not None}
+    return sent, ListBudget(sent.pop("max_tokens", None))
+
+
+def _member(field: FieldFacts) -> tuple[Any, Any]:
+    """The annotation and the default of an argument in the model; ``...``: it is required."""
+    hint: Any = without_none(field.hint)
+    before = [BeforeValidator(whole_number)] if hint is int else []
+    if hint is str and not field.is_required:  # models send "" for what they do not use
+        hint = OptionalText
+    for fact in (*field.facts, *before):
+        hint = Annotated[hint, fact]
+    return hint, ... if field.is_required else field.default or None
+
+
+def _tool(operation: Operation) -> Tool[Any]:
+    def run(kb: KnowledgeBase, arguments: Arguments, dialect: Dialect) -> Reply:
+        sent, budget = called(operation, arguments)
+        value = operation.call(kb, sent, budget)
+        text = TextBlock(_text(operation, value, sent, dialect))
+        return Reply((text,), to_wire(value, dialect.field))
+
+    return Tool(
+        name=operation.name,
+        title=operation.title or operation.name.replace("_", " ").capitalize(),
+        description=" ".join(operation.paragraphs[:2]),
+        arguments=arguments_of(operation),
+        run=run,
+        bulky=operation.lane == "bulk",
+        chinese=_chinese(operation.zh, arguments_of(operation)),
+    )
+
+
+def _joined_tool(joined: Joined) -> Tool[Any]:
+    first = joined.parts[0]
+
+    def run(kb: KnowledgeBase, arguments: Arguments, dialect: Dialect) -> Reply:
+        sent, budget = called(first, arguments)
+        texts = []
+        structured: dict[str, object] = {}
+        for left, operation in zip(range(len(joined.parts), 0, -1), joined.parts, strict=True):
+            value = operation.call(kb, sent, budget, share=1 / left)
+            texts.append(TextBlock(_text(operation, value, sent, dialect)))
+            structured[operation.name] = to_wire(value, dialect.field)
+        return Reply(tuple(texts), structured)
+
+    return Tool(
+        name=joined.name,
+        title=joined.title,
+        description=joined.text,
+        arguments=arguments_of(first),
+        run=run,
+        bulky=any(each.lane == "bulk" for each in joined.parts),
+        chinese=_chinese(joined.zh, arguments_of(first)),
+    )
+
+
+def _chinese(does: str, arguments: type[Arguments]) -> Mapping[str, str]:
+    """The description of a tool in Chinese, and those of its arguments by their names."""
+    described = {
+        to_camel(name): fact.zh
+        for name, field in arguments.model_fields.items()
+        for fact in field.metadata
+        if isinstance(fact, Describe) and fact.zh
+    }
+    return {"does": does, **described}
+
+
+def _text(
+    operation: Operation, value: Any, arguments: Mapping[str, object], dialect: Dialect
+) -> str:
+    """A title with the number of all items, and the listed ones below it, each on one line."""
+    total, shown = operation.total(value), operation.shown(value)
+    if getattr(value, "nearest", ()):  # what was named is not there
+        return one_line(operation.says_none(value, arguments))
+    rest = total - shown
+    more = f"… {rest:,} more: raise limit or {dialect.field('max_tokens')}"
+    lines = [f"{one_line(operation.headed(value))}: {total:,}"]
+    lines += map(one_line, operation.texts(value))
+    return "\n".join([*lines, more] if rest > 0 else lines)

@@ -1,0 +1,193 @@
+"""Every operation gives the same value on every face: Python, command, tool, endpoint, remote."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic.alias_generators import to_snake
+from support.live_app import LiveApp
+from support.rest import rest_client
+
+from qmd import KnowledgeBase, Settings
+from qmd.operations import FAMILIES, Operation, every_operation, joined_of
+from qmd.system import running
+from qmd.tools.operations import arguments_of, tools_of_family
+from qmd.tools.texts import MCP
+from qmd.values.facts import Shell
+from qmd.values.list_budget import ListBudget
+from qmd.values.wire import to_wire
+from tests.support.cli import Result, Scratch
+from tests.support.embedder import HashEmbedder
+
+NOTES = {
+    "hub.md": "# Hub\n\n[[plan]], [[plans]] and [[plan#Costs|money]]\n\n![[boat.png]] #work/maps\n",
+    "plan.md": "---\ntags: [work]\n---\n# Plan\n\n[[hub]] <https://example.org> 船\n",
+    "sub/alone.md": "# Alone\n\n#work #other\n\nNobody links here, [[gone]].\n",
+    "sub/many.md": "# Many\n\n" + "".join(f"[[gone {number}]] [[plan]]\n" for number in range(60)),
+}
+
+#: Operation → calls of it.
+CALLS: Mapping[str, list[dict[str, Any]]] = {
+    "links": [{"file": "hub"}, {"file": "many", "limit": 3}, {"file": "many", "max_tokens": 300}],
+    "backlinks": [{"file": "plan"}, {"file": "notes/plan.md", "limit": 2}],
+    "broken": [{}, {"collection": "notes", "limit": 5}, {"limit": 50, "max_tokens": 400}],
+    "orphans": [{}, {"collection": "notes", "limit": 1}],
+    "tags": [{}, {"prefix": "work/"}, {"prefix": "wrok"}, {"collection": "notes", "limit": 1}],
+    "recent": [{}, {"since": "2001", "limit": 2}, {"collection": "notes", "max_tokens": 300}],
+    "similar": [{"file": "plan"}, {"file": "hub", "collection": "notes", "limit": 1}],
+}
+#: Operation → a call that fails.
+ERRORS: Mapping[str, dict[str, Any]] = {
+    "links": {"file": "nowhere"},
+    "backlinks": {"file": "nowhere"},
+    "broken": {"collection": "nowhere"},
+    "orphans": {"collection": "nowhere"},
+    "tags": {"collection": "nowhere"},
+    "recent": {"since": "nowhere"},
+    "similar": {"file": "nowhere"},
+}
+OPERATIONS = {each.name: each for each in every_operation()}
+JOINED = {part: each for family in FAMILIES for each in joined_of(family) for part in each.parts}
+TOOLS = {tool.name: tool for family in FAMILIES for tool in tools_of_family(family)}
+
+
+@dataclass
+class Served:
+    """A knowledge base, and the ways to it."""
+
+    kb: KnowledgeBase
+    database: Path
+    scratch: Scratch
+
+    def python(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        sent = dict(arguments)
+        return to_wire(operation.call(self.kb, sent, ListBudget(sent.pop("max_tokens", None))))
+
+    def command(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        return self.run(operation, arguments, "--json").json()
+
+    def tool(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        joined = JOINED.get(operation)
+        reply = TOOLS[joined.name if joined else operation.name].call(self.kb, arguments, MCP)
+        assert not reply.is_error and reply.structured is not None
+        return in_snake_case(reply.structured[operation.name] if joined else reply.structured)
+
+    def endpoint(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        with rest_client(self.kb) as rest:
+            response = rest.get(f"/{operation.name}", params=dict(arguments))
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def remote(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        return self.run(operation, arguments, "--json", "--mode", "server").json()
+
+    def run(self, operation: Operation, arguments: Mapping[str, Any], *options: str) -> Result:
+        return self.scratch.ok(*self.line(operation, arguments, *options))
+
+    def line(
+        self, operation: Operation, arguments: Mapping[str, Any], *options: str
+    ) -> tuple[str, ...]:
+        """The arguments of ``qmd`` for a call."""
+        assert operation.words is not None
+        words = operation.words.split()
+        facts = {each.name: each for each in operation.arguments}
+        for name, value in arguments.items():
+            field = facts.get(name)
+            shell = None if field is None else field.get(Shell)
+            if field is None or not (field.is_required or (shell and shell.positional)):
+                words.append(f"--{name.replace('_', '-')}")
+            words.append(str(value))
+        return "--db", str(self.database), *words, *options
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder: Path = tmp_path_factory.mktemp("faces")
+    for number, (name, text) in enumerate(NOTES.items()):
+        path = folder / "notes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, ns=(10**18 + number * 10**9,) * 2)
+    database = folder / "index.sqlite"
+    settings = Settings(embedder=HashEmbedder())
+    with KnowledgeBase.open(database, settings, create=True) as kb:
+        kb.add_collection(folder / "notes", name="notes")
+        kb.index()
+        kb.embed()
+        with LiveApp(kb) as server:
+            running.announce(database, running.RunningServer(server.url, os.getpid(), None, "0"))
+            yield Served(kb, database, Scratch(folder))
+
+
+def in_snake_case(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {to_snake(key): in_snake_case(each) for key, each in value.items()}
+    return [in_snake_case(each) for each in value] if isinstance(value, list) else value
+
+
+def test_every_operation_is_called() -> None:
+    assert CALLS.keys() == ERRORS.keys() == OPERATIONS.keys()
+
+
+@pytest.mark.parametrize("face", ["command", "tool", "endpoint", "remote"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        pytest.param(name, arguments, id=f"{name} {json.dumps(arguments)}")
+        for name, calls in CALLS.items()
+        for arguments in calls
+    ],
+)
+def test_every_face_gives_the_value_that_python_gives(
+    served: Served, name: str, arguments: Mapping[str, Any], face: str
+) -> None:
+    operation = OPERATIONS[name]
+    if face == "tool" and operation in JOINED and "max_tokens" in arguments:
+        pytest.skip("its budget is for two lists")
+    value = json.loads(json.dumps(served.python(operation, arguments)))
+    assert getattr(served, face)(operation, arguments) == value
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_server_makes_the_same_text_in_the_shell(served: Served, name: str) -> None:
+    for arguments in CALLS[name]:
+        here = served.run(OPERATIONS[name], arguments)
+        assert served.run(OPERATIONS[name], arguments, "--mode", "server") == here
+        assert here.out or here.err
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
+    operation = OPERATIONS[name]
+    arguments = ERRORS[name]
+    here = served.scratch.call(*served.line(operation, arguments))
+    there = served.scratch.call(*served.line(operation, arguments, "--mode", "server"))
+    joined = JOINED.get(operation)
+    reply = TOOLS[joined.name if joined else name].call(served.kb, arguments, MCP)
+    with rest_client(served.kb) as rest:
+        response = rest.get(f"/{name}", params=arguments)
+    (block,) = reply.blocks
+    message = str(getattr(block, "text", "")).partition("\n")[0]
+    assert here.code == there.code == 1 and message in here.err and message in there.err
+    assert reply.is_error
+    assert response.json()["detail"].startswith(message)
+    assert response.status_code in {400, *(each.http_status for each in operation.errors)}
+
+
+def test_every_operation_says_what_it_is_in_both_languages() -> None:
+    for operation in OPERATIONS.values():
+        summary = operation.paragraphs[0]
+        assert summary.endswith(".") and len(summary) <= 67, summary
+        assert operation.zh.endswith("。")
+        assert arguments_of(operation).model_fields.keys() >= {
+            each.name for each in operation.arguments
+        }
+        for tool in TOOLS.values():
+            listed = set(tool.input_schema()["properties"])
+            assert set(tool.chinese) == {"does", *listed}
