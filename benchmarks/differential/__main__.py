@@ -323,11 +323,12 @@ _VARYING = [
     (re.compile(r"(?<![\w.#])\d{6,9}(?![\w.])"), "<number>"),
     (
         re.compile(
-            r"(\"(?:durationMs|duration_ms|pid|uptime_s|seconds|elapsed_s|duration_s)\": )[\d.]+"
+            r"(\"(?:durationMs|pid|seconds|(?:duration|uptime|embedding_left)_(?:ms|s))\": )[\d.]+"
         ),
         r"\1<n>",
     ),
     (re.compile(r"\b\d+(?:\.\d+)? m?s\b"), "<duration>"),
+    (re.compile(r"(?<=<home>/export \()[\d,]+"), "<size>"),  # numbers in it differ in length
     (re.compile(r"(?<=\b)\d\d:\d\d(?::\d\d)?(?=\b)"), "<clock>"),
 ]
 
