@@ -17,11 +17,11 @@ from qmd.parse.document import parse_document
 from qmd.search.present.reply import TOO_MANY
 from qmd.search.words.expressions import phrase
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite import full_text
 from qmd.store.sqlite.common_word_build import WordLimits
 from qmd.store.sqlite.common_words import CommonWords
 from qmd.store.sqlite.full_text import SqliteFullText
-from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import FileState, Filters, NewDocument
 
@@ -69,7 +69,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
     store.close()
 
 
-def fill(writer: SqliteWriter, numbers: range, seed: int = 0) -> None:
+def fill(writer: Writer, numbers: range, seed: int = 0) -> None:
     if not writer.collections.all():
         writer.collections.add(name="notes", path="/notes", pattern="**/*.md", ignore=[])
     notes = writer.collections.by_name("notes").id
@@ -77,13 +77,13 @@ def fill(writer: SqliteWriter, numbers: range, seed: int = 0) -> None:
         writer.files.put(notes, document(number, seed))
 
 
-def remove_four(writer: SqliteWriter) -> None:
+def remove_four(writer: Writer) -> None:
     notes = writer.collections.by_name("notes").id
     stored = writer.files.in_collection(notes)
     writer.files.delete(notes, [(path, stored[path]) for path in ("5.md", "6.md", "8.md", "9.md")])
 
 
-def stored_ids(reader: SqliteReader) -> list[int]:
+def stored_ids(reader: Reader) -> list[int]:
     return sorted(number for number, *_ in reader.documents.identities())
 
 
@@ -112,7 +112,7 @@ expressions = st.recursive(
 excluding = st.tuples(expressions, leaves).map(lambda pair: but_not(*pair))
 
 
-def in_both_ways(reader: SqliteReader) -> tuple[SqliteFullText, SqliteFullText]:
+def in_both_ways(reader: Reader) -> tuple[SqliteFullText, SqliteFullText]:
     return SqliteFullText(reader.connection, many=0), SqliteFullText(reader.connection)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from qmd.store.postgres.embeddings import PostgresEmbeddings
 from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class PostgresEmbeddingClaims:
             after = 0
             while True:
                 with self._store.reading() as reader:
-                    waiting = reader.embeddings.waiting_hashes(
+                    waiting = PostgresEmbeddings(reader.connection).waiting_hashes(
                         self._model, limit * _TRIED, collection_ids, after, outdated=outdated
                     )
                 if not waiting:
@@ -47,7 +48,9 @@ class PostgresEmbeddingClaims:
                 some_wait, after = True, waiting[-1][0]
                 claimed = self._lock(waiting, limit)
                 with self._store.reading() as reader:  # now, others may have embedded some
-                    chunks = reader.embeddings.waiting_among(self._model, claimed)
+                    chunks = PostgresEmbeddings(reader.connection).waiting_among(
+                        self._model, claimed
+                    )
                 if chunks:
                     return chunks
         return [] if some_wait else None

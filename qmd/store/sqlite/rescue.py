@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
+from qmd.store.reader import Writer
 from qmd.store.revisions import unpack_revision
 from qmd.store.sqlite import collections, meta, tables
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
 from qmd.store.sqlite.models import CHOICE
-from qmd.store.sqlite.reader import SqliteWriter
 from qmd.store.sqlite.rows import require_types
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
@@ -254,7 +254,7 @@ def _chosen_model(source: Connection) -> str | None:
         return None
 
 
-def _insert(writer: SqliteWriter, table: _Table, rows: Sequence[Row]) -> int:
+def _insert(writer: Writer, table: _Table, rows: Sequence[Row]) -> int:
     """Insert the rows that fit to what is there; returns how many do."""
     columns = ", ".join(table.types)
     marks = ", ".join("?" * len(table.types))
