@@ -8,26 +8,26 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from qmd.store.access import Access, AccessWriter
     from qmd.store.collections import Collections, CollectionsWriter
-    from qmd.store.contexts import Contexts, ContextsWriter
-    from qmd.store.conversations import Conversations, ConversationsWriter
     from qmd.store.documents import Documents
     from qmd.store.embeddings import Embeddings, EmbeddingsWriter
     from qmd.store.files import Files, FilesWriter
     from qmd.store.full_text import FullText
     from qmd.store.graph import Graph
     from qmd.store.links import Links
-    from qmd.store.meta import Meta, MetaWriter
-    from qmd.store.model_cache import ModelCache, ModelCacheWriter
     from qmd.store.models import Models, ModelsWriter
-    from qmd.store.pending import PendingWrites, PendingWritesWriter
     from qmd.store.posts import Posts
-    from qmd.store.properties import Properties
     from qmd.store.recent import Recent
-    from qmd.store.revisions import Revisions, RevisionsWriter
     from qmd.store.selection import Selection
     from qmd.store.sql import Connection, Sql
+    from qmd.store.sql.access import Access, AccessWriter
+    from qmd.store.sql.contexts import Contexts, ContextsWriter
+    from qmd.store.sql.conversations import Conversations, ConversationsWriter
+    from qmd.store.sql.meta import Meta, MetaWriter
+    from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
+    from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.properties import Properties
+    from qmd.store.sql.revisions import Revisions, RevisionsWriter
     from qmd.store.tags import Tags
     from qmd.store.tokens import Tokens, TokensWriter
     from qmd.store.upkeep import Upkeep, UpkeepWriter
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from qmd.values.conditions import PropertyCondition
 
 
+_BY_ENGINE = frozenset(
+    {"full_text", "vectors", "upkeep", "tags", "posts", "tokens", "models", "embeddings"}
+    | {"collections", "files", "links", "graph", "documents", "recent"}
+)
 #: The capabilities that differ for a client with a scope beyond the rows that it sees.
 _SCOPED = frozenset({"full_text", "vectors", "upkeep"})
 
@@ -78,13 +82,14 @@ class Reader:
 
         def __getattr__(self, name: str) -> object:
             kind = _class_name(type(self), name)
-            engine = self.sql.engine
-            if self.sql.is_scoped and name in _SCOPED:
-                name_of_module, kind = "scoped_reader", f"Scoped{engine.prefix}{kind}"
+            dialect = self.sql.dialect
+            if name not in _BY_ENGINE:
+                place = f"sql.{name}"
+            elif self.sql.is_scoped and name in _SCOPED:
+                place, kind = f"{dialect.package}.scoped_reader", f"Scoped{dialect.prefix}{kind}"
             else:
-                name_of_module, kind = name, engine.prefix + kind
-            module = import_module(f"qmd.store.{engine.package}.{name_of_module}")
-            capability = getattr(module, kind)(self.connection)
+                place, kind = f"{dialect.package}.{name}", f"{dialect.prefix}{kind}"
+            capability = getattr(import_module(f"qmd.store.{place}"), kind)(self.sql)
             setattr(self, name, capability)
             return capability
 
@@ -122,13 +127,13 @@ class Reader:
             InputError: A filter by a property is no condition.
         """
         selection = self._filters.select(
-            self.connection, filters, either=either, none_of=none_of, one_per_file=one_per_file
+            self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file
         )
         return cast("Selection", selection)
 
     @property
     def _filters(self) -> ModuleType:
-        return import_module(f"qmd.store.{self.sql.engine.package}.filters")
+        return import_module(f"qmd.store.{self.sql.dialect.package}.filters")
 
 
 class Writer(Reader):

@@ -41,7 +41,7 @@ from qmd.server.page.site import Site
 from qmd.server.security import Security
 from qmd.store.documents import Order
 from qmd.store.match import Combined, Phrase
-from qmd.store.reader import Reader
+from qmd.store.reader import _BY_ENGINE, Reader
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
@@ -247,7 +247,8 @@ def capabilities() -> list[tuple[str, str]]:
 
 def capability_class(name: str) -> type:
     """What a type checker takes for the attribute of a reader."""
-    module = importlib.import_module(f"qmd.store.{name}")
+    place = name if name in _BY_ENGINE else f"sql.{name}"
+    module = importlib.import_module(f"qmd.store.{place}")
     kind: type = getattr(module, Reader.__annotations__[name])
     return kind
 

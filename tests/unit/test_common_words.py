@@ -113,7 +113,7 @@ excluding = st.tuples(expressions, leaves).map(lambda pair: but_not(*pair))
 
 
 def in_both_ways(reader: Reader) -> tuple[SqliteFullText, SqliteFullText]:
-    return SqliteFullText(reader.connection, many=0), SqliteFullText(reader.connection)
+    return SqliteFullText(reader.sql, many=0), SqliteFullText(reader.sql)
 
 
 @given(
@@ -143,7 +143,7 @@ def ranks(rows: list[tuple[int, float]]) -> list[tuple[float, int]]:
 @given(match=st.sampled_from([*map(leaf, WORDS), *BEGINNINGS]))
 def test_frequencies_are_those_of_full_text(store: SqliteStore, match: Phrase) -> None:
     with store.reading() as reader:
-        common = CommonWords(reader.connection)
+        common = CommonWords(reader.sql)
         _, plain = in_both_ways(reader)
         if not common.documents(match):
             return
@@ -156,7 +156,7 @@ def test_frequencies_are_those_of_full_text(store: SqliteStore, match: Phrase) -
 
 def test_common_words_and_characters_are_in_the_table(store: SqliteStore) -> None:
     with store.reading() as reader:
-        common = CommonWords(reader.connection)
+        common = CommonWords(reader.sql)
         held = {word for word in WORDS if common.documents(leaf(word))}
         assert {"running", "数据", "数"} <= held
         assert not held & {"数据库", "x-ray"}, "phrases have several tokens"
@@ -175,7 +175,7 @@ def test_few_documents_need_no_table(tmp_path: Path) -> None:
     store.write(lambda writer: fill(writer, range(9)))
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        assert CommonWords(reader.connection).build_id is None
+        assert CommonWords(reader.sql).build_id is None
         for table in ("z_common_word_builds", "z_changed_documents"):
             assert reader.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     store.close()
@@ -191,10 +191,10 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
     store.close()
     store = SqliteStore(path)
     with store.reading() as reader:
-        assert CommonWords(reader.connection).build_id is None
+        assert CommonWords(reader.sql).build_id is None
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        first = CommonWords(reader.connection)
+        first = CommonWords(reader.sql)
         assert first.build_id == 1 and first.documents(leaf("running"))
     assert store.gather_common_words(limits=LIMITS) == 0, "nothing has changed"
     # An unfinished build is finished, whatever has changed.
@@ -204,7 +204,7 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
     store.write(lambda writer: fill(writer, range(60, 80)))
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        second = CommonWords(reader.connection)
+        second = CommonWords(reader.sql)
         assert second.build_id == 2
         assert len(second.changed_ids()) == 20, "changed while it was built"
         builds = reader.connection.execute(

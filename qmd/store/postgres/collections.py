@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qmd.errors import CollectionNotFoundError, ConflictError
-from qmd.store.postgres import access, vector_state
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
+from qmd.store.sql import Sql, access, vector_state
 from qmd.system import clock
 from qmd.system.surrogates import whole
 from qmd.values import Collection
@@ -34,8 +34,9 @@ def _json(value: Sequence[str] | Mapping[str, int]) -> str:
 class PostgresCollections:
     """`qmd.store.collections.Collections` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def all(self) -> list[Collection]:
         rows = self._connection.execute(_COLUMNS + "ORDER BY c.updated_at DESC NULLS LAST, c.name")
@@ -119,7 +120,7 @@ class PostgresCollectionsWriter(PostgresCollections):
                 hint = "It is this very folder; 'qmd index' brings it up to date."
             raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
         if not owner:  # a token may have been promised to push a folder of this name
-            access.remove_scopes(self._connection, name)
+            access.remove_scopes(self._sql, name)
         self._connection.execute(
             "INSERT INTO collections (name, path, pattern, ignore, created_at, owner)"
             " VALUES (%s, %s, %s, %s, %s, %s)",
@@ -136,8 +137,7 @@ class PostgresCollectionsWriter(PostgresCollections):
         self._connection.execute(
             "UPDATE collections SET name = %s WHERE id = %s", [new, collection.id]
         )
-        access.remove_scopes(self._connection, new)  # as in `add`
-        access.rename_scopes(self._connection, old, new)
+        access.rename_scopes(self._sql, old, new)
         return self.by_name(new)
 
     def set_included(self, name: str, *, included: bool) -> Collection:
@@ -158,8 +158,8 @@ class PostgresCollectionsWriter(PostgresCollections):
     def remove(self, name: str) -> Collection:
         collection = self.by_name(name)
         self._connection.execute("DELETE FROM collections WHERE id = %s", [collection.id])
-        access.remove_scopes(self._connection, name)
-        vector_state.advance(self._connection)
+        access.remove_scopes(self._sql, name)
+        vector_state.advance(self._sql)
         return collection
 
     def mark_indexed(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qmd.store.embeddings import StoredChunk, chunk_rows
 from qmd.store.files import DocumentPlace
-from qmd.store.postgres import postings, properties, vector_state
-from qmd.store.postgres.library import Connection
+from qmd.store.postgres import postings
 from qmd.store.postgres.rows import many, one, returned
+from qmd.store.sql import Sql, properties, vector_state
 from qmd.system import clock
 from qmd.values import Link, NewDocument, ParsedDocument
 from qmd.values.names import fold, link_key, name_key
@@ -29,7 +29,7 @@ _PARSED_TABLES = ("tags", "aliases", "z_names", "links", "properties")
 
 
 def put_all(
-    connection: Connection,
+    sql: Sql,
     collection_id: int,
     documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
 ) -> list[int]:
@@ -39,7 +39,7 @@ def put_all(
     old_texts: dict[int, str] = {}
     batch = list(documents)
     for (document, _), (document_id, old_text) in zip(
-        batch, _put_rows(connection, collection_id, batch), strict=True
+        batch, _put_rows(sql, collection_id, batch), strict=True
     ):
         ids.append(document_id)
         stored[document_id] = document
@@ -47,15 +47,17 @@ def put_all(
             old_texts.setdefault(document_id, old_text)
     in_order = sorted(stored.items())
     for table in _PARSED_TABLES if old_texts else ():
-        connection.execute(f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(old_texts)])
-    _put_parsed(connection, [(number, document.parsed) for number, document in in_order])
-    _put_chunks(connection, in_order, old_texts)
-    postings.put(connection, in_order)
+        sql.connection.execute(
+            f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(old_texts)]
+        )
+    _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
+    _put_chunks(sql, in_order, old_texts)
+    postings.put(sql.connection, in_order)
     return ids
 
 
 def _put_rows(
-    connection: Connection,
+    sql: Sql,
     collection_id: int,
     documents: Sequence[tuple[NewDocument, DocumentPlace | None]],
 ) -> list[tuple[int, str | None]]:
@@ -65,7 +67,7 @@ def _put_rows(
     The documents of new paths take few round trips; the others are put one after the other.
     """
     paths = Counter(document.path for document, _ in documents)
-    stored = connection.execute(
+    stored = sql.connection.execute(
         "SELECT path FROM documents WHERE collection_id = %s AND path = ANY(%s)",
         [collection_id, list(paths)],
     )
@@ -74,7 +76,7 @@ def _put_rows(
     is_plain = [place is None and document.path not in taken for document, place in documents]
     new = iter(
         returned(
-            connection,
+            sql.connection,
             _INSERT,
             [
                 _row(collection_id, document)
@@ -84,23 +86,23 @@ def _put_rows(
         )
     )
     return [
-        (int(next(new)[0]), None) if plain else _put_row(connection, collection_id, document, place)
+        (int(next(new)[0]), None) if plain else _put_row(sql, collection_id, document, place)
         for (document, place), plain in zip(documents, is_plain, strict=True)
     ]
 
 
 def _put_row(
-    connection: Connection,
+    sql: Sql,
     collection_id: int,
     document: NewDocument,
     replace: DocumentPlace | None,
 ) -> tuple[int, str | None]:
     """The id of the document, and what it said before; None for a new one."""
     row = _row(collection_id, document)
-    stored = _to_replace(connection, collection_id, document.path, replace)
+    stored = _to_replace(sql, collection_id, document.path, replace)
     if stored is None:
-        return int(one(connection, _INSERT, row)[0]), None
-    connection.execute(_UPDATE, [*row, stored[0]])
+        return int(one(sql.connection, _INSERT, row)[0]), None
+    sql.connection.execute(_UPDATE, [*row, stored[0]])
     return stored
 
 
@@ -128,7 +130,7 @@ def _row(collection_id: int, document: NewDocument) -> list[object]:
 
 
 def _to_replace(
-    connection: Connection, collection_id: int, path: str, replace: DocumentPlace | None
+    sql: Sql, collection_id: int, path: str, replace: DocumentPlace | None
 ) -> tuple[int, str] | None:
     """
     The document at the path; if there is none, the one at ``replace``, if it is still there.
@@ -136,43 +138,43 @@ def _to_replace(
     Returns:
         Its id and its text.
     """
-    row = connection.execute(
+    row = sql.connection.execute(
         "SELECT id, text FROM documents WHERE collection_id = %s AND path = %s",
         [collection_id, path],
     ).fetchone()
     if row is None and replace is not None:
-        row = connection.execute(
+        row = sql.connection.execute(
             "SELECT id, text FROM documents WHERE id = %s AND collection_id = %s AND path = %s",
             [replace.id, collection_id, replace.path],
         ).fetchone()
     return None if row is None else (int(row[0]), str(row[1]))
 
 
-def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
+def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
     """Tags, names, links and properties of documents that have none stored."""
     many(
-        connection,
+        sql.connection,
         "INSERT INTO tags (document_id, tag) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         [(number, tag) for number, parsed in documents for tag in parsed.tags],
     )
     many(
-        connection,
+        sql.connection,
         "INSERT INTO aliases (document_id, alias) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         [(number, alias) for number, parsed in documents for alias in parsed.aliases],
     )
     many(
-        connection,
+        sql.connection,
         "INSERT INTO z_names (document_id, kind, name_key) VALUES (%s, %s, %s)"
         " ON CONFLICT DO NOTHING",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
     many(
-        connection,
+        sql.connection,
         "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block, line)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
         [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
     )
-    properties.put(connection, [(number, parsed.properties) for number, parsed in documents])
+    properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
@@ -197,13 +199,13 @@ def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...
 
 
 def _put_chunks(
-    connection: Connection,
+    sql: Sql,
     documents: Sequence[tuple[int, NewDocument]],
     old_texts: Mapping[int, str],
 ) -> None:
     """``old_texts``: what the documents that are replaced said, by their ids."""
     stored: dict[int, list[StoredChunk]] = {}
-    for document_id, *old in connection.execute(
+    for document_id, *old in sql.connection.execute(
         "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
         " FROM chunks WHERE document_id = ANY(%s) ORDER BY document_id, seq",
         [list(old_texts)],
@@ -235,11 +237,11 @@ def _put_chunks(
                 gone.remove(row.id)
                 updates.append((*place, row.next_hash, digest, row.id))
     if gone:
-        connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [sorted(gone)])
-        vector_state.advance(connection)
+        sql.connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [sorted(gone)])
+        vector_state.advance(sql)
     # The vector for the model that is to follow belongs to the text that it was made of.
     many(
-        connection,
+        sql.connection,
         "UPDATE chunks SET document_id = %s, seq = %s, start_char = %s, end_char = %s,"
         " start_byte = %s, end_byte = %s, start_line = %s, end_line = %s, heading_path = %s,"
         " hash = %s, next_hash = %s, next_model_id = CASE coalesce(next_hash, hash)"
@@ -247,7 +249,7 @@ def _put_chunks(
         updates,
     )
     many(
-        connection,
+        sql.connection,
         "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
         " start_line, end_line, heading_path, hash)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",

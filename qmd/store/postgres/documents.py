@@ -10,6 +10,7 @@ from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import one, path_below
 from qmd.store.selection import Selection
+from qmd.store.sql import Sql
 from qmd.system.surrogates import whole
 from qmd.values import DocumentInfo
 from qmd.values.names import file_stem, fold, name_key
@@ -94,8 +95,9 @@ def _docid(digest: str, *neighbours: str | None) -> str:
 class PostgresDocuments:
     """`qmd.store.documents.Documents` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def _infos(self, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
         rows = self._connection.execute(f"SELECT {_INFO} {_FROM} {where}", values).fetchall()

@@ -13,21 +13,23 @@ from collections.abc import Iterable, Sequence
 
 from qmd.store.embeddings import WAITING, ChunkText
 from qmd.store.models import StoredModel
-from qmd.store.postgres import pgvector, vector_state
+from qmd.store.postgres import pgvector
 from qmd.store.postgres.chunk_texts import chunk_texts
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.models import PostgresModels
 from qmd.store.postgres.rows import many, one
+from qmd.store.sql import Sql, vector_state
 
 
 class PostgresEmbeddings:
     """`qmd.store.embeddings.Embeddings` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def _column(self, model: StoredModel) -> str:
-        return PostgresModels(self._connection).chunk_column(model)
+        return PostgresModels(self._sql).chunk_column(model)
 
     def waiting(
         self,
@@ -123,7 +125,7 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
         self._connection.execute(
             f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL{condition}", values
         )
-        vector_state.advance(self._connection, remade=True)
+        vector_state.advance(self._sql, remade=True)
 
     def put(
         self,
@@ -164,7 +166,7 @@ class PostgresEmbeddingsWriter(PostgresEmbeddings):
             [model.id, [chunk_id for chunk_id, *_ in stored]],
         )
         if column == "model_id":
-            vector_state.advance(self._connection)
+            vector_state.advance(self._sql)
         return len(stored)
 
     def _renumber(self, chunk_id: int) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from qmd.store.files import DocumentPlace, StoredFile
-from qmd.store.postgres import document_rows, vector_state
+from qmd.store.postgres import document_rows
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import many, one, path_below
+from qmd.store.sql import Sql, vector_state
 from qmd.system import clock
 from qmd.system.surrogates import whole
 from qmd.values import FileState, NewDocument, SkippedFile
@@ -22,8 +23,9 @@ def _has_surrogates(path: str) -> bool:
 class PostgresFiles:
     """`qmd.store.files.Files` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         return self._select("collection_id = %s", [collection_id])
@@ -153,7 +155,7 @@ class PostgresFilesWriter(PostgresFiles):
         collection_id: int,
         documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
     ) -> list[int]:
-        return document_rows.put_all(self._connection, collection_id, documents)
+        return document_rows.put_all(self._sql, collection_id, documents)
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
         many(
@@ -175,7 +177,7 @@ class PostgresFilesWriter(PostgresFiles):
                 self._connection.execute("DELETE FROM documents WHERE id = %s", [file.id])
                 deleted = True
         if deleted:
-            vector_state.advance(self._connection)
+            vector_state.advance(self._sql)
 
     def replace_skips(
         self,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.postgres.rows import path_below
 from qmd.store.selection import Selection, outside_inner, overlaps
+from qmd.store.sql import Sql
 
 if TYPE_CHECKING:
-    from qmd.store.postgres.library import Connection
     from qmd.values import Filters
     from qmd.values.conditions import PropertyCondition
 
@@ -31,7 +31,7 @@ ALL_DOCUMENTS = PostgresSelection("true", (), ())
 
 
 def select(
-    connection: Connection,
+    sql: Sql,
     filters: Filters,
     *,
     either: Sequence[Sequence[str | PropertyCondition]] = (),
@@ -41,7 +41,7 @@ def select(
     """As `qmd.store.reader.Reader.select`."""
     parts: list[str] = []
     values: list[object] = []
-    ids = _ids(connection, [_storable(name) for name in filters.collections])
+    ids = _ids(sql, [_storable(name) for name in filters.collections])
     if ids:
         parts.append("d.collection_id = ANY(%s)")
         values.append(ids)
@@ -54,7 +54,7 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
-    parts += _outside_inner(connection, ids, filters.path, values, one_per_file=one_per_file)
+    parts += _outside_inner(sql, ids, filters.path, values, one_per_file=one_per_file)
     only_collections = len(parts) == (1 if ids else 0)
     return PostgresSelection(
         " AND ".join(parts) or "true", tuple(values), tuple(ids) if only_collections else None
@@ -62,7 +62,7 @@ def select(
 
 
 def _outside_inner(
-    connection: Connection,
+    sql: Sql,
     ids: Sequence[int],
     path: str | None,
     values: list[object],
@@ -72,7 +72,7 @@ def _outside_inner(
     """As in `qmd.store.sqlite.filters`."""
     if not one_per_file:
         return
-    folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
+    folders = sql.connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
     for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
         below: list[object] = []
         also = _below(path, below).replace("d.", "i.") if path and path.strip("/") else ""
@@ -142,9 +142,9 @@ def _meets(group: Sequence[str | PropertyCondition], values: list[object]) -> st
     alternatives = [_tagged(tags, values)] if tags else []
     conditions = [each for each in group if not isinstance(each, str)]
     if conditions:
-        from qmd.store.postgres.properties import having
+        from qmd.store.sql.properties import having
 
-        selects = [having(each, values) for each in conditions]
+        selects = [having(each, values).replace("?", "%s") for each in conditions]
         alternatives.append(f"d.id IN ({' UNION ALL '.join(selects)})")
     return f"({' OR '.join(alternatives)})"
 
@@ -160,12 +160,12 @@ def _tagged(tags: Sequence[str], values: list[object]) -> str:
     return f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({one}))"
 
 
-def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
+def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
     if not names:
         return []
     from qmd.store.postgres.collections import PostgresCollections
 
-    return PostgresCollections(connection).ids(names)
+    return PostgresCollections(sql).ids(names)
 
 
 def _storable(text: str) -> str:

@@ -8,6 +8,7 @@ from qmd.store.graph import KeyedDocument
 from qmd.store.links import StoredLink
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.links import SELECT_LINKS
+from qmd.store.sql import Sql
 
 #: A link without a folder, a suffix and a percent sign.
 _BARE = r"(l.target !~ '[./%%\\]' AND l.target_key <> '')"
@@ -35,8 +36,9 @@ _WHOLE_PATH = (
 class PostgresGraph:
     """`qmd.store.graph.Graph` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def doubtful_links(self, collection: str) -> Iterator[StoredLink]:
         rows = stream(

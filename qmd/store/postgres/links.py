@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from qmd.store.links import NamedFile, StoredLink
 from qmd.store.postgres.library import Connection, stream
+from qmd.store.sql import Sql
 
 #: The columns of a `StoredLink`.
 SELECT_LINKS = (
@@ -21,8 +22,9 @@ _FROM = (
 class PostgresLinks:
     """`qmd.store.links.Links` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         rows = self._connection.execute(

@@ -11,8 +11,10 @@ from typing import Literal
 
 from qmd.errors import ModelMismatchError
 from qmd.store.models import StoredModel
-from qmd.store.postgres import meta, pgvector, vector_state
+from qmd.store.postgres import pgvector
 from qmd.store.postgres.library import Connection
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sql.meta import Meta, MetaWriter
 from qmd.system import clock
 from qmd.values import ModelSpec
 
@@ -23,8 +25,9 @@ CHOICE = "model"
 class PostgresModels:
     """`qmd.store.models.Models` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def active(self) -> StoredModel | None:
         return self._marked("active")
@@ -39,7 +42,7 @@ class PostgresModels:
         return None if row is None else StoredModel(*row)
 
     def chosen_name(self) -> str | None:
-        return meta.read(self._connection, CHOICE)
+        return Meta(self._sql).get(CHOICE)
 
     def has_vectors(self) -> bool:
         row = self._connection.execute(
@@ -68,7 +71,7 @@ class PostgresModelsWriter(PostgresModels):
     """`qmd.store.models.ModelsWriter` in PostgreSQL."""
 
     def choose(self, name: str) -> None:
-        meta.put(self._connection, CHOICE, name)
+        MetaWriter(self._sql).put(CHOICE, name)
 
     def begin(self, spec: ModelSpec) -> StoredModel:
         pgvector.prepare(self._connection)
@@ -83,7 +86,7 @@ class PostgresModelsWriter(PostgresModels):
             pgvector.remove(self._connection, active)
             self._connection.execute("UPDATE z_models SET active = false WHERE active")
         self._insert(spec, "next" if beside else "active")
-        vector_state.advance(self._connection, remade=not beside)
+        vector_state.advance(self._sql, remade=not beside)
         model = self.coming() if beside else self.active()
         assert model is not None  # just inserted
         return model
@@ -138,5 +141,5 @@ class PostgresModelsWriter(PostgresModels):
         self._connection.execute("UPDATE z_models SET active = (id = %s), next = false", [model.id])
         if before is not None:
             pgvector.remove(self._connection, before)
-        vector_state.advance(self._connection, remade=True)
+        vector_state.advance(self._sql, remade=True)
         return True

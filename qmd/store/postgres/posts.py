@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import one, path_below
 from qmd.store.posts import StoredPost
+from qmd.store.sql import Sql
 
 
 class PostgresPosts:
     """`qmd.store.posts.Posts` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
         condition, values = "true", list[object]()

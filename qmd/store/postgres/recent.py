@@ -8,13 +8,15 @@ from qmd.store.postgres.documents import PostgresDocuments
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
 from qmd.store.recent import RecentDocument
+from qmd.store.sql import Sql
 
 
 class PostgresRecent:
     """`qmd.store.recent.Recent` in PostgreSQL. Each collection is a range of one index."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def latest(
         self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
@@ -39,7 +41,7 @@ class PostgresRecent:
             [document_ids],
         ).fetchall()
         facts = {document_id: values for document_id, *values in rows}
-        documents = PostgresDocuments(self._connection).by_ids(document_ids)
+        documents = PostgresDocuments(self._sql).by_ids(document_ids)
         return [RecentDocument(document, *facts[document.id]) for document in documents]
 
     def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:

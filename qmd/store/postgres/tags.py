@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
+from qmd.store.sql import Sql
 
 #: A tag in any of the given spellings, or below one; bind tags, "tag/" of each, "tag0" of each.
 _IS_OR_BELOW = """
@@ -22,8 +23,9 @@ _IN_COLLECTION = (
 class PostgresTags:
     """`qmd.store.tags.Tags` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def counts(self, prefix: str = "", *, collection: str | None = None) -> list[tuple[str, int]]:
         where, values = _where([prefix] if prefix else [], collection)

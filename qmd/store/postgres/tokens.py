@@ -15,14 +15,16 @@ from qmd.store.postgres.chunk_texts import chunk_texts
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.models import PostgresModels
 from qmd.store.postgres.rows import one
+from qmd.store.sql import Sql
 from qmd.store.tokens import StoredProjection
 
 
 class PostgresTokens:
     """`qmd.store.tokens.Tokens` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         row = self._connection.execute(
@@ -87,7 +89,7 @@ class PostgresTokens:
         self, model: StoredModel, collection_ids: Sequence[int]
     ) -> tuple[str, list[object]]:
         """Clauses for chunks ``k`` (of documents ``d``) that wait, and the values to bind."""
-        column = PostgresModels(self._connection).chunk_column(model)
+        column = PostgresModels(self._sql).chunk_column(model)
         clauses = (
             " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = %s"
             f" WHERE k.{column} = %s AND k.next_hash IS NULL"

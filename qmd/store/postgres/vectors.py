@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.store.models import StoredModel
-from qmd.store.postgres import nearest_index, pgvector, vector_state
+from qmd.store.postgres import nearest_index, pgvector
 from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import one
+from qmd.store.sql import Sql, vector_state
 from qmd.store.vectors import MAX_NEAREST, pack_vectors
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ _ROWS_AT_ONCE = 10_000
 class PostgresVectors:
     """`qmd.store.vectors.Vectors` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def nearest(
         self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
@@ -194,7 +196,7 @@ class PostgresVectors:
         return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 
     def version(self) -> tuple[int, int]:
-        return vector_state.read(self._connection)
+        return vector_state.read(self._sql)
 
     def require_engine(self) -> str:
         import numpy as np

@@ -1,36 +1,288 @@
-"""What the engines of the store share."""
+"""
+One SQL for both engines: each capability is one class, whose statements are written for SQLite.
+
+What the engines spell differently, and more than one capability needs, has a name in `SqlDialect`.
+What they do differently (full text, vectors, opening, migrations, locks) is in `qmd.store.sqlite`
+and `qmd.store.postgres`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import count
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from qmd.system import cancellation
 
 #: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
 Connection: TypeAlias = Any
+Value: TypeAlias = Any
+Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = Iterable[Sequence[object]]
+T = TypeVar("T")
 
 
-class Engine(NamedTuple):
+class Cursor(Protocol):
+    """What a statement returns."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Value: ...
+
+    def fetchall(self) -> list[Row]: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class SqlDialect:
     """
+    What SQLite says, and in which words.
+
     Attributes:
         package: The package in `qmd.store` of what only this engine has.
         prefix: What the names of its classes begin with.
+        among: The condition that a column has one of the values of an `array`.
+        each: The table ``item`` of one column ``value``: the texts of an `array`.
+        listed: A subquery of one column as one value, for `unlisted`: the column, then the rest.
+        as_bytes: A text as UTF-8.
+        no_case: A text without the case of its ASCII letters, for LIKE.
+        no_limit: What stands for no limit.
+        newline: A line feed.
+        first: Joins what follows to what stands before it, which is read first.
+        unindexed: Keeps a column's index from being used where another leads to fewer rows.
+        next_number: The next value of a numbered column, given as column and table.
+        is_shared: Whether processes on several machines use a database.
+        is_typed: Whether a value has the type of its column, also in a damaged database.
     """
 
-    package: str
-    prefix: str
+    package = "sqlite"
+    prefix = "Sqlite"
+    among = "IN (SELECT value FROM json_each(?))"
+    each = "json_each(?) AS item"
+    listed = "(SELECT json_group_array({0}) FROM (SELECT {0} {1}))"
+    as_bytes = "CAST({} AS BLOB)"
+    no_case = "{}"
+    no_limit: int | None = -1
+    newline = "char(10)"
+    first = "CROSS JOIN"
+    unindexed = "+"
+    next_number = "(SELECT coalesce(max({0}), 0) + 1 FROM {1})"
+    is_shared = False
+    is_typed = False
+
+    def array(self, values: Iterable[object]) -> object:
+        """Numbers or texts as the value of `among` and `each`."""
+        return json.dumps(list(values))
+
+    def unlisted(self, stored: Value) -> list[str]:
+        """The values of a `listed` subquery, or of a column with a JSON list."""
+        values: list[str] = json.loads(stored)
+        return values
+
+    def statement(self, sql: str) -> str:
+        return sql
+
+    def execute(
+        self, connection: Connection, sql: str, values: Sequence[object], *, as_binary: bool
+    ) -> Cursor:
+        cursor: Cursor = connection.execute(sql, values)
+        return cursor
+
+    def many(self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """Execute a statement once for each row of values; how many rows it has changed."""
+        return int(connection.executemany(sql, rows).rowcount)
+
+    def count_on(self, connection: Connection, table: str) -> None:
+        """Let new rows have ids greater than all that are there, after one was given."""
+
+    def stream(
+        self, connection: Connection, sql: str, values: Sequence[object], rows_at_once: int
+    ) -> Iterator[Row]:
+        """The rows of a result that is longer than memory may hold."""
+        return iter(connection.execute(sql, values))
 
 
-SQLITE = Engine("sqlite", "Sqlite")
-POSTGRES = Engine("postgres", "Postgres")
+class _PostgresDialect(SqlDialect):
+    package = "postgres"
+    prefix = "Postgres"
+    among = "= ANY(?)"
+    each = "unnest(?::text[]) AS item (value)"
+    listed = "ARRAY(SELECT {0} {1})"
+    as_bytes = "convert_to({}, 'UTF8')"
+    no_case = 'lower({} COLLATE "C")'
+    no_limit = None
+    newline = "chr(10)"
+    first = "JOIN"
+    unindexed = ""
+    next_number = "DEFAULT"  # of an identity column
+    is_shared = True
+    is_typed = True
+
+    def array(self, values: Iterable[object]) -> object:
+        return list(values)
+
+    def unlisted(self, stored: Value) -> list[str]:
+        return list(stored)
+
+    @lru_cache(1024)  # noqa: B019 - there is one dialect, which lives as long as the program
+    def statement(self, sql: str) -> str:
+        return sql.replace("%", "%%").replace("?", "%s")
+
+    def execute(
+        self, connection: Connection, sql: str, values: Sequence[object], *, as_binary: bool
+    ) -> Cursor:
+        cursor: Cursor = connection.execute(sql, values, binary=as_binary)
+        return cursor
+
+    def many(self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        with connection.cursor() as cursor:
+            cursor.executemany(sql, rows)
+            return int(cursor.rowcount)
+
+    def count_on(self, connection: Connection, table: str) -> None:
+        connection.execute(
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"
+        )
+
+    def stream(
+        self, connection: Connection, sql: str, values: Sequence[object], rows_at_once: int
+    ) -> Iterator[Row]:
+        # By a cursor on the server; other statements may be executed meanwhile.
+        with connection.cursor(f"qmd_sql_{next(_stream_numbers)}") as cursor:
+            cursor.itersize = rows_at_once
+            cursor.execute(sql, values)
+            for row in cursor:
+                cancellation.check()
+                yield row
+
+
+_stream_numbers = count(1)
+SQLITE = SqlDialect()
+POSTGRES: SqlDialect = _PostgresDialect()
 
 
 class Sql(NamedTuple):
     """
-    A connection with its engine: what each capability reads and writes through.
+    A connection with its dialect: what each capability reads and writes through.
+
+    Statements have ``?`` for each value.
 
     Attributes:
         is_scoped: Whether only the rows of some collections exist in it.
     """
 
     connection: Connection
-    engine: Engine
+    dialect: SqlDialect
     is_scoped: bool = False
+
+    def run(self, sql: str, values: Sequence[object] = (), *, as_binary: bool = False) -> Cursor:
+        """``as_binary``: long byte strings take half of the room on their way from a server."""
+        statement = self.dialect.statement(sql)
+        return self.dialect.execute(self.connection, statement, values, as_binary=as_binary)
+
+    def many(self, sql: str, rows: Rows) -> int:
+        """Run a statement once for each row of values; how many rows it has changed."""
+        if not (every := list(rows)):
+            return 0
+        return self.dialect.many(self.connection, self.dialect.statement(sql), every)
+
+    def count_on(self, table: str) -> None:
+        """Let new rows have ids greater than all that are there, after one was given."""
+        self.dialect.count_on(self.connection, table)
+
+    def stream(
+        self, sql: str, values: Sequence[object] = (), *, rows_at_once: int = 500
+    ) -> Iterator[Row]:
+        """The rows of a result that is longer than memory may hold."""
+        statement = self.dialect.statement(sql)
+        return self.dialect.stream(self.connection, statement, values, rows_at_once)
+
+    def first(self, sql: str, values: Sequence[object] = ()) -> Value:
+        """The first row; None without one."""
+        return self.run(sql, values).fetchone()
+
+    def value(self, sql: str, values: Sequence[object] = ()) -> Value:
+        """The first value of the first row. Raises LookupError: There is no row."""
+        if (row := self.first(sql, values)) is None:
+            raise LookupError("a row that must exist does not")
+        return row[0]
+
+    def number(self, sql: str, values: Sequence[object] = ()) -> int:
+        """As `value`, for a number."""
+        return int(self.value(sql, values))
+
+    def all(self, kind: Callable[..., T], sql: str, values: Sequence[object] = ()) -> list[T]:
+        """
+        All rows as instances of a class, whose fields are the columns.
+
+        Raises:
+            TypeError: A value has another type than its field; `Store` looks for damage then.
+        """
+        return list(self.records(kind, self.run(sql, values).fetchall()))
+
+    def records(self, kind: Callable[..., T], rows: Iterable[Row]) -> Iterator[T]:
+        """As `all`, of rows that are read already, or are yet to be."""
+        types = None if self.dialect.is_typed else _types(kind)
+        for row in rows:
+            if types is not None:
+                require_types(row, types)
+            yield kind(*row)
+
+
+def require_types(row: Sequence[object], types: Sequence[type | tuple[type, ...]]) -> None:
+    """
+    SQLite keeps a value of any type in any column, and damage makes use of that.
+
+    Raises:
+        TypeError: A value has another type; `Store` looks for damage then.
+    """
+    for value, expected in zip(row, types, strict=True):
+        if not isinstance(value, expected):
+            raise TypeError(f"{type(value).__name__} where {expected} is stored")
+
+
+@cache
+def _types(kind: Any) -> list[type | tuple[type, ...]]:
+    """The types of the fields of a record."""
+    hints = get_type_hints(kind)
+    return [_plain(hints[name]) for name in kind.__match_args__]
+
+
+def _plain(hint: Any) -> Any:
+    """What `isinstance` takes."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return str
+    if origin in (Union, UnionType):
+        return tuple(NoneType if each is NoneType else _plain(each) for each in get_args(hint))
+    return hint if isinstance(hint, type) else object
+
+
+#: SQL for "this path or below it", for which an index is read in one range; it takes `path_values`.
+#: ("0" follows "/"; between both are the names that only begin like it.)
+_BELOW = "({0} >= ? AND {0} < ? AND ({0} = ? OR {0} > ?))"
+
+
+def path_below(column: str) -> str:
+    """SQL for "this path or below it", which takes `path_values`."""
+    return _BELOW.format(column)
+
+
+def path_values(path: str) -> list[object]:
+    """The values of `path_below`."""
+    return [path, f"{path}0", path, f"{path}/"]

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qmd.errors import CollectionNotFoundError, ConflictError
-from qmd.store.sqlite import access, tables, vector_state
+from qmd.store.sql import Sql, access, vector_state
+from qmd.store.sqlite import tables
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
@@ -57,8 +58,9 @@ def _json(value: Sequence[str] | Mapping[str, int]) -> str:
 class SqliteCollections:
     """`qmd.store.collections.Collections` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def all(self) -> list[Collection]:
         rows = self._connection.execute(
@@ -145,7 +147,7 @@ class SqliteCollectionsWriter(SqliteCollections):
                 hint = "It is this very folder; 'qmd index' brings it up to date."
             raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
         if not owner:  # a token may have been promised to push a folder of this name
-            access.remove_scopes(self._connection, name)
+            access.remove_scopes(self._sql, name)
         tables.table(self._connection, "collections").insert(
             {
                 "name": name,
@@ -165,8 +167,7 @@ class SqliteCollectionsWriter(SqliteCollections):
                 f"There is already a collection named '{new}'.", hint="Choose another name."
             )
         tables.table(self._connection, "collections").update(collection.id, {"name": new})
-        access.remove_scopes(self._connection, new)  # as in `add`
-        access.rename_scopes(self._connection, old, new)
+        access.rename_scopes(self._sql, old, new)
         return self.by_name(new)
 
     def set_included(self, name: str, *, included: bool) -> Collection:
@@ -188,8 +189,8 @@ class SqliteCollectionsWriter(SqliteCollections):
         documents = tables.table(self._connection, "documents")
         documents.delete_where("collection_id = ?", [collection.id])
         tables.table(self._connection, "collections").delete(collection.id)
-        access.remove_scopes(self._connection, name)
-        vector_state.advance(self._connection)
+        access.remove_scopes(self._sql, name)
+        vector_state.advance(self._sql)
         return collection
 
     def mark_indexed(

@@ -8,8 +8,7 @@ from operator import attrgetter
 
 from qmd.store.embeddings import StoredChunk, chunk_rows
 from qmd.store.files import DocumentPlace
-from qmd.store.sqlite import properties, vector_state
-from qmd.store.sqlite.library import Connection
+from qmd.store.sql import Sql, properties, vector_state
 from qmd.system import clock
 from qmd.values import FullTextEntry, Link, NewDocument, ParsedDocument
 from qmd.values.names import fold, link_key, name_key
@@ -31,7 +30,7 @@ _ROWS_AT_ONCE = 128
 
 
 def put_all(
-    connection: Connection,
+    sql: Sql,
     collection_id: int,
     documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
 ) -> list[int]:
@@ -39,36 +38,36 @@ def put_all(
     ids = []
     stored: dict[int, NewDocument] = {}
     for document, replace in documents:
-        document_id = _put_rows(connection, collection_id, document, replace)
+        document_id = _put_rows(sql, collection_id, document, replace)
         ids.append(document_id)
         stored[document_id] = document
     in_order = sorted(stored.items())
-    _put_parsed(connection, [(number, document.parsed) for number, document in in_order])
-    _put_full_text(connection, [(number, document.fulltext) for number, document in in_order])
+    _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
+    _put_full_text(sql, [(number, document.fulltext) for number, document in in_order])
     return ids
 
 
 def _put_rows(
-    connection: Connection,
+    sql: Sql,
     collection_id: int,
     document: NewDocument,
     replace: DocumentPlace | None,
 ) -> int:
     """Its row and its chunks; takes out the other rows of a document that it replaces. Its id."""
     row = _row(collection_id, document)
-    document_id = _id_to_replace(connection, collection_id, document.path, replace)
+    document_id = _id_to_replace(sql, collection_id, document.path, replace)
     if document_id is None:
-        document_id = connection.execute(_INSERT, row).lastrowid
+        document_id = sql.connection.execute(_INSERT, row).lastrowid
         assert document_id is not None  # an INSERT has one
-        _put_chunks(connection, document_id, document, old_text=None)
+        _put_chunks(sql, document_id, document, old_text=None)
     else:
-        (old_text,) = connection.execute(
+        (old_text,) = sql.connection.execute(
             "SELECT text FROM documents WHERE id = ?", [document_id]
         ).fetchone()
-        connection.execute(_UPDATE, [*row, document_id])
+        sql.connection.execute(_UPDATE, [*row, document_id])
         for table in ("tags", "aliases", "z_names", "links", "properties"):
-            connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
-        _put_chunks(connection, document_id, document, old_text)
+            sql.connection.execute(f"DELETE FROM {table} WHERE document_id = ?", [document_id])
+        _put_chunks(sql, document_id, document, old_text)
     return document_id
 
 
@@ -105,43 +104,43 @@ def _distinct(tags: Iterable[str]) -> list[str]:
 
 
 def _id_to_replace(
-    connection: Connection, collection_id: int, path: str, replace: DocumentPlace | None
+    sql: Sql, collection_id: int, path: str, replace: DocumentPlace | None
 ) -> int | None:
     """The document at the path; if there is none, the one at ``replace``, if it is still there."""
-    row = connection.execute(
+    row = sql.connection.execute(
         "SELECT id FROM documents WHERE collection_id = ? AND path = ?", [collection_id, path]
     ).fetchone()
     if row is None and replace is not None:
-        row = connection.execute(
+        row = sql.connection.execute(
             "SELECT id FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
             [replace.id, collection_id, replace.path],
         ).fetchone()
     return None if row is None else int(row[0])
 
 
-def _put_parsed(connection: Connection, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
+def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
     """
     Tags, names, links and properties of documents that have none stored.
 
     One statement for all documents, because most have few rows.
     """
-    connection.executemany(
+    sql.connection.executemany(
         "INSERT OR IGNORE INTO tags VALUES (?, ?)",
         [(number, tag) for number, parsed in documents for tag in parsed.tags],
     )
-    connection.executemany(
+    sql.connection.executemany(
         "INSERT OR IGNORE INTO aliases VALUES (?, ?)",
         [(number, alias) for number, parsed in documents for alias in parsed.aliases],
     )
-    connection.executemany(
+    sql.connection.executemany(
         "INSERT OR IGNORE INTO z_names (document_id, kind, name_key) VALUES (?, ?, ?)",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
-    connection.executemany(
+    sql.connection.executemany(
         "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
     )
-    properties.put(connection, [(number, parsed.properties) for number, parsed in documents])
+    properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
@@ -165,7 +164,7 @@ def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...
         )
 
 
-def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullTextEntry]]) -> None:
+def _put_full_text(sql: Sql, entries: Sequence[tuple[int, FullTextEntry]]) -> None:
     """
     Replacing the documents has taken their old rows out; triggers keep the index in step.
 
@@ -174,7 +173,7 @@ def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullText
     """
     for start in range(0, len(entries), _ROWS_AT_ONCE):
         rows = entries[start : start + _ROWS_AT_ONCE]
-        connection.execute(
+        sql.connection.execute(
             "INSERT INTO z_searchable (document_id, title, headings, body, path, front, words,"
             " description)"
             " VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows)),
@@ -182,15 +181,13 @@ def _put_full_text(connection: Connection, entries: Sequence[tuple[int, FullText
         )
 
 
-def _put_chunks(
-    connection: Connection, document_id: int, document: NewDocument, old_text: str | None
-) -> None:
+def _put_chunks(sql: Sql, document_id: int, document: NewDocument, old_text: str | None) -> None:
     """``old_text``: what the document said, None for a new one."""
     stored: list[StoredChunk] = []
     if old_text is not None:
         stored = [
             StoredChunk(*row)
-            for row in connection.execute(
+            for row in sql.connection.execute(
                 "SELECT id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
                 " FROM chunks WHERE document_id = ? ORDER BY seq",
                 [document_id],
@@ -223,10 +220,10 @@ def _put_chunks(
             gone.remove(row.id)
             updates.append((*place, row.next_hash, digest, row.id))
     if gone:
-        delete_chunks(connection, sorted(gone))
+        delete_chunks(sql, sorted(gone))
     if updates:
         # The vector for the model that is to follow belongs to the text that it was made of.
-        connection.executemany(
+        sql.connection.executemany(
             "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
             " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
             " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
@@ -234,13 +231,13 @@ def _put_chunks(
             updates,
         )
     if inserts:
-        connection.executemany(
+        sql.connection.executemany(
             "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
             " start_line, end_line, heading_path, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             inserts,
         )
 
 
-def delete_chunks(connection: Connection, ids: Sequence[int]) -> None:
-    connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
-    vector_state.advance(connection)
+def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
+    sql.connection.executemany("DELETE FROM chunks WHERE id = ?", [(chunk_id,) for chunk_id in ids])
+    vector_state.advance(sql)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from qmd.store.documents import DocumentFacts, DocumentName, FullDocument, NameKind, Order
 from qmd.store.selection import Selection
+from qmd.store.sql import Sql
 from qmd.store.sqlite.filters import path_below, path_values, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
@@ -93,8 +94,9 @@ def _docid(digest: str, *neighbours: str | None) -> str:
 class SqliteDocuments:
     """`qmd.store.documents.Documents` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def _infos(self, where: str, values: Sequence[object]) -> Iterator[DocumentInfo]:
         rows = self._connection.execute(f"SELECT {_INFO} {_FROM} {where}", values).fetchall()

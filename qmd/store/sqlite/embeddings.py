@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from qmd.store.embeddings import WAITING, ChunkText
 from qmd.store.models import StoredModel
-from qmd.store.sqlite import vector_state
+from qmd.store.sql import Sql, vector_state
 from qmd.store.sqlite.chunk_texts import chunk_texts
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
@@ -23,11 +23,12 @@ from qmd.store.sqlite.vectors import quantize
 class SqliteEmbeddings:
     """`qmd.store.embeddings.Embeddings` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def _column(self, model: StoredModel) -> str:
-        return SqliteModels(self._connection).chunk_column(model)
+        return SqliteModels(self._sql).chunk_column(model)
 
     def waiting(
         self,
@@ -96,7 +97,7 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
             f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND hash IN ({hashes})",
             values,
         )
-        vector_state.advance(self._connection, remade=True)
+        vector_state.advance(self._sql, remade=True)
 
     def put(
         self,
@@ -132,7 +133,7 @@ class SqliteEmbeddingsWriter(SqliteEmbeddings):
             )
             stored += 1
         if stored and column == "model_id":
-            vector_state.advance(self._connection)
+            vector_state.advance(self._sql)
         return stored
 
     def _renumber(self, chunk_id: int) -> int:

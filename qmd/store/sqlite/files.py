@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from qmd.store.files import DocumentPlace, StoredFile
-from qmd.store.sqlite import document_rows, vector_state
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sqlite import document_rows
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
@@ -23,8 +24,9 @@ def _has_surrogates(path: str) -> bool:
 class SqliteFiles:
     """`qmd.store.files.Files` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         return self._select("collection_id = ?", [collection_id])
@@ -172,7 +174,7 @@ class SqliteFilesWriter(SqliteFiles):
         collection_id: int,
         documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
     ) -> list[int]:
-        return document_rows.put_all(self._connection, collection_id, documents)
+        return document_rows.put_all(self._sql, collection_id, documents)
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
         self._connection.executemany(
@@ -193,7 +195,7 @@ class SqliteFilesWriter(SqliteFiles):
                 self._connection.execute("DELETE FROM documents WHERE id = ?", [file.id])
                 deleted = True
         if deleted:
-            vector_state.advance(self._connection)
+            vector_state.advance(self._sql)
 
     def replace_skips(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.selection import Selection, outside_inner, overlaps
-from qmd.store.sqlite.library import Connection
+from qmd.store.sql import Sql
 from qmd.values import Filters
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ ALL_DOCUMENTS = SqlSelection("1", (), ())
 
 
 def select(
-    connection: Connection,
+    sql: Sql,
     filters: Filters,
     *,
     either: Sequence[Sequence[str | PropertyCondition]] = (),
@@ -91,7 +91,7 @@ def select(
     parts: list[str] = []
     values: list[object] = []
     path_ids = ""
-    ids = _ids(connection, [_storable(name) for name in filters.collections])
+    ids = _ids(sql, [_storable(name) for name in filters.collections])
     if ids:
         parts.append(f"d.collection_id IN ({', '.join('?' * len(ids))})")
         values += ids
@@ -105,7 +105,7 @@ def select(
     if none_of or no_properties:
         parts.append(f"NOT {_meets((*none_of, *no_properties), values)}")
     parts += _dated(filters, values)
-    parts += _outside_inner(connection, ids, filters.path, values, one_per_file=one_per_file)
+    parts += _outside_inner(sql, ids, filters.path, values, one_per_file=one_per_file)
     only_collections = len(parts) == (1 if ids else 0)
     only_properties = len(parts) == 1 and parts[0].startswith(_ONLY_PROPERTIES)
     return SqlSelection(
@@ -150,7 +150,7 @@ def _below(path: str, values: list[object]) -> tuple[str, str]:
 
 
 def _outside_inner(
-    connection: Connection,
+    sql: Sql,
     ids: Sequence[int],
     path: str | None,
     values: list[object],
@@ -164,7 +164,7 @@ def _outside_inner(
     """
     if not one_per_file:
         return
-    folders = connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
+    folders = sql.connection.execute("SELECT id, path FROM collections WHERE owner = ''").fetchall()
     for overlap in overlaps(folder for folder in folders if not ids or folder[0] in ids):
         below: list[object] = []
         also = _below(path, below)[0].replace("d.", "i.") if path and path.strip("/") else ""
@@ -205,7 +205,7 @@ def _meets(group: Sequence[str | PropertyCondition], values: list[object]) -> st
     alternatives = [_tagged(tags, values)] if tags else []
     conditions = [each for each in group if not isinstance(each, str)]
     if conditions:
-        from qmd.store.sqlite.properties import having
+        from qmd.store.sql.properties import having
 
         selects = [having(each, values) for each in conditions]
         alternatives.append(f"d.id IN ({' UNION ALL '.join(selects)})")
@@ -221,12 +221,12 @@ def _tagged(tags: Sequence[str], values: list[object]) -> str:
     return f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({one}))"
 
 
-def _ids(connection: Connection, names: Sequence[str]) -> list[int]:
+def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
     if not names:
         return []
     from qmd.store.sqlite.collections import SqliteCollections
 
-    return SqliteCollections(connection).ids(names)
+    return SqliteCollections(sql).ids(names)
 
 
 def _storable(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 from qmd.store.graph import KeyedDocument
 from qmd.store.links import StoredLink
+from qmd.store.sql import Sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.links import SELECT_LINKS, stored_link
 from qmd.store.sqlite.rows import require_types
@@ -36,8 +37,9 @@ _WHOLE_PATH = (
 class SqliteGraph:
     """`qmd.store.graph.Graph` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def _id(self, collection: str) -> int:
         row = self._connection.execute(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from qmd.store.links import NamedFile, StoredLink
+from qmd.store.sql import Sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 
@@ -28,8 +29,9 @@ def stored_link(row: Sequence[object]) -> StoredLink:
 class SqliteLinks:
     """`qmd.store.links.Links` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         rows = self._connection.execute(

@@ -11,7 +11,9 @@ from typing import Literal
 
 from qmd.errors import ModelMismatchError
 from qmd.store.models import StoredModel
-from qmd.store.sqlite import meta, sqlite_vec, vector_state
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sql.meta import Meta, MetaWriter
+from qmd.store.sqlite import sqlite_vec
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
@@ -27,8 +29,9 @@ CHOICE = "model"
 class SqliteModels:
     """`qmd.store.models.Models` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def active(self) -> StoredModel | None:
         return self._marked("active")
@@ -46,7 +49,7 @@ class SqliteModels:
         return StoredModel(*row)
 
     def chosen_name(self) -> str | None:
-        return meta.read(self._connection, CHOICE)
+        return Meta(self._sql).get(CHOICE)
 
     def has_vectors(self) -> bool:
         row = self._connection.execute(
@@ -75,7 +78,7 @@ class SqliteModelsWriter(SqliteModels):
     """`qmd.store.models.ModelsWriter` in SQLite."""
 
     def choose(self, name: str) -> None:
-        meta.put(self._connection, CHOICE, name)
+        MetaWriter(self._sql).put(CHOICE, name)
 
     def begin(self, spec: ModelSpec) -> StoredModel:
         sqlite_vec.load(self._connection)  # vectors that cannot be searched are not worth making
@@ -90,7 +93,7 @@ class SqliteModelsWriter(SqliteModels):
             self._connection.execute("DELETE FROM z_vectors WHERE model_id = ?", [active.id])
             self._connection.execute("UPDATE z_models SET active = 0 WHERE active")
         self._insert(spec, "next" if beside else "active")
-        vector_state.advance(self._connection, remade=not beside)
+        vector_state.advance(self._sql, remade=not beside)
         model = self.coming() if beside else self.active()
         assert model is not None  # just inserted
         return model
@@ -141,5 +144,5 @@ class SqliteModelsWriter(SqliteModels):
         )
         self._connection.execute("UPDATE z_models SET active = (id = ?), next = 0", [model.id])
         self._connection.execute("DELETE FROM z_vectors WHERE model_id <> ?", [model.id])
-        vector_state.advance(self._connection, remade=True)
+        vector_state.advance(self._sql, remade=True)
         return True

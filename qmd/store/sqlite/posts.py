@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.store.posts import StoredPost
+from qmd.store.sql import Sql
 from qmd.store.sqlite.filters import path_below, path_values
 from qmd.store.sqlite.library import Connection
 
@@ -12,8 +13,9 @@ from qmd.store.sqlite.library import Connection
 class SqlitePosts:
     """`qmd.store.posts.Posts` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def below(self, collection_id: int, folder: str) -> Iterator[StoredPost]:
         condition, values = "1", list[object]()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from qmd.store.recent import RecentDocument
+from qmd.store.sql import Sql
 from qmd.store.sqlite.documents import SqliteDocuments
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
@@ -14,8 +15,9 @@ from qmd.store.sqlite.rows import require_types
 class SqliteRecent:
     """`qmd.store.recent.Recent` in SQLite. Each collection is a range of one index."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def latest(
         self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
@@ -42,7 +44,7 @@ class SqliteRecent:
         for row in rows:
             require_types(row, int, str, str, str, str)
         facts = {document_id: values for document_id, *values in rows}
-        documents = SqliteDocuments(self._connection).by_ids(document_ids)
+        documents = SqliteDocuments(self._sql).by_ids(document_ids)
         return [RecentDocument(document, *facts[document.id]) for document in documents]
 
     def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
 from qmd.store.reader import Writer
-from qmd.store.revisions import unpack_revision
-from qmd.store.sqlite import collections, meta, tables
+from qmd.store.sql.revisions import unpack_revision
+from qmd.store.sqlite import collections, tables
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
 from qmd.store.sqlite.models import CHOICE
 from qmd.store.sqlite.rows import require_types
@@ -249,7 +249,9 @@ def _ids(source: Connection, table: str) -> set[int]:
 
 def _chosen_model(source: Connection) -> str | None:
     try:
-        return meta.read(source, CHOICE, table=tables.stored_name(source, "z_meta"))
+        table = tables.stored_name(source, "z_meta")
+        row = source.execute(f"SELECT value FROM {table} WHERE key = ?", [CHOICE]).fetchone()
+        return None if row is None else str(row[0])
     except FAILURES:
         return None
 

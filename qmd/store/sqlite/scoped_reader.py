@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from qmd.errors import ScopeError
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
+from qmd.store.sql import Sql
 from qmd.store.sqlite.common_words import WEIGHTS, idf, totals, varints
 from qmd.store.sqlite.filters import require_sql
 from qmd.store.sqlite.full_text import MOST_SHARE
+from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
 from qmd.store.sqlite.upkeep import SqliteUpkeep
 from qmd.store.sqlite.vectors import SqliteVectors
@@ -21,7 +23,6 @@ from qmd.store.sqlite.vectors import SqliteVectors
 if TYPE_CHECKING:
     from qmd.store.models import StoredModel
     from qmd.store.selection import Selection
-    from qmd.store.sqlite.library import Connection
 
 #: The constant b of FTS5's bm25.
 _B = 0.75
@@ -48,8 +49,9 @@ class ScopedSqliteFullText:
 
     is_incomplete = False
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
         self._counts = cache(self._count_of_phrase)
         self._number = cache(self._read_number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qmd.store.sql import Sql
 from qmd.store.sqlite.filters import path_below, path_values
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.rows import require_types
@@ -21,8 +22,9 @@ _TAGS_AT_ONCE = 200
 class SqliteTags:
     """`qmd.store.tags.Tags` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def counts(self, prefix: str = "", *, collection: str | None = None) -> list[tuple[str, int]]:
         where, values = "1", list[object]()

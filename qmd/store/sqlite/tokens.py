@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from qmd.store.embeddings import ChunkText
 from qmd.store.models import StoredModel
+from qmd.store.sql import Sql
 from qmd.store.sqlite.chunk_texts import chunk_texts
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.models import SqliteModels
@@ -22,8 +23,9 @@ from qmd.store.tokens import StoredProjection
 class SqliteTokens:
     """`qmd.store.tokens.Tokens` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def projection(self, model: StoredModel) -> StoredProjection | None:
         row = self._connection.execute(
@@ -104,7 +106,7 @@ class SqliteTokens:
         self, model: StoredModel, collection_ids: Sequence[int]
     ) -> tuple[str, list[object]]:
         """Clauses for chunks ``k`` (of documents ``d``) that wait, and the values to bind."""
-        column = SqliteModels(self._connection).chunk_column(model)
+        column = SqliteModels(self._sql).chunk_column(model)
         clauses = (
             " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
             f" WHERE k.{column} = ? AND k.next_hash IS NULL"

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.store.models import StoredModel
-from qmd.store.sqlite import sqlite_vec, vector_state
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sqlite import sqlite_vec
 from qmd.store.sqlite.filters import require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.vectors import MAX_NEAREST, pack_vectors
@@ -41,8 +42,9 @@ def quantize(vector: bytes) -> bytes:
 class SqliteVectors:
     """`qmd.store.vectors.Vectors` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def nearest(
         self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
@@ -189,7 +191,7 @@ class SqliteVectors:
         return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 
     def version(self) -> tuple[int, int]:
-        return vector_state.read(self._connection)
+        return vector_state.read(self._sql)
 
     def require_engine(self) -> str:
         return f"sqlite-vec {sqlite_vec.load(self._connection)}"

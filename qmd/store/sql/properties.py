@@ -1,18 +1,17 @@
-"""Writes the rows of properties, reads which there are, and makes SQL of conditions."""
+"""The properties of documents: which keys and values there are."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from qmd.store.sqlite.library import Connection
+from qmd.store.sql import Sql
 from qmd.values.conditions import PropertyCondition, ValueRange
 from qmd.values.properties import PropertySummary, PropertyValue, property_rows
 
 
-def put(connection: Connection, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Store the values of documents that have none stored: pairs of id and properties."""
-    connection.executemany(
+    sql.many(
         "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -51,28 +50,30 @@ def _limits(value_range: ValueRange, values: list[object]) -> str:
     return sql
 
 
-class SqliteProperties:
-    """`qmd.store.properties.Properties` in SQLite."""
+class Properties:
+    """Reads properties. Keys are in the form of `qmd.values.properties.fold_key`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
-        rows = self._connection.execute(
-            "SELECT k.value FROM json_each(?) k"
-            " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = k.value)",
-            [json.dumps(list(keys))],
+        """Those of ``keys`` that a document has."""
+        rows = self._sql.run(
+            f"SELECT item.value FROM {self._sql.dialect.each}"
+            " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
+            [self._sql.dialect.array(keys)],
         )
         return frozenset(key for (key,) in rows)
 
     def summaries(self) -> list[PropertySummary]:
-        documents = dict(
-            self._connection.execute(
+        """All keys, those of most documents first, then by name."""
+        documents: dict[str, int] = dict(
+            self._sql.run(
                 "SELECT key, count(DISTINCT document_id) FROM properties GROUP BY key"
             ).fetchall()
         )
         kinds: dict[str, dict[str, int]] = {}
-        for key, kind, count in self._connection.execute(
+        for key, kind, count in self._sql.run(
             "SELECT key, kind, count(*) FROM properties GROUP BY key, kind ORDER BY 1, 3 DESC, 2"
         ):
             kinds.setdefault(key, {})[kind] = count
@@ -80,19 +81,26 @@ class SqliteProperties:
         return [PropertySummary(key, count, kinds[key]) for key, count in ordered]
 
     def values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
-        rows = self._connection.execute(
+        """
+        The values of a key, those of most documents first, then by name.
+
+        Args:
+            limit: Return at most this many; None for all.
+        """
+        rows = self._sql.run(
             "SELECT min(coalesce(value, text)), min(kind), count(DISTINCT document_id) AS documents"
             " FROM properties WHERE key = ? GROUP BY text ORDER BY documents DESC, text LIMIT ?",
-            [key, -1 if limit is None else limit],
+            [key, self._sql.dialect.no_limit if limit is None else limit],
         )
         return [PropertyValue(*row) for row in rows]
 
     def written(self, key: str, document_ids: Sequence[int]) -> dict[int, list[str]]:
+        """Document id → its values for a key as written, in their order; no entry without one."""
         written: dict[int, list[str]] = {}
-        for document_id, value in self._connection.execute(
+        for document_id, value in self._sql.run(
             "SELECT document_id, coalesce(value, text) FROM properties WHERE key = ?"
-            " AND document_id IN (SELECT value FROM json_each(?)) ORDER BY document_id, seq",
-            [key, json.dumps(list(document_ids))],
+            f" AND document_id {self._sql.dialect.among} ORDER BY document_id, seq",
+            [key, self._sql.dialect.array(document_ids)],
         ):
             written.setdefault(document_id, []).append(value)
         return written

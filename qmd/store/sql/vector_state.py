@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from qmd.store.postgres import meta
-from qmd.store.postgres.library import Connection
+from qmd.store.sql import Sql
+from qmd.store.sql.meta import Meta, MetaWriter
 
 KEY = "vectors"
 
 
-def read(connection: Connection) -> tuple[int, int]:
+def read(sql: Sql) -> tuple[int, int]:
     """
     The first number grows when vectors that a process holds may differ, the second when some
     came or went. Chunks that were deleted by hand do not count.
     """
-    epoch, _, count = (meta.read(connection, KEY) or "0:0").partition(":")
+    epoch, _, count = (Meta(sql).get(KEY) or "0:0").partition(":")
     return int(epoch), int(count)
 
 
-def advance(connection: Connection, *, remade: bool = False) -> None:
+def advance(sql: Sql, *, remade: bool = False) -> None:
     """Call this in the transaction of every change; ``remade``: vectors that exist may differ."""
-    epoch, count = read(connection)
-    meta.put(connection, KEY, f"{epoch + 1}:0" if remade else f"{epoch}:{count + 1}")
+    epoch, count = read(sql)
+    MetaWriter(sql).put(KEY, f"{epoch + 1}:0" if remade else f"{epoch}:{count + 1}")
