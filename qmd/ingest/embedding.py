@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
 from qmd.ingest.token_states import TextMaker, text_maker, texts_of
-from qmd.store.embeddings import ChunkText
-from qmd.store.models import StoredModel
+from qmd.store.sql.embeddings import ChunkText
+from qmd.store.sql.models import StoredModel
 from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 

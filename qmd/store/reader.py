@@ -4,44 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qmd.store.collections import Collections, CollectionsWriter
-    from qmd.store.documents import Documents
-    from qmd.store.embeddings import Embeddings, EmbeddingsWriter
-    from qmd.store.files import Files, FilesWriter
     from qmd.store.full_text import FullText
-    from qmd.store.graph import Graph
-    from qmd.store.links import Links
-    from qmd.store.models import Models, ModelsWriter
-    from qmd.store.posts import Posts
-    from qmd.store.recent import Recent
     from qmd.store.selection import Selection
     from qmd.store.sql import Connection, Sql
     from qmd.store.sql.access import Access, AccessWriter
+    from qmd.store.sql.collections import Collections, CollectionsWriter
     from qmd.store.sql.contexts import Contexts, ContextsWriter
     from qmd.store.sql.conversations import Conversations, ConversationsWriter
+    from qmd.store.sql.documents import Documents
+    from qmd.store.sql.embeddings import Embeddings, EmbeddingsWriter
+    from qmd.store.sql.files import Files, FilesWriter
+    from qmd.store.sql.graph import Graph
+    from qmd.store.sql.links import Links
     from qmd.store.sql.meta import Meta, MetaWriter
     from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
+    from qmd.store.sql.models import Models, ModelsWriter
     from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.posts import Posts
     from qmd.store.sql.properties import Properties
+    from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
-    from qmd.store.tags import Tags
-    from qmd.store.tokens import Tokens, TokensWriter
+    from qmd.store.sql.tags import Tags
+    from qmd.store.sql.tokens import Tokens, TokensWriter
     from qmd.store.upkeep import Upkeep, UpkeepWriter
     from qmd.store.vectors import Vectors
     from qmd.values import Filters
     from qmd.values.conditions import PropertyCondition
 
 
-_BY_ENGINE = frozenset(
-    {"full_text", "vectors", "upkeep", "tags", "posts", "tokens", "models", "embeddings"}
-    | {"collections", "files", "links", "graph", "documents", "recent"}
-)
-#: The capabilities that differ for a client with a scope beyond the rows that it sees.
-_SCOPED = frozenset({"full_text", "vectors", "upkeep"})
+#: The capabilities that differ between the engines by nature, and for a client with a scope beyond
+#: the rows that it sees.
+BY_ENGINE = frozenset({"full_text", "vectors", "upkeep"})
 
 
 class Reader:
@@ -81,14 +77,11 @@ class Reader:
     if not TYPE_CHECKING:  # else mypy would take every name for a capability
 
         def __getattr__(self, name: str) -> object:
-            kind = _class_name(type(self), name)
-            dialect = self.sql.dialect
-            if name not in _BY_ENGINE:
-                place = f"sql.{name}"
-            elif self.sql.is_scoped and name in _SCOPED:
-                place, kind = f"{dialect.package}.scoped_reader", f"Scoped{dialect.prefix}{kind}"
-            else:
-                place, kind = f"{dialect.package}.{name}", f"{dialect.prefix}{kind}"
+            kind, place = _class_name(type(self), name), f"sql.{name}"
+            if name in BY_ENGINE:
+                dialect, scoped = self.sql.dialect, self.sql.is_scoped
+                kind = f"{'Scoped' if scoped else ''}{dialect.prefix}{kind}"
+                place = f"{dialect.package}.{'scoped_reader' if scoped else name}"
             capability = getattr(import_module(f"qmd.store.{place}"), kind)(self.sql)
             setattr(self, name, capability)
             return capability
@@ -100,7 +93,9 @@ class Reader:
     @property
     def all_documents(self) -> Selection:
         """The selection that leaves out nothing."""
-        return cast("Selection", self._filters.ALL_DOCUMENTS)
+        from qmd.store.sql.filters import ALL_DOCUMENTS
+
+        return ALL_DOCUMENTS
 
     def select(
         self,
@@ -126,14 +121,9 @@ class Reader:
             CollectionNotFoundError: With suggestions.
             InputError: A filter by a property is no condition.
         """
-        selection = self._filters.select(
-            self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file
-        )
-        return cast("Selection", selection)
+        from qmd.store.sql.filters import select
 
-    @property
-    def _filters(self) -> ModuleType:
-        return import_module(f"qmd.store.{self.sql.dialect.package}.filters")
+        return select(self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file)
 
 
 class Writer(Reader):

@@ -39,9 +39,9 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
-from qmd.store.documents import Order
 from qmd.store.match import Combined, Phrase
-from qmd.store.reader import _BY_ENGINE, Reader
+from qmd.store.reader import BY_ENGINE, Reader
+from qmd.store.sql.documents import Order
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
@@ -247,7 +247,7 @@ def capabilities() -> list[tuple[str, str]]:
 
 def capability_class(name: str) -> type:
     """What a type checker takes for the attribute of a reader."""
-    place = name if name in _BY_ENGINE else f"sql.{name}"
+    place = name if name in BY_ENGINE else f"sql.{name}"
     module = importlib.import_module(f"qmd.store.{place}")
     kind: type = getattr(module, Reader.__annotations__[name])
     return kind

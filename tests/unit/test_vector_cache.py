@@ -22,9 +22,8 @@ from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
-from qmd.store.models import StoredModel
-from qmd.store.sql import vector_state
-from qmd.store.sqlite import document_rows
+from qmd.store.sql import document_rows, vector_state
+from qmd.store.sql.models import StoredModel
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus

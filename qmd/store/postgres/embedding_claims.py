@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from qmd.store.postgres.embeddings import PostgresEmbeddings
 from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
 
 if TYPE_CHECKING:
-    from qmd.store.embeddings import ChunkText
-    from qmd.store.models import StoredModel
     from qmd.store.postgres.store import PostgresStore
+    from qmd.store.sql.embeddings import ChunkText
+    from qmd.store.sql.models import StoredModel
 
 #: How many chunks are tried, for each one that is claimed: others may have claimed the first ones.
 _TRIED = 32
@@ -40,7 +39,7 @@ class PostgresEmbeddingClaims:
             after = 0
             while True:
                 with self._store.reading() as reader:
-                    waiting = PostgresEmbeddings(reader.connection).waiting_hashes(
+                    waiting = reader.embeddings.waiting_hashes(
                         self._model, limit * _TRIED, collection_ids, after, outdated=outdated
                     )
                 if not waiting:
@@ -48,9 +47,7 @@ class PostgresEmbeddingClaims:
                 some_wait, after = True, waiting[-1][0]
                 claimed = self._lock(waiting, limit)
                 with self._store.reading() as reader:  # now, others may have embedded some
-                    chunks = PostgresEmbeddings(reader.connection).waiting_among(
-                        self._model, claimed
-                    )
+                    chunks = reader.embeddings.waiting_among(self._model, claimed)
                 if chunks:
                     return chunks
         return [] if some_wait else None

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.match import MatchQuery, leaf, translate
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.rows import one, require_sql
 from qmd.store.selection import Selection
 from qmd.store.sql import Sql
 from qmd.store.sqlite.common_words import idf

@@ -20,8 +20,8 @@ from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState
 
 if TYPE_CHECKING:
     from qmd.store.embedding_claims import EmbeddingClaims
-    from qmd.store.models import StoredModel
     from qmd.store.reader import Reader, Writer
+    from qmd.store.sql.models import StoredModel
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
     from qmd.values.location import ServerDatabase

@@ -14,7 +14,7 @@ from qmd.store.postgres.upkeep import PostgresUpkeep
 from qmd.store.postgres.vectors import PostgresVectors
 
 if TYPE_CHECKING:
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 
 class ScopedPostgresFullText(PostgresFullText):

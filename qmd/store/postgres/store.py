@@ -30,9 +30,9 @@ from qmd.values.location import ServerDatabase
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from qmd.store.models import StoredModel
     from qmd.store.postgres.changes import PostgresChanges
     from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
+    from qmd.store.sql.models import StoredModel
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
 

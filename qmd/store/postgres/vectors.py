@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from qmd.store.models import StoredModel
 from qmd.store.postgres import nearest_index, pgvector
-from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection, stream
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.rows import one, require_sql
 from qmd.store.sql import Sql, vector_state
+from qmd.store.sql.models import StoredModel
 from qmd.store.vectors import MAX_NEAREST, pack_vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.postgres.filters import PostgresSelection
     from qmd.store.selection import Selection
+    from qmd.store.sql.filters import SqlSelection
 
 _EXACT = "SELECT k.id, k.document_id, e.vector"
 _FROM = (
@@ -64,7 +63,7 @@ class PostgresVectors:
             pass
         elif where.collection_ids is not None:
             condition = " AND v.collection_id = ANY(%s)"
-            values = where.values
+            values = (list(where.collection_ids),)
         else:
             condition = (
                 " AND v.chunk_id IN (SELECT k.id FROM documents d"
@@ -88,7 +87,7 @@ class PostgresVectors:
         )
 
     def _compared_here(
-        self, model: StoredModel, query: NDArray[np.float32], k: int, where: PostgresSelection
+        self, model: StoredModel, query: NDArray[np.float32], k: int, where: SqlSelection
     ) -> list[tuple[int, int, bytes]]:
         """As `nearest`, by reading all vectors of the selected documents."""
         import numpy as np

@@ -89,8 +89,8 @@ class Access:
                 hash_,
                 AccessToken(
                     name,
-                    tuple(dialect.unlisted(read)),
-                    tuple(dialect.unlisted(write)),
+                    tuple(dialect.parsed(read)),
+                    tuple(dialect.parsed(write)),
                     created,
                     expires,
                     last_used,

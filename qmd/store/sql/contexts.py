@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from qmd.errors import ContextNotFoundError
 from qmd.store.sql import Sql
@@ -16,14 +15,8 @@ _CONTEXTS = """
 """
 
 
+_TYPES = (str | None, str | None, str, str)
 _AT_PLACE = "x.collection_id IS NOT DISTINCT FROM ? AND x.prefix = ?"
-
-
-class _Row(NamedTuple):
-    name: str | None
-    root: str | None
-    prefix: str
-    text: str
 
 
 class Contexts:
@@ -39,7 +32,7 @@ class Contexts:
     def _contexts(self, clauses: str, values: Sequence[object] = ()) -> list[Context]:
         return [
             Context(name, prefix, _path(root, prefix), text)
-            for name, root, prefix, text in self._sql.all(_Row, _CONTEXTS + clauses, values)
+            for name, root, prefix, text in self._sql.rows(_TYPES, _CONTEXTS + clauses, values)
         ]
 
     def _find(self, collection_id: int | None, prefix: str) -> Context:

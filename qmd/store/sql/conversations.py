@@ -50,14 +50,6 @@ _CONTAINS = """
 """
 
 
-class RunningTurn(NamedTuple):
-    """A turn that is not at its end, and the process that runs it, or did."""
-
-    chat_id: str
-    number: int
-    process: str
-
-
 class Conversations:
     """Reads conversations."""
 
@@ -116,10 +108,11 @@ class Conversations:
         sql = "SELECT coalesce(sum(bytes), 0) FROM chat_turns WHERE chat_id = ?"
         return self._sql.number(sql, [chat_id])
 
-    def running(self) -> list[RunningTurn]:
-        """The turns that run, or whose process has ended."""
-        return self._sql.all(
-            RunningTurn, "SELECT chat_id, number, process FROM chat_turns WHERE status = 'running'"
+    def running(self) -> list[tuple[str, int, str]]:
+        """Of each turn that runs, or whose process has ended: conversation, number, process."""
+        return self._sql.rows(
+            (str, int, str),
+            "SELECT chat_id, number, process FROM chat_turns WHERE status = 'running'",
         )
 
     def _chats(self, where: str, values: Sequence[object]) -> list[ChatInfo]:

@@ -27,10 +27,12 @@ class ModelCache:
             kind: A key of `MAX_ANSWERS`.
             model: The fingerprint or name of the model.
         """
-        # Key by key: an array cannot hold bytes in SQLite.
-        sql = "SELECT value FROM z_model_cache WHERE hash = ? AND kind = ? AND model = ?"
-        rows = {key: self._sql.first(sql, [key, kind, model]) for key in set(keys)}
-        return {key: bytes(row[0]) for key, row in rows.items() if row is not None}
+        rows = self._sql.with_keys(
+            "SELECT hash, value FROM z_model_cache WHERE hash {} AND kind = ? AND model = ?",
+            keys,
+            [kind, model],
+        )
+        return {key: bytes(value) for key, value in rows}
 
     def count(self) -> int:
         """How many answers are kept."""

@@ -12,15 +12,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from qmd.store.sql import Sql
 from qmd.system import clock
-
-
-class _Record(NamedTuple):
-    temporary: str
-    machine: str
 
 
 class PendingWrites:
@@ -35,7 +29,9 @@ class PendingWrites:
         here = self._machine()
         return [
             path
-            for path, machine in self._sql.all(_Record, f"SELECT {columns} FROM z_pending_writes")
+            for path, machine in self._sql.rows(
+                (str, str), f"SELECT {columns} FROM z_pending_writes"
+            )
             if machine == here or os.path.lexists(path)
         ]
 

@@ -125,24 +125,8 @@ _REVISIONS = f"""
     FROM revisions r LEFT JOIN changes c ON c.id = r.change_id
 """
 _CHANGES = "SELECT id, tool, session, created_at, files, undone_by, number_in_session FROM changes "
+_CHANGE_TYPES = (int, str, str, str, int, int | None, int)
 _LARGEST_ID = 2**63 - 1
-
-
-class _Content(NamedTuple):
-    stored: bytes
-    kind: str
-    size: int
-    digest: str
-
-
-class _Change(NamedTuple):
-    number: int
-    tool: str
-    session: str
-    created: str
-    files: int
-    undone_by: int | None
-    number_in_session: int
 
 
 class Revisions:
@@ -179,10 +163,12 @@ class Revisions:
         Raises:
             ValueError, TypeError, zlib.error: The content is damaged.
         """
-        rows = self._sql.all(
-            _Content, "SELECT content, kind, bytes, hash FROM revisions WHERE id = ?", [revision_id]
+        rows = self._sql.rows(
+            (bytes, str, int, str),
+            "SELECT content, kind, bytes, hash FROM revisions WHERE id = ?",
+            [revision_id],
         )
-        if not rows or rows[0].kind == "none":
+        if not rows or rows[0][1] == "none":
             return None
         return unpack_revision(*rows[0])
 
@@ -246,7 +232,7 @@ class Revisions:
 
     def _changes(self, where: str, parameters: Sequence[object]) -> list[FileChange]:
         changes = []
-        for row in self._sql.all(_Change, _CHANGES + where, parameters):
+        for row in self._sql.rows(_CHANGE_TYPES, _CHANGES + where, parameters):
             number, tool, session, created, count, undone_by, number_in_session = row
             files = self._revisions("WHERE r.change_id = ? ORDER BY r.id", [number])
             changes.append(

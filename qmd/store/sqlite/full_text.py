@@ -12,9 +12,9 @@ from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
 from qmd.store.selection import Selection
 from qmd.store.sql import Sql
+from qmd.store.sql.documents import Documents
+from qmd.store.sql.filters import ALL_DOCUMENTS, SqlSelection, require_sql
 from qmd.store.sqlite.common_words import WEIGHTS, CommonWords, idf, totals
-from qmd.store.sqlite.documents import SqliteDocuments
-from qmd.store.sqlite.filters import ALL_DOCUMENTS, SqlSelection, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
 
@@ -143,7 +143,7 @@ class SqliteFullText:
                 return passing[:limit]
             tested *= 4
         if not where.is_all:
-            selected = SqliteDocuments(self._sql).selected_ids(where)
+            selected = Documents(self._sql).selected_ids(where)
             inside = np.isin(ids, np.array(selected, np.int64))
             ids, scores = ids[inside], scores[inside]
         if size < len(ids):

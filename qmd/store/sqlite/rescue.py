@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
 from qmd.store.reader import Writer
+from qmd.store.sql import collections, require_types
+from qmd.store.sql.models import CHOICE
 from qmd.store.sql.revisions import unpack_revision
-from qmd.store.sqlite import collections, tables
+from qmd.store.sqlite import tables
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
-from qmd.store.sqlite.models import CHOICE
-from qmd.store.sqlite.rows import require_types
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
 
@@ -199,7 +199,7 @@ def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
             row = source.execute(f"SELECT {columns} FROM {name} WHERE id = ?", [row_id]).fetchone()
             if row is None:
                 raise ValueError("only an index has it")
-            require_types(row, *table.types.values())
+            require_types(row, list(table.types.values()))
             table.check(*row)
         except (*FAILURES, ValueError, TypeError, MemoryError, struct.error, zlib.error):
             lost += 1

@@ -12,8 +12,8 @@ from qmd.errors import ScopeError
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
 from qmd.store.sql import Sql
+from qmd.store.sql.filters import require_sql
 from qmd.store.sqlite.common_words import WEIGHTS, idf, totals, varints
-from qmd.store.sqlite.filters import require_sql
 from qmd.store.sqlite.full_text import MOST_SHARE
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
@@ -21,8 +21,8 @@ from qmd.store.sqlite.upkeep import SqliteUpkeep
 from qmd.store.sqlite.vectors import SqliteVectors
 
 if TYPE_CHECKING:
-    from qmd.store.models import StoredModel
     from qmd.store.selection import Selection
+    from qmd.store.sql.models import StoredModel
 
 #: The constant b of FTS5's bm25.
 _B = 0.75

@@ -33,7 +33,7 @@ from qmd.system import cancellation
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
     from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
     from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
     from qmd.store.store import Store

@@ -1,23 +1,24 @@
-"""
-Knows the models whose vectors the database holds, and replaces one by another.
-
-While the model is being changed there are vectors of two: those of the active model answer,
-those of the coming one are being made, as ``chunks.next_model_id`` tells, and take over at once.
-"""
+"""The embedding models whose vectors this database holds."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from qmd.errors import ModelMismatchError
-from qmd.store.models import StoredModel
 from qmd.store.sql import Sql, vector_state
 from qmd.store.sql.meta import Meta, MetaWriter
-from qmd.store.sqlite import sqlite_vec
-from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.rows import require_types
 from qmd.system import clock
 from qmd.values import ModelSpec
+
+
+class StoredModel(NamedTuple):
+    """A model whose vectors this database holds."""
+
+    id: int
+    name: str
+    fingerprint: str
+    dimension: int
+
 
 #: In ``z_meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
@@ -26,35 +27,36 @@ CHOICE = "model"
 # --- changing it ---------------------------------------------------------------------
 
 
-class SqliteModels:
-    """`qmd.store.models.Models` in SQLite."""
+class Models:
+    """
+    Reads which models the database has: at most two.
+
+    The active model answers searches. The coming model, if there is one, takes over as soon as
+    every chunk has a vector of it.
+    """
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
-        self._connection: Connection = sql.connection
 
     def active(self) -> StoredModel | None:
+        """The model whose vectors answer searches; None before the first `embed`."""
         return self._marked("active")
 
     def coming(self) -> StoredModel | None:
+        """The model whose vectors are being made; None if the model does not change."""
         return self._marked("next")
 
     def _marked(self, mark: Literal["active", "next"]) -> StoredModel | None:
-        row = self._connection.execute(
-            f"SELECT id, name, fingerprint, dimension FROM z_models WHERE {mark}"
-        ).fetchone()
-        if row is None:
-            return None
-        require_types(row, int, str, str, int)
-        return StoredModel(*row)
+        sql = f"SELECT id, name, fingerprint, dimension FROM z_models WHERE {mark}"
+        return next(iter(self._sql.all(StoredModel, sql)), None)
 
     def chosen_name(self) -> str | None:
+        """The name of the model that a person has chosen for this database; None if nobody has."""
         return Meta(self._sql).get(CHOICE)
 
     def has_vectors(self) -> bool:
-        row = self._connection.execute(
-            "SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1"
-        ).fetchone()
+        """Whether any chunk has a vector of the active model."""
+        row = self._sql.run("SELECT 1 FROM chunks WHERE model_id IS NOT NULL LIMIT 1").fetchone()
         return row is not None
 
     def chunk_column(self, model: StoredModel) -> str:
@@ -74,14 +76,22 @@ class SqliteModels:
         )
 
 
-class SqliteModelsWriter(SqliteModels):
-    """`qmd.store.models.ModelsWriter` in SQLite."""
+class ModelsWriter(Models):
+    """Changes the model."""
 
     def choose(self, name: str) -> None:
+        """Set `chosen_name`, for all processes."""
         MetaWriter(self._sql).put(CHOICE, name)
 
     def begin(self, spec: ModelSpec) -> StoredModel:
-        sqlite_vec.load(self._connection)  # vectors that cannot be searched are not worth making
+        """
+        Make a model the active or the coming one, so that vectors can be stored for it.
+
+        If the index has no vectors, the model becomes the active one at once. If it has those of
+        another model, they answer searches until `take_over`. The vectors of an earlier coming
+        model stay in the cache.
+        """
+        self._sql.vector_copies.prepare(self._sql.connection)
         active, coming = self.active(), self.coming()
         for model in (active, coming):
             if model is not None and model.fingerprint == spec.fingerprint:
@@ -90,26 +100,29 @@ class SqliteModelsWriter(SqliteModels):
             self.cancel()
         beside = active is not None and self.has_vectors()
         if active is not None and not beside:
-            self._connection.execute("DELETE FROM z_vectors WHERE model_id = ?", [active.id])
-            self._connection.execute("UPDATE z_models SET active = 0 WHERE active")
+            self._remove_copies(active)
+            self._sql.run("UPDATE z_models SET active = false WHERE active")
         self._insert(spec, "next" if beside else "active")
         vector_state.advance(self._sql, remade=not beside)
         model = self.coming() if beside else self.active()
         assert model is not None  # just inserted
         return model
 
+    def _remove_copies(self, model: StoredModel) -> None:
+        self._sql.vector_copies.remove(self._sql.connection, model)
+
     def _renamed(self, model: StoredModel, name: str) -> StoredModel:
         """The same model by another name: its folder was moved."""
         if model.name != name:
-            self._connection.execute("UPDATE z_models SET name = ? WHERE id = ?", [name, model.id])
+            self._sql.run("UPDATE z_models SET name = ? WHERE id = ?", [name, model.id])
         return model._replace(name=name)
 
     def _insert(self, spec: ModelSpec, mark: Literal["active", "next"]) -> None:
-        self._connection.execute(
+        self._sql.run(
             "INSERT INTO z_models"
             f" (name, fingerprint, dimension, query_prefix, passage_prefix, created_at, {mark})"
-            " VALUES (?, ?, ?, ?, ?, ?, 1)"
-            f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = 1",
+            " VALUES (?, ?, ?, ?, ?, ?, true)"
+            f" ON CONFLICT (fingerprint) DO UPDATE SET name = excluded.name, {mark} = true",
             [
                 spec.name,
                 spec.fingerprint,
@@ -121,28 +134,37 @@ class SqliteModelsWriter(SqliteModels):
         )
 
     def cancel(self) -> None:
+        """Drop the coming model and keep the active one. The vectors made stay in the cache."""
         model = self.coming()
         if model is None:
             return
-        self._connection.execute("DELETE FROM z_vectors WHERE model_id = ?", [model.id])
-        self._connection.execute("UPDATE z_models SET next = 0 WHERE next")
-        self._connection.execute(
-            "UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL"
-        )
+        self._remove_copies(model)
+        self._sql.run("UPDATE z_models SET next = false WHERE next")
+        self._sql.run("UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL")
 
     def take_over(self, model: StoredModel) -> bool:
+        """
+        Make the coming model the active one, if every chunk has a vector of it.
+
+        The vectors of the earlier model stay in the cache until `cleanup`.
+
+        Returns:
+            Whether the model is the active one now.
+        """
         if self.coming() != model:
             return False
-        missing = self._connection.execute(
+        missing = self._sql.run(
             "SELECT 1 FROM chunks WHERE next_model_id IS NULL LIMIT 1"
         ).fetchone()
         if missing is not None:
             return False
-        self._connection.execute(
+        before = self.active()
+        self._sql.run(
             "UPDATE chunks SET model_id = next_model_id, next_model_id = NULL,"
             " hash = coalesce(next_hash, hash), next_hash = NULL"
         )
-        self._connection.execute("UPDATE z_models SET active = (id = ?), next = 0", [model.id])
-        self._connection.execute("DELETE FROM z_vectors WHERE model_id <> ?", [model.id])
+        self._sql.run("UPDATE z_models SET active = (id = ?), next = false", [model.id])
+        if before is not None:
+            self._remove_copies(before)
         vector_state.advance(self._sql, remade=True)
         return True

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from qmd.store.embeddings import StoredChunk, chunk_rows
-from qmd.store.files import DocumentPlace
-from qmd.store.postgres import postings
-from qmd.store.postgres.rows import many, one, returned
 from qmd.store.sql import Sql, properties, vector_state
+from qmd.store.sql.embeddings import StoredChunk, chunk_rows
 from qmd.system import clock
 from qmd.values import Link, NewDocument, ParsedDocument
 from qmd.values.names import fold, link_key, name_key
 
+if TYPE_CHECKING:
+    from qmd.store.sql.files import DocumentPlace
+
+#: The columns of `_row`, but for ``tags``, which only a file has: for people who read it.
 _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
-)
-_INSERT = f"INSERT INTO documents ({_COLUMNS}) VALUES ({', '.join(['%s'] * 19)}) RETURNING id"
-_UPDATE = (
-    "UPDATE documents SET "
-    + ", ".join(f"{column.strip()} = %s" for column in _COLUMNS.split(","))
-    + " WHERE id = %s"
 )
 _PARSED_TABLES = ("tags", "aliases", "z_names", "links", "properties")
 
@@ -33,7 +29,7 @@ def put_all(
     collection_id: int,
     documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
 ) -> list[int]:
-    """As `qmd.store.files.FilesWriter.put_all`."""
+    """As `qmd.store.sql.files.FilesWriter.put_all`."""
     ids = []
     stored: dict[int, NewDocument] = {}
     old_texts: dict[int, str] = {}
@@ -47,12 +43,13 @@ def put_all(
             old_texts.setdefault(document_id, old_text)
     in_order = sorted(stored.items())
     for table in _PARSED_TABLES if old_texts else ():
-        sql.connection.execute(
-            f"DELETE FROM {table} WHERE document_id = ANY(%s)", [list(old_texts)]
+        sql.run(
+            f"DELETE FROM {table} WHERE document_id {sql.dialect.among}",
+            [sql.dialect.array(old_texts)],
         )
     _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
     _put_chunks(sql, in_order, old_texts)
-    postings.put(sql.connection, in_order)
+    sql.full_text_rows.put(sql.connection, in_order)
     return ids
 
 
@@ -67,19 +64,18 @@ def _put_rows(
     The documents of new paths take few round trips; the others are put one after the other.
     """
     paths = Counter(document.path for document, _ in documents)
-    stored = sql.connection.execute(
-        "SELECT path FROM documents WHERE collection_id = %s AND path = ANY(%s)",
-        [collection_id, list(paths)],
+    stored = sql.run(
+        f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.dialect.among}",
+        [collection_id, sql.dialect.array(paths)],
     )
     taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
     is_plain = [place is None and document.path not in taken for document, place in documents]
     new = iter(
-        returned(
-            sql.connection,
-            _INSERT,
+        sql.returned(
+            _insert(sql),
             [
-                _row(collection_id, document)
+                _row(sql, collection_id, document)
                 for (document, _), plain in zip(documents, is_plain, strict=True)
                 if plain
             ],
@@ -92,24 +88,32 @@ def _put_rows(
 
 
 def _put_row(
-    sql: Sql,
-    collection_id: int,
-    document: NewDocument,
-    replace: DocumentPlace | None,
+    sql: Sql, collection_id: int, document: NewDocument, replace: DocumentPlace | None
 ) -> tuple[int, str | None]:
     """The id of the document, and what it said before; None for a new one."""
-    row = _row(collection_id, document)
+    row = _row(sql, collection_id, document)
     stored = _to_replace(sql, collection_id, document.path, replace)
     if stored is None:
-        return int(one(sql.connection, _INSERT, row)[0]), None
-    sql.connection.execute(_UPDATE, [*row, stored[0]])
+        return sql.number(_insert(sql), row), None
+    changes = ", ".join(f"{column} = ?" for column in _columns(sql).split(", "))
+    sql.run(f"UPDATE documents SET {changes} WHERE id = ?", [*row, stored[0]])
     return stored
 
 
-def _row(collection_id: int, document: NewDocument) -> list[object]:
-    """The values of `_COLUMNS`."""
+def _columns(sql: Sql) -> str:
+    return f"{_COLUMNS}, tags" if sql.dialect.repeats_tags else _COLUMNS
+
+
+def _insert(sql: Sql) -> str:
+    columns = _columns(sql)
+    marks = ", ".join("?" * len(columns.split(",")))
+    return f"INSERT INTO documents ({columns}) VALUES ({marks}) RETURNING id"
+
+
+def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
+    """The values of `_columns`."""
     parsed = document.parsed
-    return [
+    row: list[object] = [
         collection_id,
         document.path,
         name_key(document.path),
@@ -127,6 +131,17 @@ def _row(collection_id: int, document: NewDocument) -> list[object]:
         clock.now(),
         parsed.text,
     ]
+    if sql.dialect.repeats_tags:
+        row.append(json.dumps(_distinct(parsed.tags), ensure_ascii=False))
+    return row
+
+
+def _distinct(tags: Iterable[str]) -> list[str]:
+    """As the table ``tags`` has them: without letter case, and in its order."""
+    by_key: dict[bytes, str] = {}
+    for tag in tags:
+        by_key.setdefault(tag.encode("utf-8", "surrogatepass").lower(), tag)  # only ASCII letters
+    return [tag for _, tag in sorted(by_key.items())]
 
 
 def _to_replace(
@@ -138,40 +153,35 @@ def _to_replace(
     Returns:
         Its id and its text.
     """
-    row = sql.connection.execute(
-        "SELECT id, text FROM documents WHERE collection_id = %s AND path = %s",
+    row = sql.first(
+        "SELECT id, text FROM documents WHERE collection_id = ? AND path = ?",
         [collection_id, path],
-    ).fetchone()
+    )
     if row is None and replace is not None:
-        row = sql.connection.execute(
-            "SELECT id, text FROM documents WHERE id = %s AND collection_id = %s AND path = %s",
+        row = sql.first(
+            "SELECT id, text FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
             [replace.id, collection_id, replace.path],
-        ).fetchone()
+        )
     return None if row is None else (int(row[0]), str(row[1]))
 
 
 def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
     """Tags, names, links and properties of documents that have none stored."""
-    many(
-        sql.connection,
-        "INSERT INTO tags (document_id, tag) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+    sql.many(
+        "INSERT INTO tags (document_id, tag) VALUES (?, ?) ON CONFLICT DO NOTHING",
         [(number, tag) for number, parsed in documents for tag in parsed.tags],
     )
-    many(
-        sql.connection,
-        "INSERT INTO aliases (document_id, alias) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+    sql.many(
+        "INSERT INTO aliases (document_id, alias) VALUES (?, ?) ON CONFLICT DO NOTHING",
         [(number, alias) for number, parsed in documents for alias in parsed.aliases],
     )
-    many(
-        sql.connection,
-        "INSERT INTO z_names (document_id, kind, name_key) VALUES (%s, %s, %s)"
-        " ON CONFLICT DO NOTHING",
+    sql.many(
+        "INSERT INTO z_names (document_id, kind, name_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
-    many(
-        sql.connection,
+    sql.many(
         "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block, line)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
     )
     properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
@@ -205,10 +215,10 @@ def _put_chunks(
 ) -> None:
     """``old_texts``: what the documents that are replaced said, by their ids."""
     stored: dict[int, list[StoredChunk]] = {}
-    for document_id, *old in sql.connection.execute(
+    for document_id, *old in sql.run(
         "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
-        " FROM chunks WHERE document_id = ANY(%s) ORDER BY document_id, seq",
-        [list(old_texts)],
+        f" FROM chunks WHERE document_id {sql.dialect.among} ORDER BY document_id, seq",
+        [sql.dialect.array(old_texts)],
     ):
         stored.setdefault(document_id, []).append(StoredChunk(*old))
     inserts: list[tuple[object, ...]] = []
@@ -237,21 +247,23 @@ def _put_chunks(
                 gone.remove(row.id)
                 updates.append((*place, row.next_hash, digest, row.id))
     if gone:
-        sql.connection.execute("DELETE FROM chunks WHERE id = ANY(%s)", [sorted(gone)])
-        vector_state.advance(sql)
+        delete_chunks(sql, sorted(gone))
     # The vector for the model that is to follow belongs to the text that it was made of.
-    many(
-        sql.connection,
-        "UPDATE chunks SET document_id = %s, seq = %s, start_char = %s, end_char = %s,"
-        " start_byte = %s, end_byte = %s, start_line = %s, end_line = %s, heading_path = %s,"
-        " hash = %s, next_hash = %s, next_model_id = CASE coalesce(next_hash, hash)"
-        " WHEN %s THEN next_model_id END WHERE id = %s",
+    sql.many(
+        "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
+        " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
+        " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
+        " WHEN ? THEN next_model_id END WHERE id = ?",
         updates,
     )
-    many(
-        sql.connection,
+    sql.many(
         "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
         " start_line, end_line, heading_path, hash)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         inserts,
     )
+
+
+def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
+    sql.run(f"DELETE FROM chunks WHERE id {sql.dialect.among}", [sql.dialect.array(ids)])
+    vector_state.advance(sql)
