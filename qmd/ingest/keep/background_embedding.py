@@ -16,7 +16,7 @@ from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
-from qmd.store.models import StoredModel
+from qmd.store.sql.models import StoredModel
 from qmd.system import clock
 from qmd.values import ModelSpec, Progress
 
