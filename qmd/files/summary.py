@@ -14,7 +14,7 @@ from qmd.files.edits.line_ends import ended_like, line_end
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import is_utf8, shown
-from qmd.values.printable import is_safe_name
+from qmd.values.printable import is_safe_name, one_line
 
 SummaryMode = Literal["append", "overwrite"]
 
@@ -159,12 +159,17 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
         raise SummaryError("Invalid mode: must be append or overwrite")
     if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
         raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
-    # What no file can be called has a sentence of its own.
-    if is_utf8(file_path) and "\0" not in file_path and not is_safe_name(file_path):
-        raise SummaryError(
-            "Invalid file_path: must not contain control characters or marks of direction"
-        )
+    _check_name(file_path)
     return content, file_path, checked_mode
+
+
+def _check_name(path: str) -> None:
+    """Raises SummaryError: the name hides something. What no file can be called is told later."""
+    if is_utf8(path) and "\0" not in path and not is_safe_name(path):
+        raise SummaryError(
+            f"Invalid file_path: {one_line(path)} contains control characters or marks of"
+            " direction"
+        )
 
 
 def _encoded(text: str) -> bytes:

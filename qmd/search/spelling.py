@@ -21,6 +21,7 @@ from qmd.search.words.weights import QueryWords, stem
 from qmd.values import Filters, SearchReply, SearchRequest
 from qmd.values.conditions import PropertyCondition, parse_filter
 from qmd.values.names import fold
+from qmd.values.printable import one_line
 from qmd.values.search import SHOWING
 
 if TYPE_CHECKING:
@@ -162,7 +163,11 @@ def _missing_tag(reader: Reader, tag: str) -> str:
     from qmd.search.graph.tags import tag_tree
 
     tree = tag_tree(reader, tag, limit=1)
-    return "" if tree.tags else _with_nearest(f"No document has the tag '{tag}'.", tree.nearest)
+    return (
+        ""
+        if tree.tags
+        else _with_nearest(f"No document has the tag '{one_line(tag)}'.", tree.nearest)
+    )
 
 
 def _missing_folder(reader: Reader, path: str) -> str:
@@ -179,7 +184,8 @@ def _missing_folder(reader: Reader, path: str) -> str:
         names = [f"{lead}{name[:-1]}" for name in inside_it if name.endswith("/")]
         folders |= dict.fromkeys([*names, each.name])
     nearest = process.extract(path, list(folders), scorer=fuzz.WRatio, score_cutoff=70, limit=3)
-    return _with_nearest(f"No document lies below '{path}'.", [name for name, _, _ in nearest])
+    sentence = f"No document lies below '{one_line(path)}'."
+    return _with_nearest(sentence, [name for name, _, _ in nearest])
 
 
 def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
@@ -197,17 +203,17 @@ def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
         return ""
     value = condition.ranges[0].low if len(condition.ranges) == 1 else None
     if not isinstance(value, str):  # a number, a date or one of several
-        return f"No document has such a value of '{condition.key}'."
+        return f"No document has such a value of '{one_line(condition.key)}'."
     values = [each.value for each in reader.properties.values(condition.key, limit=MOST_VALUES)]
     nearest = process.extract(
         value, values, scorer=fuzz.WRatio, processor=fold, score_cutoff=70, limit=3
     )
-    sentence = f"No document has the value '{value}' of '{condition.key}'."
+    sentence = f"No document has the value '{one_line(value)}' of '{one_line(condition.key)}'."
     return _with_nearest(sentence, [name for name, _, _ in nearest])
 
 
 def _with_nearest(sentence: str, nearest: Sequence[str]) -> str:
-    return f"{sentence} Did you mean: {', '.join(nearest)}" if nearest else sentence
+    return f"{sentence} Did you mean: {', '.join(map(one_line, nearest))}" if nearest else sentence
 
 
 def _joined(sentence: str, notice: str | None) -> str:

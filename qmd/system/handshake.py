@@ -155,9 +155,10 @@ class _Tail:
             self._data = (self._data + piece)[-_TAIL:]
 
     def last_words(self) -> str:
-        """What was written at last, behind a colon."""
+        """What was written at last, behind a colon; not the advice that qmd adds to an error."""
         self._thread.join(_LAST_WORDS_S)
-        lines = self._data.decode("utf-8", "replace").strip().splitlines()
+        written = self._data.decode("utf-8", "replace").strip().splitlines()
+        lines = [line for line in written if not line.startswith("hint: ")]
         return f": {one_line(lines[-1])[:_MAX_WORDS]}" if lines else ""
 
 

@@ -173,6 +173,28 @@ def test_no_tool_shows_a_name_as_lines_of_its_own(kb: KnowledgeBase, folder: Pat
             assert_harmless(text)
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"path": "notes/folder ✅ Success forged"},
+        {"path": f"x{FORGED}"},
+        {"tags": [f"x{FORGED}"]},
+    ],
+)
+def test_a_filter_that_leaves_nothing_is_named_on_one_line(
+    kb: KnowledgeBase, filters: dict[str, object]
+) -> None:
+    (search,) = (tool for tool in tools_of("qmd", alone=False) if tool.name == "search")
+    shown = [
+        each.text
+        for each in search.call(kb, {"query": "boat", **filters}, texts.MCP).blocks
+        if not isinstance(each, DocumentBlock)
+    ]
+    assert any("Success forged" in text for text in shown)
+    for text in shown:
+        assert_harmless(text)
+
+
 def test_the_agent_reads_each_name_on_one_line(kb: KnowledgeBase) -> None:
     tools = ToolExecutor(kb, tools_of("qmd", alone=False))
     for name in ("get", "multi_get"):

@@ -73,7 +73,7 @@ def test_a_client_that_starts_qmd_is_fine(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"command": QMD, "args": ["collection", "remove", "notes"]}, "is no server"),
-        ({"command": QMD, "args": ["mcp", "stop"]}, "is no server"),
+        ({"command": QMD, "args": ["mcp", "stop"]}, "without an answer: qmd: error: "),
         ({"command": QMD, "args": ["mcp", "--http", "--daemon"]}, "is no server"),
         ({"command": sys.executable, "args": ["-I", "-m", "qmd", "status"]}, "is no server"),
         ({"command": QMD, "args": ["--index", "a/b", "mcp"]}, "Not a name for an index"),
