@@ -167,8 +167,7 @@ def _check_name(path: str) -> None:
     """Raises SummaryError: the name hides something. What no file can be called is told later."""
     if is_utf8(path) and "\0" not in path and not is_safe_name(path):
         raise SummaryError(
-            f"Invalid file_path: {one_line(path)} contains control characters or marks of"
-            " direction"
+            f"Invalid file_path: {one_line(path)} contains control characters or marks of direction"
         )
 
 
