@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli import complete
-from qmd.cli.ask import MODEL_TIME_S, model_options
 from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_bench import bench_object, render_bench
@@ -31,14 +30,10 @@ if TYPE_CHECKING:
 
 @command(
     "bench",
-    usual=(
-        *("--qrels", "--baseline", "--system", "--collection", "--limit", "--keep", "--agent"),
-        *("--llm-url", "--llm-model", "--json"),
-    ),
+    usual=(*("--qrels", "--baseline", "--system", "--collection", "--limit", "--keep", "--json"),),
     examples=(
         "qmd bench questions.json -c notes",
         "qmd bench beir/scifact --keep ~/bench --json",
-        "qmd bench --agent questions.json --llm-model qwen3:8b --json",
         "qmd bench topics.txt --qrels qrels.txt --system 'query --no-rerank'",
     ),
 )
@@ -87,16 +82,8 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Keep there what is built for a fixture with documents, and use it again.",
 )
-@click.option(
-    "--agent",
-    is_flag=True,
-    help="Measure the answers of 'qmd ask': citations, facts, rounds, tokens, time.",
-)
-@model_options
 @json_option
-@click.pass_context
 def bench(
-    ctx: click.Context,
     fixture: Path,
     qrels: Path | None,
     baseline: str,
@@ -104,8 +91,6 @@ def bench(
     collections: tuple[str, ...],
     limit: int | None,
     keep: Path | None,
-    agent: bool,
-    max_rounds: int,
     as_json: bool,
 ) -> None:
     """
@@ -117,15 +102,7 @@ def bench(
     also without that. Printed are nDCG@10, MRR@10, success and recall, and the paired
     differences from the baseline with their 95 % intervals. docs/evaluation.md describes files
     and figures.
-
-    With --agent a language model answers the questions of FIXTURE, each in a conversation of its
-    own that only reads. The options of the model, and the time limit for each question, are
-    those of 'qmd ask'. A question that fails is reported and does not end the run.
     """
-    if agent:
-        _refuse_options_of_searches(ctx)
-        _measure_agent(ctx, fixture.expanduser(), limit, max_rounds, as_json)
-        return
     judgments = fixtures.read(fixture.expanduser(), qrels.expanduser() if qrels else None)
     if limit is not None:
         judgments = judgments.first(limit)
@@ -150,33 +127,6 @@ def bench(
         write_json(bench_object(report))
     else:
         render_bench(report)
-
-
-def _refuse_options_of_searches(ctx: click.Context) -> None:
-    """Raises click.UsageError: An option was given that has no meaning with --agent."""
-    default = click.core.ParameterSource.DEFAULT
-    names = ("qrels", "baseline", "systems", "collections", "keep")
-    if any(ctx.get_parameter_source(name) is not default for name in names):
-        raise click.UsageError(
-            "--qrels, --baseline, --system, -c and --keep have no meaning with --agent."
-        )
-
-
-def _measure_agent(
-    ctx: click.Context, fixture: Path, limit: int | None, max_rounds: int, as_json: bool
-) -> None:
-    """Print the figures of the agent; the exit status is 1 if all questions fail."""
-    from qmd.cli.bench_agent import bench_agent
-
-    has_answers = bench_agent(
-        fixture,
-        limit=limit,
-        max_rounds=max_rounds,
-        model_time_s=session().settings.ask_timeout or MODEL_TIME_S,
-        as_json=as_json,
-    )
-    if not has_answers:
-        ctx.exit(1)
 
 
 def _warn(report: BenchReport) -> None:

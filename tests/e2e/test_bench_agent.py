@@ -1,16 +1,19 @@
-"""`qmd bench --agent` with a server that plays a model: right, wrong, hostile and failing."""
+"""`benchmarks/agent.py` with a server that plays a model: right, wrong, hostile and failing."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Result, Scratch, filled
+from tests.support.cli import TIMEOUT_S, Result, Scratch, filled
 from tests.support.model_server import Call, ModelServer, Step, fails, hangs, says, thinks_of
 
+PROGRAM = Path(__file__).parents[2] / "benchmarks" / "agent.py"
 QUESTIONS = [
     {"id": "right", "question": "When do we deploy the parser?", "files": ["plan.md"],
      "must": ["March"], "must_not": ["April"]},
@@ -50,7 +53,21 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 
 def bench(scratch: Scratch, server: ModelServer, *args: str) -> Result:
     env = {"QMD_LLM_URL": server.url, "QMD_LLM_MODEL": "played"}
-    return scratch.with_env(**env).call("bench", "--agent", "questions.json", *args)
+    return call(scratch.with_env(**env), "questions.json", *args)
+
+
+def call(scratch: Scratch, *args: str) -> Result:
+    """The benchmark as a process, in the directory of the notes."""
+    done = subprocess.run(
+        [sys.executable, PROGRAM, *args],
+        cwd=scratch.root,
+        env=scratch.environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def by_id(result: Result) -> dict[str, dict[str, Any]]:
@@ -136,14 +153,6 @@ def test_a_model_that_never_answers_has_failed(scratch: Scratch) -> None:
     assert (result.code, "no answer within 2 rounds" in result.err) == (1, True)
 
 
-@pytest.mark.parametrize("options", [("-c", "notes"), ("--baseline", "query")])
-def test_options_of_the_searches_are_refused(scratch: Scratch, options: tuple[str, ...]) -> None:
-    with ModelServer(says("x")) as server:
-        result = bench(scratch, server, *options)
-        assert (result.code, server.requests) == (2, [])
-    assert "no meaning with --agent" in result.err
-
-
 def test_a_fixture_about_other_notes_is_refused_before_the_model_is_asked(
     scratch: Scratch, tmp_path: Path
 ) -> None:
@@ -151,6 +160,6 @@ def test_a_fixture_about_other_notes_is_refused_before_the_model_is_asked(
     other.write_text('[{"question": "?", "files": ["x.md"]}]', "utf-8")
     with ModelServer(says("x")) as server:
         env = {"QMD_LLM_URL": server.url}
-        result = scratch.with_env(**env).call("bench", "--agent", str(other))
+        result = call(scratch.with_env(**env), str(other))
         assert (result.code != 0, server.requests) == (True, [])
     assert "None of the notes that other.json names" in result.err

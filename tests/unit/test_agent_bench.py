@@ -1,18 +1,22 @@
-"""The fixtures and figures of `qmd bench --agent`, against figures worked out by hand."""
+"""The fixtures and figures of `benchmarks/agent.py`, against figures worked out by hand."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.agent.bench import fixture, metrics
 from qmd.agent.citations import Citation, Status
 from qmd.errors import InputError
 from qmd.inference.llm.answer import MAX_TOKENS, Usage, usage_of
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from agent_bench import fixture, metrics
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example-questions.json"
 NAMES = ("a/x.md", "a/y.md", "b/z.md")

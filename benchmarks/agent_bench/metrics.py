@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from qmd.agent.bench.fixture import Fact
+from agent_bench.fixture import Fact
 from qmd.agent.citations import Citation
 
 MAX_ANSWER_CHARS = 50_000

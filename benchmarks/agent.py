@@ -1,44 +1,64 @@
-"""Runs `qmd bench --agent`, and prints its figures."""
+"""
+How good are the answers of the agent? Any model server, a fixture of questions.
+
+    python benchmarks/agent.py FIXTURE [--llm-url URL] [--llm-model NAME] [-n N] [--json]
+
+docs/evaluation.md describes the fixture and the figures. All other options and settings are those
+of `qmd ask`; `--help` lists them.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+from agent_bench import fixture as fixtures
+from agent_bench import run
+from agent_bench.metrics import mean_of
+
+from qmd.agent.checking import citation_check
+from qmd.agent.executor import ToolExecutor
+from qmd.agent.loop import ExecutionLoop, LoopResult
+from qmd.agent.native import ToolModel, with_tool_calls
+from qmd.agent.prompt import prompt_for
+from qmd.cli.ask import MODEL_TIME_S, model_options
+from qmd.cli.command import command, json_option
+from qmd.cli.main import cli, main
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_bench import table
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
-
-if TYPE_CHECKING:
-    from qmd.agent.bench.run import AgentAnswer, AgentReport
-    from qmd.agent.loop import LoopResult
-    from qmd.agent.native import ToolModel
-    from qmd.kb import KnowledgeBase
+from qmd.inference.llm import LlmClient
+from qmd.kb import KnowledgeBase
+from qmd.tools.toolsets import select
 
 _SHARES = ("precision", "recall", "facts", "forbidden_absent")
 _MAX_ANSWER_CHARS = 4_000  # of an answer in the JSON
 
 
-def bench_agent(
-    path: Path, *, limit: int | None, max_rounds: int, model_time_s: float, as_json: bool
-) -> bool:
+@command("agent", examples=("python benchmarks/agent.py questions.json --llm-model qwen3:8b",))
+@click.argument("fixture", type=click.Path(path_type=Path))
+@click.option(
+    "-n", "--limit", type=click.IntRange(1), metavar="N", help="Only N questions, spread evenly."
+)
+@model_options
+@json_option
+@click.pass_context
+def agent(
+    ctx: click.Context, fixture: Path, limit: int | None, max_rounds: int, as_json: bool
+) -> None:
     """
-    Measure the agent and print the report.
+    Measure the answers of 'qmd ask' on questions whose answers are known.
 
-    Args:
-        model_time_s: The longest time for all answers of the model to one question, in seconds.
-
-    Returns:
-        Whether at least one question has an answer.
+    Each question has a conversation of its own that only reads. A question that fails is reported
+    and does not end the run; the exit status is 1 if all fail.
     """
-    from qmd.agent.bench import fixture, run
-    from qmd.inference.llm import LlmClient
-
-    questions = fixture.read(path)
+    questions = fixtures.read(fixture.expanduser())
     if limit is not None:
         questions = questions.first(limit)
     settings = session().llm()
@@ -47,7 +67,7 @@ def bench_agent(
             kb,
             questions,
             LlmClient(settings),
-            _asker(kb, max_rounds, model_time_s),
+            _asker(kb, max_rounds, session().settings.ask_timeout or MODEL_TIME_S),
             model_name=settings.model,
             progress=progress,
         )
@@ -64,20 +84,14 @@ def bench_agent(
         write_json(report_object(report))
     else:
         write("\n".join(report_lines(report)) + "\n")
-    return report.failed < len(report.answers)
+    if report.failed == len(report.answers):
+        ctx.exit(1)
 
 
 def _asker(
     kb: KnowledgeBase, max_rounds: int, model_time_s: float
 ) -> Callable[[str, ToolModel], LoopResult]:
     """Asks each question as ``qmd ask`` does: with the tools that read, and checked citations."""
-    from qmd.agent.checking import citation_check
-    from qmd.agent.executor import ToolExecutor
-    from qmd.agent.loop import ExecutionLoop
-    from qmd.agent.native import with_tool_calls
-    from qmd.agent.prompt import prompt_for
-    from qmd.tools.toolsets import select
-
     executor = ToolExecutor(kb, select(()).tools)
 
     definitions = executor.definitions()
@@ -98,7 +112,7 @@ def _asker(
     return ask
 
 
-def report_lines(report: AgentReport) -> list[str]:
+def report_lines(report: run.AgentReport) -> list[str]:
     """The report as a table with a row for each question and one for the means."""
     head = [
         "", "precision", "recall", "facts", "forbidden", "found", "rounds", "calls", "tokens", "s"
@@ -142,15 +156,13 @@ def report_lines(report: AgentReport) -> list[str]:
     return lines
 
 
-def summary(report: AgentReport) -> dict[str, float | None]:
+def summary(report: run.AgentReport) -> dict[str, float | None]:
     """The means of the figures over the questions for which they are defined."""
-    from qmd.agent.bench.metrics import mean_of
-
     names = (*_SHARES, "search_hit", "rounds", "tool_calls", "tokens", "seconds")
     return {name: mean_of([getattr(answer, name) for answer in report.answers]) for name in names}
 
 
-def report_object(report: AgentReport) -> dict[str, Any]:
+def report_object(report: run.AgentReport) -> dict[str, Any]:
     """The report for ``--json``."""
     return {
         "fixture": report.name,
@@ -165,7 +177,7 @@ def report_object(report: AgentReport) -> dict[str, Any]:
     }
 
 
-def _answer_object(answer: AgentAnswer) -> dict[str, Any]:
+def _answer_object(answer: run.AgentAnswer) -> dict[str, Any]:
     figures = {name: _rounded(value) for name, value in asdict(answer).items()}
     return {**figures, "text": answer.text[:_MAX_ANSWER_CHARS]}
 
@@ -180,3 +192,8 @@ def _share(value: float | None) -> str:
 
 def _tokens(tokens: int, estimated: bool) -> str:
     return f"{'~' if estimated else ''}{tokens:,}"
+
+
+if __name__ == "__main__":
+    cli.add_command(agent)
+    sys.exit(main(["agent", *sys.argv[1:]]))

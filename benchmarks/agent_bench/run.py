@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from qmd.agent.bench import metrics
-from qmd.agent.bench.fixture import AgentQuestion, AgentQuestions
+from agent_bench import metrics
+from agent_bench.fixture import AgentQuestion, AgentQuestions
 from qmd.agent.loop import LoopResult
 from qmd.agent.native import ToolModel
 from qmd.errors import ConfigError, InputError
@@ -31,7 +31,7 @@ class AgentAnswer:
     The figures of one question; None where a figure is not defined.
 
     Attributes:
-        precision, recall: Of the citations (`qmd.agent.bench.metrics`).
+        precision, recall: Of the citations (`agent_bench.metrics`).
         missing: The facts that the answer lacks; ``wrong``: those that it must not have.
         tokens: What the model read and wrote; ``estimated``: the server did not count them.
         search_hit: Whether `qmd query` has a note that answers among its first hits.

@@ -1,4 +1,4 @@
-"""Reads the questions of `qmd bench --agent`. docs/evaluation.md shows what they look like."""
+"""Reads the questions of `benchmarks/agent.py`. docs/evaluation.md shows what they look like."""
 
 from __future__ import annotations
 
