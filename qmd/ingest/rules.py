@@ -176,14 +176,6 @@ class Rules:
         problems += [(file, text) for text in (settings.problem, excluded.problem) if text]
         return RuledVault(path, excluded)
 
-    def folder_at(self, path: str) -> RuledFolder:
-        """Read the ignore files that apply to the directory ``path`` now."""
-        folder = self.root_folder()
-        for end, character in enumerate(path + "/" if path else ""):
-            if character == "/":
-                folder = self.subfolder(folder, path[:end])
-        return folder
-
     def exclude_directory(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """The rule that excludes a directory in ``folder``, with all its content, or None."""
         if name[0] == ".":

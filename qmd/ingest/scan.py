@@ -15,6 +15,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import DEPENDENCIES, HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
@@ -89,7 +90,7 @@ class Scan:
     def __iter__(self) -> Iterator[ScannedFile | ScanSkip]:
         self.excluded = {}
         self.others = []
-        yield from self._descend(None, "", os.path.realpath(self.root))
+        yield from self._items_below(None, "", os.path.realpath(self.root))
         self._check_same()
 
     def at(self, paths: Iterable[str]) -> dict[str, list[ScannedFile | ScanSkip]]:
@@ -102,7 +103,7 @@ class Scan:
             is the root.
         """
         real_root = os.path.realpath(self.root)
-        folders = {"": self.rules.root_folder()}
+        folders: dict[str, RuledFolder] = {}
         decided = dict(self._locate(path, folders, real_root) for path in sorted(paths))
         items_by_path = {
             path: list(items)
@@ -115,56 +116,24 @@ class Scan:
     def _locate(
         self, path: str, folders: dict[str, RuledFolder], real_root: str
     ) -> tuple[str, Iterable[ScannedFile | ScanSkip]]:
-        """
-        The path that decides about ``path`` (see `at`), and the items there.
-
-        ``folders``: path → the folders that earlier calls have entered; this call adds to it.
-        """
-        below = next((above for above in _ancestors(path) if above in folders), "")
+        """The path that decides about ``path`` (see `at`), and the items there."""
         if not path:
-            return below, self._descend(None, below, real_root)
-        for name in path[len(below) :].lstrip("/").split("/"):
-            parent = folders[below]
-            below = f"{below}/{name}" if below else name
-            is_last = below == path
-            try:
-                status = os.lstat(os.path.join(self.root, below))
-            except OSError as error:
-                # A path whose ancestor became a file is gone as well.
-                gone = is_vanished(error) or self.rules.exclude_file(parent, below, name)
-                return below, () if gone else [unreadable(below, error, is_directory=not is_last)]
-            is_directory = stat.S_ISDIR(status.st_mode)
-            exclusion = exclusion_of(self.rules, parent, below, name, status)
-            if exclusion is not None:
-                self._note_other(below, exclusion, None if is_directory else status)
-                return below, ()
-            if skip := unusable(below, name, is_directory):
-                return below, [skip]
-            if not is_directory:
-                return below, [self._judge(below, status, real_root)]
-            if is_last:
-                return below, self._descend(parent, below, real_root)
-            skips = self._enter(parent, below, folders)
-            if skips is not None:
-                return below, skips
-        raise AssertionError("the last name decides")
+            return "", self._items_below(None, "", real_root)
+        end = descend(self.rules, path, folders, real_root)
+        match end.decision:
+            case ScannedFile() | ScanSkip() as item:
+                return end.path, [item]
+            case OSError():
+                return end.path, ()
+            case None:
+                return end.path, self._items_below(end.folder, end.path, real_root)
+            case exclusion:
+                if end.status is not None:
+                    is_directory = stat.S_ISDIR(end.status.st_mode)
+                    self._note_other(end.path, exclusion, None if is_directory else end.status)
+                return end.path, ()
 
-    def _enter(
-        self, parent: RuledFolder, path: str, folders: dict[str, RuledFolder]
-    ) -> list[ScanSkip] | None:
-        """Add a directory to ``folders``. If it cannot be listed, return its items instead."""
-        try:
-            os.scandir(os.path.join(self.root, path)).close()
-        except OSError as error:
-            return [] if is_vanished(error) else [unreadable(path, error, is_directory=True)]
-        folders[path] = self.rules.subfolder(parent, path)
-        return None
-
-    def _judge(self, path: str, status: os.stat_result, real_root: str) -> ScannedFile | ScanSkip:
-        full_path = os.path.join(self.root, path)
-        return judge_file(path, full_path, status, real_root, self.rules.max_bytes)
-
-    def _descend(
+    def _items_below(
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip]:
         """The items below a directory, in the order of their paths."""
@@ -235,20 +204,17 @@ class Scan:
         for key, status in entries:
             name = key.rstrip("/")
             path = prefix + name
-            exclusion = exclusion_of(self.rules, folder, path, name, status)
-            if exclusion is not None:
-                reason = exclusion.reason
-                excluded[reason] = excluded.get(reason, 0) + 1
-                self._note_other(path, exclusion, status)
-            elif skip := unusable(path, name, status is None):
-                yield skip
-            elif status is None:
+            decision = decide(self.rules, folder, path, status, real_root)
+            if decision is None:
                 yield folder, path
+            elif isinstance(decision, (ScannedFile, ScanSkip)):
+                yield decision
             else:
-                yield self._judge(path, status, real_root)
+                excluded[decision.reason] = excluded.get(decision.reason, 0) + 1
+                self._note_other(path, decision, status)
 
     def _note_other(self, path: str, exclusion: Exclusion, status: os.stat_result | None) -> None:
-        """Add an excluded entry to ``others`` if it belongs there; ``status`` as `exclusion_of`."""
+        """Add an excluded entry to ``others`` if it belongs there; ``status`` as `decide`."""
         if status is None:
             if isinstance(exclusion, VaultRule):
                 self._note_below(path)
@@ -289,19 +255,118 @@ class Scan:
         return self.rules.subfolder(parent, path, names)
 
 
-def exclusion_of(
-    rules: Rules, folder: RuledFolder, path: str, name: str, status: os.stat_result | None
-) -> Exclusion | None:
-    """
-    The rule that excludes an entry of a folder, None if it is included.
+#: What a scan finds: the rule that excludes an entry, or what it reports of it; None if the entry
+#: is a directory that it enters.
+Decision = Exclusion | ScannedFile | ScanSkip | None
 
-    ``status`` is that of the name itself, not of the target of a link; None for a directory.
+
+def decide(
+    rules: Rules, folder: RuledFolder, path: str, status: os.stat_result | None, real_root: str
+) -> Decision:
     """
+    What a scan finds at an entry of a folder.
+
+    Args:
+        status: That of the name itself, not of the target of a link; None for a directory.
+        real_root: The root, without links.
+    """
+    name = path.rpartition("/")[2]
     if status is None or stat.S_ISDIR(status.st_mode):
-        return rules.exclude_directory(folder, path, name)
+        excluded = rules.exclude_directory(folder, path, name)
+        return excluded or unusable(path, name, is_directory=True)
     if stat.S_ISLNK(status.st_mode) and os.path.isdir(os.path.join(rules.root, path)):
-        return rules.exclude_directory_link(folder, path, name)
-    return rules.exclude_file(folder, path, name)
+        excluded = rules.exclude_directory_link(folder, path, name)
+    else:
+        excluded = rules.exclude_file(folder, path, name)
+    return (
+        excluded
+        or unusable(path, name, is_directory=False)
+        or _judge_file(rules, path, status, real_root)
+    )
+
+
+class End(NamedTuple):
+    """
+    Where the way from the root of a collection down to a path ends, and what a scan finds there.
+
+    Attributes:
+        path: The path itself, or the first name on the way to it that a scan does not enter.
+        folder: The directory that contains it.
+        status: That of the name itself; None if nothing is there, or if it cannot be seen.
+        decision: What a scan finds there, or the error that says that nothing is there.
+    """
+
+    path: str
+    folder: RuledFolder
+    status: os.stat_result | None
+    decision: Decision | OSError
+
+
+def descend(
+    rules: Rules,
+    path: str,
+    folders: dict[str, RuledFolder],
+    real_root: str,
+    *,
+    is_new: bool = False,
+) -> End:
+    """
+    Go down to a path, name by name, as a scan does.
+
+    Args:
+        path: Relative to the root, not empty.
+        folders: Path → the directories that earlier calls have entered; this call adds to it.
+        real_root: As `decide`.
+        is_new: Take the path for that of a file, and all above it for directories, whatever is
+            there.
+    """
+    below = next((above for above in _ancestors(path) if above in folders), "")
+    if not below:
+        folders.setdefault("", rules.root_folder())
+    for name in path[len(below) :].lstrip("/").split("/"):
+        folder = folders[below]
+        below = f"{below}/{name}" if below else name
+        is_last = below == path
+        new_status = (_FILE if is_last else _FOLDER) if is_new else None
+        end = _look(rules, folder, below, real_root, is_last, new_status)
+        if is_last or end.decision is not None:
+            return end
+        folders[below] = rules.subfolder(folder, below)
+    raise AssertionError("the last name decides")
+
+
+#: What is taken to be at the path of a new file, and at those above it.
+_FILE = os.stat_result((stat.S_IFREG, *[0] * 9))
+_FOLDER = os.stat_result((stat.S_IFDIR, *[0] * 9))
+
+
+def _look(
+    rules: Rules,
+    folder: RuledFolder,
+    path: str,
+    real_root: str,
+    is_last: bool,
+    new_status: os.stat_result | None,
+) -> End:
+    """What a scan finds at an entry of ``folder``; see `descend`."""
+    full_path = os.path.join(rules.root, path)
+    try:
+        status = new_status or os.lstat(full_path)
+    except OSError as error:
+        # A path whose ancestor became a file is gone as well.
+        gone = (
+            error
+            if is_vanished(error)
+            else rules.exclude_file(folder, path, path.rpartition("/")[2])
+        )
+        return End(path, folder, None, gone or unreadable(path, error, is_directory=not is_last))
+    decision: Decision | OSError = decide(rules, folder, path, status, real_root)
+    if decision is None and new_status is None:
+        try:
+            os.scandir(full_path).close()
+        except OSError as error:
+            decision = error if is_vanished(error) else unreadable(path, error, is_directory=True)
+    return End(path, folder, status, decision)
 
 
 def _ancestors(path: str) -> Iterator[str]:
@@ -350,8 +415,8 @@ def _list(
     return keyed, failed
 
 
-def judge_file(
-    path: str, full_path: str, status: os.stat_result, real_root: str, max_bytes: int
+def _judge_file(
+    rules: Rules, path: str, status: os.stat_result, real_root: str
 ) -> ScannedFile | ScanSkip:
     """
     Decide whether a file that the rules include can be a document.
@@ -363,13 +428,13 @@ def judge_file(
         file_format = format_of(path)
         if not file_format.is_read:
             return ScanSkip(path, f"{file_format.name} file", "its markup is no text to read")
-        if status.st_size > max_bytes and not file_format.reads_parts:
+        if status.st_size > rules.max_bytes and not file_format.reads_parts:
             return ScanSkip(
-                path, "too large", f"{status.st_size:,} bytes; the limit is {max_bytes:,}"
+                path, "too large", f"{status.st_size:,} bytes; the limit is {rules.max_bytes:,}"
             )
         return ScannedFile(path, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
     if stat.S_ISLNK(mode):
-        return ScanSkip(path, *_judge_link(full_path, real_root))
+        return ScanSkip(path, *_judge_link(os.path.join(rules.root, path), real_root))
     return ScanSkip(path, "special file", _KINDS.get(stat.S_IFMT(mode), "no regular file"))
 
 

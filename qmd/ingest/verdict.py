@@ -1,31 +1,20 @@
 """Decide whether the rules of the scan include one path, and name the rule that decides."""
 
 # Paths are strings here, as in the scan:
-# ruff: noqa: PTH117, PTH118
+# ruff: noqa: PTH117
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InputError
 from qmd.ingest.gitignore import IgnoreRule
 from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
-from qmd.ingest.scan import (
-    ScannedFile,
-    ScanSkip,
-    exclusion_of,
-    is_vanished,
-    judge_file,
-    printable,
-    unreadable,
-    unreadable_root,
-    unusable,
-)
+from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO, format_of
 
@@ -71,33 +60,26 @@ def judge_path(root: Path, rules: Rules, path: str) -> RuleVerdict:
         os.scandir(root).close()
     except OSError as error:
         raise unreadable_root(root, error) from error
-    real_root = os.path.realpath(root)
-    folder = rules.root_folder()
-    below = ""
-    for position, name in enumerate(components):
-        below = f"{below}/{name}" if below else name
-        is_last = position == len(components) - 1
-        full_path = os.path.join(root, below)
-        try:
-            status = os.lstat(full_path)
-        except OSError as error:
-            if not is_vanished(error):
-                return _skipped(unreadable(below, error))
-            return _missing(below, rules.exclude_file(folder, below, name) if is_last else None)
-        is_directory = stat.S_ISDIR(status.st_mode)
-        exclusion = exclusion_of(rules, folder, below, name, status)
-        if exclusion is not None:
-            return _excluded(exclusion, below, is_directory, rules)
-        if skip := unusable(below, name, is_directory):
+    relative = "/".join(components)
+    end = descend(rules, relative, {}, os.path.realpath(root))
+    match end.decision:
+        case None:
+            return RuleVerdict(True, "directory", end.path, "The scan goes into this folder.")
+        case ScanSkip() as skip:
             return _skipped(skip)
-        if not is_directory:
-            item = judge_file(below, full_path, status, real_root, rules.max_bytes)
-            return _judged(item, components, is_last)
-        problem = _listing_problem(below, full_path)
-        if problem is not None:
-            return _skipped(problem)
-        folder = rules.subfolder(folder, below)
-    return RuleVerdict(True, "directory", below, "The scan goes into this folder.")
+        case ScannedFile() if end.path == relative:
+            detail = "No rule excludes it, and the mask matches."
+            return RuleVerdict(True, "included", end.path, detail)
+        case ScannedFile():  # a file is where a folder would have to be
+            return _missing(relative, None)
+        case OSError():
+            is_last = end.path == relative
+            exclusion = (
+                rules.exclude_file(end.folder, relative, components[-1]) if is_last else None
+            )
+            return _missing(end.path, exclusion)
+        case exclusion:
+            return _excluded(exclusion, end, rules)
 
 
 def exclusion_of_new_file(rules: Rules, path: str) -> RuleVerdict | None:
@@ -109,19 +91,15 @@ def exclusion_of_new_file(rules: Rules, path: str) -> RuleVerdict | None:
     Raises:
         InputError: The path is empty, absolute or leads out of the root by "..".
     """
-    *folders, name = _components(path)
-    ruled, below = rules.root_folder(), ""
-    for folder in folders:
-        below = f"{below}/{folder}" if below else folder
-        exclusion = rules.exclude_directory(ruled, below, folder)
-        if exclusion is not None:
-            return _excluded(exclusion, below, True, rules)
-        if skip := unusable(below, folder, is_directory=True):
+    relative = "/".join(_components(path))
+    end = descend(rules, relative, {}, "", is_new=True)
+    match end.decision:
+        case ScanSkip() as skip if end.path != relative:
             return _skipped(skip)
-        ruled = rules.subfolder(ruled, below)
-    below = f"{below}/{name}" if below else name
-    exclusion = rules.exclude_file(ruled, below, name)
-    return None if exclusion is None else _excluded(exclusion, below, False, rules)
+        case ScannedFile() | ScanSkip() | OSError() | None:  # nothing is said of its format
+            return None
+        case exclusion:
+            return _excluded(exclusion, end, rules)
 
 
 def _components(path: str) -> list[str]:
@@ -132,23 +110,6 @@ def _components(path: str) -> list[str]:
             f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
         )
     return names
-
-
-def _listing_problem(path: str, full_path: str) -> ScanSkip | None:
-    try:
-        os.scandir(full_path).close()
-    except OSError as error:
-        return unreadable(path, error, is_directory=True)
-    return None
-
-
-def _judged(item: ScannedFile | ScanSkip, components: Sequence[str], is_last: bool) -> RuleVerdict:
-    """The verdict about a file; if it is not the last component, the path does not exist."""
-    if isinstance(item, ScanSkip):
-        return _skipped(item)
-    if not is_last:
-        return _missing("/".join(components), None)
-    return RuleVerdict(True, "included", item.path, "No rule excludes it, and the mask matches.")
 
 
 def _missing(path: str, exclusion: Exclusion | None) -> RuleVerdict:
@@ -180,7 +141,9 @@ def _skipped(skip: ScanSkip) -> RuleVerdict:
     return RuleVerdict(False, skip.reason, skip.path, detail, remedy=SKIP_REMEDIES.get(skip.reason))
 
 
-def _excluded(exclusion: Exclusion, path: str, is_directory: bool, rules: Rules) -> RuleVerdict:
+def _excluded(exclusion: Exclusion, end: End, rules: Rules) -> RuleVerdict:
+    path = end.path
+    is_directory = end.status is not None and stat.S_ISDIR(end.status.st_mode)
     kind = "folder" if is_directory else "file"
     shown = printable(path)
     if isinstance(exclusion, IgnoreRule):

@@ -28,8 +28,7 @@ from watchdog.observers.inotify_c import (
 )
 
 from qmd.ingest.rules import IGNORE_FILES, RuledFolder, Rules
-from qmd.system.beneath import MAX_DEPTH
-from qmd.system.surrogates import is_utf8
+from qmd.ingest.scan import ScannedFile, ScanSkip, decide, descend
 
 _CONTENT = InotifyConstants.IN_MODIFY | InotifyConstants.IN_CLOSE_WRITE | InotifyConstants.IN_ATTRIB
 _GONE = InotifyConstants.IN_DELETE | InotifyConstants.IN_MOVED_FROM
@@ -64,6 +63,7 @@ class InotifyWatch:
         self.stale = False
         self._inotify = inotify
         self._root = root
+        self._real_root = os.path.realpath(root)
         self._rules = rules
         self._report = report
         self._id = CallbackId(id(self))
@@ -111,7 +111,7 @@ class InotifyWatch:
                 return
             path = f"{folder_path}/{name}" if folder_path else name
             if event.mask & InotifyConstants.IN_ISDIR:
-                if not self._on_directory_event(event, folder_path, path, name):
+                if not self._on_directory_event(event, path):
                     return
             elif (
                 event.mask & _CONTENT
@@ -122,9 +122,7 @@ class InotifyWatch:
                 return  # such as a log; the indexing run judges files that are created or removed
         self._report((path,))
 
-    def _on_directory_event(
-        self, event: InotifyEvent, folder_path: str, path: str, name: str
-    ) -> bool:
+    def _on_directory_event(self, event: InotifyEvent, path: str) -> bool:
         """
         Watch a new directory, and forget a removed one.
 
@@ -136,13 +134,12 @@ class InotifyWatch:
             return True
         if path in self._watched:  # the walk below a folder above it was here first
             return True
-        folder = self._latest
-        if folder is None or folder.path != folder_path:
-            folder = self._rules.folder_at(folder_path)
-        if self._rules.exclude_directory(folder, path, name) is not None:
-            return False
+        folders = {self._latest.path: self._latest} if self._latest is not None else {}
+        end = descend(self._rules, path, folders, self._real_root)
+        if end.decision is not None:  # it is not to be watched, or gone, or no directory any more
+            return isinstance(end.decision, (ScannedFile, ScanSkip, OSError))
         try:
-            self._add(folder, path)
+            self._add(end.folder, path)
         except OSError:
             self._mark_stale()
             return False
@@ -199,13 +196,11 @@ class InotifyWatch:
                 names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return []
-        paths = {name: f"{path}/{name}" if path else name for name in names if is_utf8(name)}
-        if path.count("/") >= MAX_DEPTH - 1:
-            return []
+        paths = (f"{path}/{name}" if path else name for name in names)
         return [
             (folder, below)
-            for name, below in paths.items()
-            if not self._rules.exclude_directory(folder, below, name)
+            for below in paths
+            if decide(self._rules, folder, below, None, self._real_root) is None
         ]
 
     def _forget(self, path: str) -> None:
