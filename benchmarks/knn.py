@@ -120,7 +120,7 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches
                     start = time.process_time()
-                    hits = nearest_documents(reader, model, bare(query), everything, K, cache)
+                    hits = nearest_documents(reader, bare(model, query), everything, K, cache)
                     spent = time.process_time() - start
                     start = time.process_time()
                     cosines = vectors @ query

@@ -139,10 +139,10 @@ def best_hits(
 
 
 def measured_features(explained: Mapping[str, Any]) -> dict[str, float]:
-    from qmd.search.present.relevance import Evidence, features
+    from qmd.search.judge import Grounds, features
 
     names = ("coverage", "nearness", "lead", "documents", "title", "held", "rest", "script")
-    return features(Evidence(*(explained[name] for name in names)))
+    return features(Grounds(*(explained[name] for name in names)))
 
 
 if __name__ == "__main__":

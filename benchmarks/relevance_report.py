@@ -20,7 +20,7 @@ from relevance_fit import (
     values,
 )
 
-#: The features of the two estimates in `qmd.search.present.relevance`, in the order of constants.
+#: The features of the two estimates in `qmd.search.judge`, in the order of constants.
 WORDS = ("coverage", "lead", "fewness", "title", "held")
 BOTH = ("coverage", "lead", "fewness", "title", "nearness")
 THRESHOLDS = (0.05, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
@@ -120,7 +120,7 @@ def part_of(hit: BestHit) -> str:
 
 def fit(hits: Sequence[BestHit], features: Sequence[str], times: Mapping[str, float]) -> None:
     """
-    Print the constants of `qmd.search.present.relevance`, and how well others would do.
+    Print the constants of `qmd.search.judge`, and how well others would do.
 
     ``times``: As for `balance`.
     """

@@ -13,7 +13,7 @@ from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.search.models import SearchModels
+    from qmd.search.question import SearchModels
     from qmd.store import Reader
     from qmd.values import SearchCommand
 
@@ -102,7 +102,7 @@ class SearchMethods(Parts):
     def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
         """The models for one query; together they take at most ``backends.budget_s`` seconds."""
         from qmd.models.guard import Budget
-        from qmd.search.models import SearchModels
+        from qmd.search.question import SearchModels
 
         backends = self._backends
         budget = Budget(backends.settings.budget_s)

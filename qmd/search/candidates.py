@@ -1,29 +1,90 @@
-"""A candidate: a document with its blend, the input of calibration in all three searches."""
+"""What a search fills in step by step: its candidates, and the runs that they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.values import Match
+from qmd.values import Match, Source
+
+if TYPE_CHECKING:
+    from qmd.search.judge import Grounds
+    from qmd.store.sql.documents import FullDocument
+
+#: In fusion the runs of the query itself count twice as much as those of its expansions.
+ORIGINAL_WEIGHT, EXPANSION_WEIGHT = 2.0, 1.0
 
 
-class Candidate(NamedTuple):
+@dataclass(slots=True)
+class Candidate:
     """
-    A scored document whose text was not read yet.
+    A document on its way from a retriever into the reply. Each step fills in what it learns.
 
     Attributes:
-        blend: 0..1; candidates are sorted by it, best first.
-        words: The words of the query that full text matched in the document.
-        nearness: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
+        match: How it matches; "relaxed" too if only another wording of the query has brought it.
+        bm25: Of full text, at least 0.
+        words: Word of the query → the part of ``bm25`` that it adds. Empty if the query has
+            phrases, fields or signs; then ``bm25`` is that of FTS5.
         chunk_id: The document's chunk nearest to the question; None if it is not known.
-        explanation: The parts of the score, if the request asks for them.
+        cosine: The cosine of this chunk and the question, -1..1.
+        nearness: The cosine without the direction that all texts share.
+        near: By which the judge goes: `qmd.search.meaning.nearness.relative_nearness`; None if it
+            is not known.
+        blend: 0..1; candidates are sorted by it, best first.
+        explanation: The parts of the blend, if the request asks for them.
+        page: The document. Only candidates that are judged have it, and what follows.
+        grounds: What relevance is estimated from.
+        relevance: 0..1, rounded to four decimals: the estimated chance that it answers.
+        score: The blend, scaled; 0..1, rounded to four decimals.
     """
 
     document_id: int
-    blend: float
-    match: Match
-    words: Collection[str] = ()
-    nearness: float | None = None
+    match: Match = "relaxed"
+    bm25: float = 0.0
+    words: Mapping[str, float] = field(default_factory=dict)
     chunk_id: int | None = None
-    explanation: Mapping[str, Any] | None = None
+    cosine: float = 0.0
+    nearness: float = 0.0
+    near: float | None = None
+    blend: float = 0.0
+    explanation: Mapping[str, Any] = field(default_factory=dict)
+    page: FullDocument = field(init=False, repr=False, compare=False)
+    grounds: Grounds = field(init=False, repr=False, compare=False)
+    relevance: float = 0.0
+    score: float = 0.0
+
+    def take_chunk(self, other: Candidate) -> None:
+        """Take over which chunk is nearest to the question, and how near it is."""
+        self.chunk_id, self.cosine = other.chunk_id, other.cosine
+        self.nearness = other.nearness
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    The documents that one retriever returned for one text.
+
+    Attributes:
+        source: "fts" for full text, "vec" for the vectors.
+        text: What was searched for.
+        scores: Document id → the retriever's score, best first.
+        values: Document id → what evidence is measured by: bm25 or nearness; greater is better.
+    """
+
+    source: Source
+    text: str
+    type: Literal["original", "expansion"]
+    scores: Mapping[int, float]
+    values: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def weight(self) -> float:
+        """How much the run counts in fusion."""
+        return ORIGINAL_WEIGHT if self.type == "original" else EXPANSION_WEIGHT
+
+    @cached_property
+    def ranks(self) -> Mapping[int, int]:
+        """Document id → its rank, from 1."""
+        return {document_id: rank for rank, document_id in enumerate(self.scores, 1)}

@@ -162,32 +162,14 @@ class Measure:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """
-    A document with the sum of its evidence.
-
-    Attributes:
-        total: The sum of the contributions of all measures.
-        best: The ``total`` of the best document.
-    """
-
-    document_id: int
-    total: float
-    best: float
-
-    @property
-    def blend(self) -> float:
-        """``total`` as a share of the best, 0..1; 1 if no document has any evidence."""
-        return self.total / self.best if self.best else 1.0
-
-
-def rank_by_evidence(document_ids: Sequence[int], measures: Sequence[Measure]) -> list[Ranked]:
+def rank_by_evidence(
+    document_ids: Iterable[int], measures: Sequence[Measure]
+) -> list[tuple[int, float]]:
     """
     Sort documents by the sum of the contributions of all measures.
 
     Returns:
-        Best first; documents with equal sums keep their order.
+        Document ids with these sums, best first; documents with equal sums keep their order.
     """
     by_measure = [measure.contributions for measure in measures]
     totals = {
@@ -195,21 +177,4 @@ def rank_by_evidence(document_ids: Sequence[int], measures: Sequence[Measure]) -
         document_id: fsum([by_id.get(document_id, 0.0) for by_id in by_measure])
         for document_id in document_ids
     }
-    best = max(totals.values(), default=0.0)
-    return [
-        Ranked(document_id, total, best)
-        for document_id, total in sorted(totals.items(), key=lambda item: -item[1])
-    ]
-
-
-def explain_evidence(ranked: Ranked, measures: Sequence[Measure]) -> dict[str, Any]:
-    """
-    The evidence of a document, as `--explain` shows it.
-
-    sum = sum of the contributions; blend = sum / best.
-    """
-    return {
-        "parts": [measure.explain(ranked.document_id) for measure in measures],
-        "sum": ranked.total,
-        "best": ranked.best,
-    }
+    return sorted(totals.items(), key=lambda item: -item[1])

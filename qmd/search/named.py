@@ -8,11 +8,9 @@ The names are looked up in indexes, by `qmd.values.names`: in any letter case an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qmd.search.candidates import Candidate
 from qmd.search.query.language import ParsedQuery
 from qmd.store.sql.documents import NAME_KINDS, NameKind
 
@@ -70,39 +68,3 @@ def find_named(
                 for document_id in reader.documents.named(kind, name, selection, MOST_NAMED):
                     named.setdefault(document_id, kind)
     return named
-
-
-def lead_by_name(
-    candidates: Sequence[Candidate], named: Mapping[int, NameKind], *, with_explanation: bool
-) -> list[Candidate]:
-    """
-    Put the named documents first: by the name of the file, by an alias, by the title.
-
-    Documents of the same kind keep their order, and so do the others. A blend that is less than one
-    behind it is raised to it, so that candidates stay sorted by their blends.
-
-    Args:
-        candidates: Best first.
-    """
-    if not named:
-        return list(candidates)
-    leading = [each for each in candidates if each.document_id in named]
-    leading.sort(key=lambda each: NAME_KINDS.index(named[each.document_id]))
-    leading = leading[:MOST_LEADING]
-    leading_ids = {each.document_id for each in leading}
-    ordered = leading + [each for each in candidates if each.document_id not in leading_ids]
-    blends = list(accumulate((each.blend for each in reversed(ordered)), max))[::-1]
-    return [
-        _raised(each, blend, named[each.document_id] if position < len(leading) else None)
-        if with_explanation
-        else each._replace(blend=blend)
-        for position, (each, blend) in enumerate(zip(ordered, blends, strict=True))
-    ]
-
-
-def _raised(candidate: Candidate, blend: float, kind: NameKind | None) -> Candidate:
-    """The candidate with another blend; its explanation tells the name and its own blend."""
-    if kind is None:
-        return candidate._replace(blend=blend)
-    by_name = {"name": {"is": kind, "blend": candidate.blend}}
-    return candidate._replace(blend=blend, explanation={**by_name, **(candidate.explanation or {})})

@@ -13,8 +13,7 @@ from qmd.values.properties import MAX_VALUE, fold_key
 from qmd.values.search import LEAST_DEPTH
 
 if TYPE_CHECKING:
-    from qmd.search.present.relevance import Calibrated
-    from qmd.search.words.retrieval import LexicalHit
+    from qmd.search.candidates import Candidate
     from qmd.store import Reader
     from qmd.values import SearchRequest
 
@@ -59,9 +58,7 @@ def missing_property(reader: Reader, filters: Sequence[str]) -> str | None:
     return None
 
 
-def to_calibrate(
-    reader: Reader, request: SearchRequest, hits: Sequence[LexicalHit]
-) -> list[LexicalHit]:
+def to_judge(reader: Reader, request: SearchRequest, hits: Sequence[Candidate]) -> list[Candidate]:
     """
     The hits that decide what a sorted reply shows, best first: the first of the order, up to the
     limit, and the best, with which all scores are compared.
@@ -80,13 +77,13 @@ def to_calibrate(
 
 
 def arranged(
-    reader: Reader, request: SearchRequest, calibrated: Sequence[Calibrated]
-) -> tuple[list[Calibrated], dict[int, str]]:
+    reader: Reader, request: SearchRequest, judged: Sequence[Candidate]
+) -> tuple[list[Candidate], dict[int, str]]:
     """
     Sort and group the hits of a reply.
 
     Args:
-        calibrated: Best first.
+        judged: Best first.
 
     Returns:
         At most ``request.limit`` hits, and the groups of documents by id.
@@ -94,7 +91,7 @@ def arranged(
     Raises:
         NotFoundError: As `parse_order`; or no document has the property to group by.
     """
-    by_id = {each.candidate.document_id: each for each in calibrated}
+    by_id = {each.document_id: each for each in judged}
     ids = list(by_id)
     if request.sort is not None:
         ids = reader.documents.ordered_ids(ids, parse_order(reader, request.sort))

@@ -1,34 +1,35 @@
 """
-The third step of `query`: put the documents of all runs in order.
+The third step of `vsearch` and `query`: put the documents of all runs in order.
 
-There are three orders. Where there are vectors, the evidence decides (`qmd.search.evidence`). If
-the user has named a reranker, its scores and the fused ranks are mixed (`qmd.search.rerank`).
+For `query` there are three orders. Where there are vectors, the evidence decides
+(`qmd.search.evidence`). If the user has named a reranker, its scores and the fused ranks are mixed.
 Without vectors, and with `--no-rerank`, the fused ranks alone decide (`qmd.search.fuse`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from qmd.search.candidates import Candidate
-from qmd.search.evidence import explain_evidence
-from qmd.search.fuse import reciprocal_rank_fusion
-from qmd.search.meaning.nearness import SemanticHit, relative_nearness
-from qmd.search.measure import EvidenceOrder, collect_evidence
-from qmd.search.passages import passages_of
-from qmd.search.plan import RUN_DEPTH, Plan
-from qmd.search.rerank import Blended, ask_model, blend_scores
+from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
+from qmd.search.evidence import rank_by_evidence
+from qmd.search.fuse import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
+from qmd.search.meaning.nearness import best_chunks_of, nearness_score, relative_nearness
+from qmd.search.measure import measure_documents
+from qmd.search.question import RUN_DEPTH, Question
+from qmd.search.rerank import ask_model, passages_of
 from qmd.search.retrieve import Retrieved
-from qmd.search.words.retrieval import LexicalHit
-from qmd.values import SearchRequest
+from qmd.values import ModelSpec, SearchRequest
 
 if TYPE_CHECKING:
-    from qmd.search.models import SearchModels
+    from qmd.search.meaning.retrieval import EmbeddedText
+    from qmd.search.question import SearchModels
     from qmd.store import Reader
-    from qmd.store.sql.documents import NameKind
+
+Explain = Callable[[int], Mapping[str, Any]]
+"""Gives the parts of the blend of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,11 @@ class Ranking:
 
 
 def rank(
-    reader: Reader, request: SearchRequest, plan: Plan, retrieved: Retrieved, models: SearchModels
+    reader: Reader,
+    request: SearchRequest,
+    question: Question,
+    retrieved: Retrieved,
+    models: SearchModels,
 ) -> Ranking:
     """
     Put the documents of all runs in order.
@@ -56,154 +61,188 @@ def rank(
     Returns:
         The first ``request.depth`` candidates, and those of which the query is a name.
     """
-    fused = reciprocal_rank_fusion(retrieved.runs)
+    fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
     scores: Mapping[int, float] = {}
     problem = None
     if request.rerank and models.reranker is not None and fused:
-        best_ids = [entry.document_id for entry in fused[: request.candidates]]
+        best_ids = list(fused)[: request.candidates]
         passages = passages_of(reader, retrieved, best_ids)
-        answer, problem = ask_model(models.reranker, plan.prompt, passages, models.timeout_s)
+        answer, problem = ask_model(models.reranker, question.prompt, passages, models.timeout_s)
         scores = {
             document_id: score
             for document_id, score in zip(best_ids, answer, strict=False)
             if score is not None
         }
-    if request.rerank and not scores and retrieved.has_nearest:
-        document_ids = [entry.document_id for entry in fused]
-        evidence = collect_evidence(reader, retrieved, document_ids, models, request.without)
-        problems = filter(None, (problem, evidence.problem))
-        candidates = _by_evidence(evidence, retrieved, request, plan.named)
-        return Ranking(candidates, True, " ".join(problems) or None)
-    blended = blend_scores(fused, scores)
-    return Ranking(_by_fusion(blended, retrieved, request, plan.named), False, problem)
+    if request.rerank and not scores and retrieved.nearest:
+        measures, missing = measure_documents(
+            reader, retrieved, list(fused), models, request.without
+        )
+        totals = dict(rank_by_evidence(fused, measures))
+        best = next(iter(totals.values()))
+        blends = {each: total / best if best else 1.0 for each, total in totals.items()}
+        problems = " ".join(filter(None, (problem, missing))) or None
+
+        def explain(document_id: int) -> Mapping[str, Any]:
+            parts = [measure.explain(document_id) for measure in measures]
+            return {"parts": parts, "sum": totals[document_id], "best": best}
+
+        return Ranking(_best(blends, request, question, retrieved, explain), True, problems)
+    _set_near(retrieved)
+    blends = blend_scores(fused, scores)
+    places = {document_id: place for place, document_id in enumerate(fused)}
+
+    def explain_fusion(document_id: int) -> Mapping[str, Any]:
+        weights = blend_weights(places[document_id]) if scores else (1.0, 0.0)
+        explained = _explain_ranks(retrieved, document_id, fused[document_id])
+        return explained | {
+            "rerank": scores.get(document_id),
+            "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
+        }
+
+    candidates = _best(blends, request, question, retrieved, explain_fusion)
+    return Ranking(candidates, False, problem)
 
 
-def _by_evidence(
-    evidence: EvidenceOrder,
-    retrieved: Retrieved,
+def _best(
+    blends: Mapping[int, float],
     request: SearchRequest,
-    named: Mapping[int, NameKind],
+    question: Question,
+    retrieved: Retrieved,
+    explain: Explain,
 ) -> list[Candidate]:
-    """The candidates of the best documents by evidence; their blend is a share of the evidence."""
-    hits = _Hits.from_runs(retrieved)
-    # A document whose vectors were not looked at is taken to be as near as the run's last one.
-    last = retrieved.by_meaning[0].hits[-1]
+    """The candidates of the best documents, and of those of which the query is a name."""
     candidates = []
-    for rank, entry in enumerate(evidence.ranked):
-        if not _is_candidate(rank, entry.document_id, request, named):
-            continue
-        chunk = evidence.nearest_chunks.get(entry.document_id)
-        is_unembedded = entry.document_id in evidence.unembedded_ids
-        near = None if is_unembedded else _nearness(chunk or last, retrieved)
-        explanation = explain_evidence(entry, evidence.measures) if request.explain else None
-        candidates.append(hits.candidate(entry.document_id, entry.blend, chunk, near, explanation))
+    for place, (document_id, blend) in enumerate(blends.items()):
+        if request.depth is None or place < request.depth or document_id in question.named:
+            candidate = retrieved.candidates[document_id]
+            candidate.blend = blend
+            if request.explain:
+                candidate.explanation = explain(document_id)
+            candidates.append(candidate)
     return candidates
 
 
-def _is_candidate(
-    rank: int, document_id: int, request: SearchRequest, named: Mapping[int, NameKind]
-) -> bool:
-    """Whether the document of a rank, from 0, is a candidate: the first are, and named ones."""
-    return request.depth is None or rank < request.depth or document_id in named
-
-
-def _by_fusion(
-    blended: Sequence[Blended],
-    retrieved: Retrieved,
-    request: SearchRequest,
-    named: Mapping[int, NameKind],
-) -> list[Candidate]:
-    """The candidates of the best fused and perhaps reranked documents."""
-    hits = _Hits.from_runs(retrieved)
-    # A document that a full run does not hold is taken to be as near as the run's last one.
-    last = None
-    if retrieved.by_meaning and len(retrieved.by_meaning[0].hits) >= RUN_DEPTH:
-        last = retrieved.by_meaning[0].hits[-1]
-    # How near a document is to an expansion does not count.
-    original_hits = retrieved.by_meaning[0].hits if retrieved.by_meaning else ()
-    by_question = {hit.document_id: hit for hit in original_hits}
-    candidates = []
-    for rank, entry in enumerate(blended):
-        if not _is_candidate(rank, entry.fused.document_id, request, named):
-            continue
-        chunk = hits.semantic.get(entry.fused.document_id)
-        near = _nearness(by_question.get(entry.fused.document_id, last), retrieved)
-        explanation = _explain_fusion(entry) if request.explain else None
-        candidates.append(
-            hits.candidate(entry.fused.document_id, entry.score, chunk, near, explanation)
-        )
-    return candidates
-
-
-class _Hits(NamedTuple):
-    """The hits of both retrievers, by document id; see `Retrieved`."""
-
-    lexical: Mapping[int, LexicalHit]
-    semantic: Mapping[int, SemanticHit]
-
-    @classmethod
-    def from_runs(cls, retrieved: Retrieved) -> _Hits:
-        return cls(retrieved.lexical_hits, retrieved.semantic_hits)
-
-    def candidate(
-        self,
-        document_id: int,
-        blend: float,
-        chunk: SemanticHit | None,
-        nearness: float | None,
-        explanation: Mapping[str, Any] | None,
-    ) -> Candidate:
-        """
-        The candidate of a document.
-
-        Args:
-            chunk: The document's chunk nearest to the question; None if it is not known.
-            nearness: As in `Candidate`.
-        """
-        lexical = self.lexical.get(document_id)
-        return Candidate(
-            document_id,
-            blend,
-            lexical.match if lexical else "semantic" if document_id in self.semantic else "relaxed",
-            lexical.words if lexical else (),
-            nearness,
-            chunk.chunk_id if chunk else None,
-            explanation,
-        )
-
-
-def _nearness(hit: SemanticHit | None, retrieved: Retrieved) -> float | None:
-    """The relative nearness of a chunk; None without a chunk or a model to relate it to."""
-    if hit is None or not retrieved.by_meaning:
-        return None
-    return relative_nearness(hit.nearness, retrieved.by_meaning[0].spec)
-
-
-def _explain_fusion(blended: Blended) -> dict[str, Any]:
+def _set_near(retrieved: Retrieved) -> None:
     """
-    The parts of a fused and perhaps reranked score, as `--explain` shows them.
+    Say how near the candidates are to the question; how near to an expansion does not count.
+
+    A document that a full run does not hold is taken to be as near as the run's last one.
+    """
+    if retrieved.embedded is None:
+        return
+    nearest = retrieved.nearest
+    last = list(nearest.values())[-1] if len(nearest) >= RUN_DEPTH else None
+    for document_id, candidate in retrieved.candidates.items():
+        nearness = nearest.get(document_id, last)
+        if nearness is not None:
+            candidate.near = relative_nearness(nearness, retrieved.embedded.spec)
+
+
+def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:
+    """
+    The parts of a fused score, as `--explain` shows them.
 
     rrf = sum of the contributions + bonus; blend = weights.rrf * rrf + weights.rerank * rerank,
     where a rerank of None counts as 0.
     """
-    fused = blended.fused
+    runs = [
+        (run, run.ranks[document_id])
+        for run in (*retrieved.by_words, *retrieved.by_meaning)
+        if document_id in run.ranks
+    ]
+    first = bonus(min(rank for _, rank in runs))
     # 1 / the greatest possible sum, so that the parts add up to rrf.
-    scale = fused.rrf / (fsum(part.contribution for part in fused.lists) + fused.bonus)
+    scale = rrf / (fsum(share(run, rank) for run, rank in runs) + first)
     return {
         "lists": [
             {
-                "source": part.source,
-                "query": part.query,
-                "type": part.type,
-                "rank": part.rank,
-                "score": round(part.score, 6),
-                "weight": part.weight,
-                "contribution": part.contribution * scale,
+                "source": run.source,
+                "query": run.text,
+                "type": run.type,
+                "rank": rank,
+                "score": round(run.scores[document_id], 6),
+                "weight": run.weight,
+                "contribution": share(run, rank) * scale,
             }
-            for part in fused.lists
+            for run, rank in runs
         ],
-        "bonus": fused.bonus * scale,
-        "rrf": fused.rrf,
-        "rerank": blended.reranked,
-        "weights": {"rrf": blended.by_rank, "rerank": blended.by_model},
+        "bonus": first * scale,
+        "rrf": rrf,
     }
+
+
+# --- vsearch ------------------------------------------------------------------------------
+
+
+def rank_by_nearness(
+    reader: Reader,
+    request: SearchRequest,
+    embedded: EmbeddedText,
+    hits: Iterable[Candidate],
+    expansions: Sequence[tuple[EmbeddedText, Sequence[Candidate]]],
+) -> list[Candidate]:
+    """
+    Merge the hits of a question and those of its expansions by nearness.
+
+    A document's score for the question is `nearness_score`. Its score for an expansion is the mean
+    of its scores for the question (weight 2) and for the expansion (weight 1). The best of these
+    counts.
+
+    Returns:
+        Best first; ties by nearness, then by document id.
+    """
+    spec = embedded.spec
+    candidates = {hit.document_id: hit for hit in hits}
+    for hit in candidates.values():
+        hit.blend = nearness_score(hit.nearness, spec)
+    nearness = {hit.document_id: hit.nearness for hit in candidates.values()}
+    raised: dict[int, tuple[str, float]] = {}
+    total = ORIGINAL_WEIGHT + EXPANSION_WEIGHT
+    for expansion, others in expansions:
+        by_question = best_chunks_of(reader, embedded.vector, [hit.document_id for hit in others])
+        for hit in others:
+            document_id = hit.document_id
+            candidate = by_question.get(document_id, hit)
+            plain, score = (nearness_score(each.nearness, spec) for each in (candidate, hit))
+            mean = (ORIGINAL_WEIGHT * plain + EXPANSION_WEIGHT * score) / total
+            candidate.blend = max(plain, mean)
+            other = candidates.get(document_id)
+            if other is None or candidate.blend > max(plain, other.blend):
+                candidates[document_id] = candidate
+                nearness[document_id] = candidate.nearness
+                if mean > plain:
+                    candidate.chunk_id, nearness[document_id] = hit.chunk_id, hit.nearness
+                    raised[document_id] = expansion.text, score
+    for document_id, candidate in candidates.items():
+        # Near to the question: an expander makes texts that are near to some document anyway.
+        candidate.near = relative_nearness(candidate.nearness, spec)
+        if request.explain:
+            candidate.explanation = _explain_nearness(candidate, spec, raised.get(document_id))
+    return sorted(
+        candidates.values(),
+        key=lambda each: (-each.blend, -nearness[each.document_id], each.document_id),
+    )
+
+
+def _explain_nearness(
+    candidate: Candidate, spec: ModelSpec, expansion: tuple[str, float] | None
+) -> dict[str, Any]:
+    """
+    The parts of a blend by meaning, as `--explain` shows them.
+
+    nearness = cosine - shared; own = (nearness - low) / (high - low), within 0 and 1;
+    blend = own, or (2 * own + expansion) / 3 if an expansion raised it.
+    """
+    explained: dict[str, Any] = {
+        "model": spec.name,
+        "cosine": candidate.cosine,
+        "shared": candidate.cosine - candidate.nearness,
+        "nearness": candidate.nearness,
+        "low": spec.cosine_low,
+        "high": spec.cosine_high,
+        "own": nearness_score(candidate.nearness, spec),
+    }
+    if expansion is not None:
+        text, score = expansion
+        explained["expansion"] = {"query": text, "score": score}
+    return explained

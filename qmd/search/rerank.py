@@ -1,16 +1,26 @@
-"""Reranks the best fused documents by the model that the user has named, and mixes both scores."""
+"""Asks the reranker that the user has named, and chooses the passage of each document it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError
-from qmd.search.fuse import Fused
+from qmd.parse.lines import line_starts
+from qmd.search.meaning.nearness import best_chunks_of
+from qmd.search.present.snippet import make_snippet, needles
+from qmd.search.retrieve import Retrieved
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker
+    from qmd.search.present.snippet import Needle
+    from qmd.store import Reader
+    from qmd.store.sql.documents import FullDocument
+
+#: A passage has at most this many characters. A model may read fewer.
+PASSAGE_CHARS = 4000
+#: A passage that is chosen by words begins this many characters before its best line.
+BEFORE = 200
 
 
 def ask_model(
@@ -38,61 +48,51 @@ def ask_model(
     )
 
 
-# --- the mix ------------------------------------------------------------------------------
-
-
-def blend_weights(rank: int) -> tuple[float, float]:
+def passages_of(reader: Reader, retrieved: Retrieved, document_ids: Sequence[int]) -> list[str]:
     """
-    The weights of the fused and of the reranked score, which add up to 1.
+    For each document its title, and the part of it that is most likely to answer the query.
 
-    Args:
-        rank: The document's rank after fusion, from 0.
-
-    Source: tobi/qmd. The better the fused rank, the less a reranker may change it.
+    That part is the chunk nearest to the question; in a document without vectors it begins shortly
+    before the line that holds most of the query's words.
     """
-    if rank < 3:
-        return 0.75, 0.25
-    if rank < 10:
-        return 0.60, 0.40
-    return 0.40, 0.60
+    chunks = _nearest_chunks(reader, retrieved, document_ids)
+    spans = reader.vectors.chunk_spans(list(chunks.values())) if chunks else {}
+    query_needles = needles(retrieved.words.query)
+    passages = []
+    for page in reader.documents.full(document_ids):
+        chunk_id = chunks.get(page.info.id)
+        if chunk_id is not None:
+            start, end, _ = spans[chunk_id]
+        else:
+            start, end = _start_by_words(page, query_needles), len(page.text)
+        passages.append(f"{page.info.title}\n{page.text[start:end]}"[:PASSAGE_CHARS])
+    return passages
 
 
-@dataclass(frozen=True, slots=True)
-class Blended:
-    """
-    A document with its blended score.
+def _nearest_chunks(
+    reader: Reader, retrieved: Retrieved, document_ids: Sequence[int]
+) -> Mapping[int, int]:
+    """Document id → the id of its chunk nearest to the question, for documents with vectors."""
+    candidates = retrieved.candidates
+    chunks = {
+        document_id: chunk_id
+        for document_id in document_ids
+        if document_id in candidates and (chunk_id := candidates[document_id].chunk_id) is not None
+    }
+    other_ids = [document_id for document_id in document_ids if document_id not in chunks]
+    if retrieved.embedded is not None and other_ids:
+        best = best_chunks_of(reader, retrieved.embedded.vector, other_ids)
+        chunks |= {
+            document_id: each.chunk_id
+            for document_id, each in best.items()
+            if each.chunk_id is not None
+        }
+    return chunks
 
-    Attributes:
-        reranked: The model's score, 0..1; None if the document was not reranked.
-        by_rank, by_model: The weights of ``fused.rrf`` and ``reranked``.
-        score: ``by_rank * fused.rrf + by_model * reranked``, 0..1; None counts as 0.
-    """
 
-    fused: Fused
-    reranked: float | None
-    by_rank: float
-    by_model: float
-    score: float
-
-
-def blend_scores(fused: Sequence[Fused], reranked: Mapping[int, float]) -> list[Blended]:
-    """
-    Mix fused scores and a model's scores by rank, and sort by the result.
-
-    Args:
-        fused: Best first.
-        reranked: Document id → score, 0..1. If it is empty, the fused scores stay as they are.
-            A document that is missing counts as 0.
-
-    Returns:
-        Best first, ties by document id.
-    """
-    if not reranked:
-        return [Blended(entry, None, 1.0, 0.0, entry.rrf) for entry in fused]
-    mixed = []
-    for rank, entry in enumerate(fused):
-        value = reranked.get(entry.document_id)
-        by_rank, by_model = blend_weights(rank)
-        score = by_rank * entry.rrf + by_model * (value or 0.0)
-        mixed.append(Blended(entry, value, by_rank, by_model, score))
-    return sorted(mixed, key=lambda entry: (-entry.score, entry.fused.document_id))
+def _start_by_words(page: FullDocument, query_needles: Sequence[Needle]) -> int:
+    """The position at which the passage of a document without vectors begins."""
+    if len(page.text) - page.body_start <= PASSAGE_CHARS // 2:
+        return page.body_start
+    best_line = make_snippet(page.text, page.body_start, query_needles, names=page.names).line
+    return max(page.body_start, line_starts(page.text)[best_line - 1] - BEFORE)

@@ -1,125 +1,124 @@
-"""The second step of `query`: full text and the vectors search for every text of the plan."""
+"""The second step of `query`: full text and the vectors search for every text of the question."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from qmd.search.fuse import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Run
-from qmd.search.meaning.nearness import SemanticHit
-from qmd.search.meaning.retrieval import MeaningRun, MeaningRuns, retrieve_texts_by_meaning
-from qmd.search.models import SearchModels
-from qmd.search.parse import parse_query
-from qmd.search.plan import Plan
-from qmd.search.words.retrieval import LexicalHit, retrieve_by_words
+from qmd.errors import InferenceError
+from qmd.search.candidates import Candidate, Run
+from qmd.search.meaning.retrieval import EmbeddedText, retrieve_texts_by_meaning
+from qmd.search.question import Question, SearchModels, parse_query
+from qmd.search.words.retrieval import retrieve_by_words
 from qmd.search.words.weights import QueryWords, weigh_words
-from qmd.values import Source
 
 if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class WordRun:
-    """The hits of full text for one text, best first."""
-
-    text: str
-    hits: Sequence[LexicalHit]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Retrieved:
     """
-    The runs of both retrievers. The first run of each is for the original query.
+    What both retrievers have returned.
 
     Attributes:
         words: The words of the original query and their weights.
-        by_words: One run of full text for each text of ``Plan.for_words``.
-        by_meaning: One run of the vectors for each text of ``Plan.for_meaning``; fewer if
+        by_words: One run of full text for each text of ``Question.for_words``.
+        by_meaning: One run of the vectors for each text of ``Question.for_meaning``; fewer if
             retrieval by meaning failed.
+        embedded: The original query as the embedding model read it; None without a run by meaning.
+        candidates: Document id → candidate, for the documents of all runs.
         problem: A sentence that says how retrieval by meaning failed; None if it did not.
     """
 
     words: QueryWords
-    by_words: tuple[WordRun, ...]
-    by_meaning: tuple[MeaningRun, ...]
+    by_words: Sequence[Run] = ()
+    by_meaning: Sequence[Run] = ()
+    embedded: EmbeddedText | None = None
+    candidates: dict[int, Candidate] = field(default_factory=dict)
     problem: str | None = None
 
     @property
-    def runs(self) -> list[Run]:
-        """All runs, in the form that fusion takes."""
-        lexical = [
-            _run("fts", run.text, index, [(hit.document_id, hit.score) for hit in run.hits])
-            for index, run in enumerate(self.by_words)
-        ]
-        semantic = [
-            _run("vec", run.text, index, [(hit.document_id, hit.nearness) for hit in run.hits])
-            for index, run in enumerate(self.by_meaning)
-        ]
-        return lexical + semantic
-
-    @property
-    def has_nearest(self) -> bool:
-        """Whether the vectors have answered the original query."""
-        return bool(self.by_meaning and self.by_meaning[0].hits)
-
-    @property
-    def lexical_hits(self) -> dict[int, LexicalHit]:
-        """Document id → its hit in the first run of full text."""
-        first = self.by_words[0].hits if self.by_words else ()
-        return {hit.document_id: hit for hit in first}
-
-    @property
-    def semantic_hits(self) -> dict[int, SemanticHit]:
-        """Document id → its hit in the first run of the vectors that has the document."""
-        hits: dict[int, SemanticHit] = {}
-        for run in self.by_meaning:
-            for hit in run.hits:
-                hits.setdefault(hit.document_id, hit)
-        return hits
+    def nearest(self) -> Mapping[int, float]:
+        """Document id → nearness, of those that the vectors found for the original query."""
+        return self.by_meaning[0].values if self.by_meaning else {}
 
 
-def retrieve(reader: Reader, plan: Plan, models: SearchModels) -> Retrieved:
+def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrieved:
     """
-    Search full text and the vectors for every text of the plan.
+    Search full text and the vectors for every text of the question.
 
     If the vectors cannot be searched, full text answers alone; it then searches for the texts that
-    were meant for the vectors too, if the plan has no other. Raises nothing for that:
+    were meant for the vectors too, if the question has no other. Raises nothing for that:
     `Retrieved.problem` says why.
     """
-    words = weigh_words(reader, plan.query)
-    by_words = _retrieve_texts_by_words(reader, plan.for_words, words, plan)
-    meaning = MeaningRuns()
-    if plan.text and plan.for_meaning:
-        meaning = retrieve_texts_by_meaning(
-            reader, plan.for_meaning, plan.scope, models, with_tokens=True
-        )
-    retrieved = Retrieved(words, by_words, meaning.runs)
-    if meaning.problem is None:
-        return retrieved
-    effect = "Expanded in part" if retrieved.has_nearest else "Answered from full text alone"
-    if not plan.for_words and not retrieved.has_nearest:
-        by_words = _retrieve_texts_by_words(reader, plan.for_meaning, words, plan)
-    return replace(retrieved, by_words=by_words, problem=f"{effect}: {meaning.problem}")
+    retrieved = Retrieved(weigh_words(reader, question.query))
+    _search_words(reader, question, question.for_words, retrieved)
+    error = None
+    if question.text and question.for_meaning:
+        error = _search_vectors(reader, question, models, retrieved)
+    if error is not None:
+        if not (question.for_words or retrieved.nearest):
+            _search_words(reader, question, question.for_meaning, retrieved)
+        effect = "Expanded in part" if retrieved.nearest else "Answered from full text alone"
+        retrieved.problem = f"{effect}: {error}"
+    return retrieved
 
 
-def _retrieve_texts_by_words(
-    reader: Reader, texts: Sequence[str], words: QueryWords, plan: Plan
-) -> tuple[WordRun, ...]:
-    runs, scope = [], plan.scope
+def _search_words(
+    reader: Reader, question: Question, texts: Sequence[str], retrieved: Retrieved
+) -> None:
+    runs = []
     for index, text in enumerate(texts):
         query = parse_query(reader, text)
-        query_words = words if query == words.query else weigh_words(reader, query)
-        named_ids = () if index else plan.named
-        hits = retrieve_by_words(reader, query_words, scope.selection, scope.depth, named_ids)
-        if index > 0 and scope.exclusions is not None:  # an expansion has no exclusions itself
-            hits = [hit for hit in hits if scope.exclusions.admit(reader, hit.document_id)]
-        runs.append(WordRun(text, hits))
-    return tuple(runs)
+        is_same = query == retrieved.words.query
+        words = retrieved.words if is_same else weigh_words(reader, query)
+        named_ids = () if index else question.named
+        hits = retrieve_by_words(reader, words, question.selection, question.depth, named_ids)
+        if index and question.exclusions is not None:  # an expansion has no exclusions itself
+            excluded = question.exclusions
+            hits = [hit for hit in hits if excluded.admit(reader, hit.document_id)]
+        runs.append(_run_by_words(text, hits, index))
+        for hit in hits:
+            # How an expansion matches says nothing about the query.
+            candidate = Candidate(hit.document_id) if index else hit
+            retrieved.candidates.setdefault(hit.document_id, candidate)
+    retrieved.by_words = runs
 
 
-def _run(source: Source, text: str, index: int, hits: Sequence[tuple[int, float]]) -> Run:
-    if index == 0:
-        return Run(source, text, "original", ORIGINAL_WEIGHT, hits)
-    return Run(source, text, "expansion", EXPANSION_WEIGHT, hits)
+def _run_by_words(text: str, hits: Sequence[Candidate], index: int) -> Run:
+    """
+    A run of full text.
+
+    An exact hit counts with at least the bm25 of the relaxed hits behind it in the run.
+    """
+    values: dict[int, float] = {}
+    highest = 0.0
+    for hit in reversed(hits):
+        values[hit.document_id] = highest = max(highest, hit.bm25)
+    scores = {hit.document_id: hit.blend for hit in hits}
+    return Run("fts", text, "expansion" if index else "original", scores, values)
+
+
+def _search_vectors(
+    reader: Reader, question: Question, models: SearchModels, retrieved: Retrieved
+) -> InferenceError | None:
+    answers, error = retrieve_texts_by_meaning(
+        reader, question.for_meaning, question, models, with_tokens=True
+    )
+    runs = []
+    by_query = retrieved.by_words[0].scores if retrieved.by_words else {}
+    for index, (embedded, hits) in enumerate(answers):
+        if index == 0:
+            retrieved.embedded = embedded
+        values = {hit.document_id: hit.nearness for hit in hits}
+        runs.append(Run("vec", embedded.text, "expansion" if index else "original", values, values))
+        for hit in hits:
+            candidate = retrieved.candidates.setdefault(hit.document_id, hit)
+            if candidate.chunk_id is None:
+                candidate.take_chunk(hit)
+            if hit.document_id not in by_query:
+                candidate.match = "semantic"
+    retrieved.by_meaning = runs
+    return error

@@ -1,10 +1,11 @@
 """
 The three searches, each a composition of the same steps::
 
-    parse → retrieve → rank → calibrate → present
+    parse → retrieve → rank → judge → present
 
-Each step takes values and returns a value. A step that could do only a part of its work says so in
-the ``problem`` of its result. `SearchReply.degraded` joins these sentences.
+A retriever makes the candidates, and each later step fills in what it learns of them
+(`qmd.search.candidates`). A step that could do only a part of its work says so in a ``problem``;
+`SearchReply.degraded` joins these sentences.
 """
 
 from __future__ import annotations
@@ -13,19 +14,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd.search.named import lead_by_name
-from qmd.search.parse import parse_request, with_exclusions
-from qmd.search.present.relevance import calibrate
+from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
-from qmd.search.words.candidates import lexical_candidates
-from qmd.search.words.retrieval import all_matches, retrieve_by_words
+from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
+from qmd.search.words.retrieval import all_matches, explain, retrieve_by_words
 from qmd.search.words.weights import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
 # The steps that need vectors are imported inside functions: `qmd search` uses none of them, and
 # importing them would make it a fifth slower.
 if TYPE_CHECKING:
-    from qmd.search.models import SearchModels
+    from qmd.search.question import SearchModels
     from qmd.search.words.weights import QueryWords
     from qmd.store import Reader, Selection
 
@@ -38,23 +37,25 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     """
     question = parse_request(reader, request)
     words = weigh_words(reader, question.query)
-    scope, named, limits = question.scope, question.named, request
+    selection, named, limits = question.selection, question.named, request
     if request.sort is None:
-        hits = retrieve_by_words(reader, words, scope.selection, scope.depth, named)
+        candidates = retrieve_by_words(reader, words, selection, question.depth, named)
     else:
-        from qmd.search.ordering import to_calibrate
+        from qmd.search.ordering import to_judge
 
-        hits = to_calibrate(reader, request, all_matches(reader, words, scope.selection))
+        candidates = to_judge(reader, request, all_matches(reader, words, selection))
         limits = replace(request, limit=None)  # it cuts the sorted hits
-    candidates = lexical_candidates(hits, words, with_explanation=request.explain)
+    if request.explain:
+        for candidate in candidates:
+            candidate.explanation = explain(candidate, words)
     candidates = lead_by_name(candidates, named, with_explanation=request.explain)
-    calibrated = calibrate(reader, limits, candidates, words, named)
-    reply = present(reader, request, question.query, calibrated)
+    judged = judge(reader, limits, candidates, words, named)
+    reply = present(reader, request, question.query, judged)
 
     def again(other: SearchRequest) -> SearchReply:
         return search_by_words(reader, other)
 
-    return _spelled(reader, request, words, scope.selection, reply, again)
+    return _spelled(reader, request, words, selection, reply, again)
 
 
 def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
@@ -67,29 +68,29 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
-    from qmd.search.fuse import fuse_by_nearness
     from qmd.search.meaning import retrieval
-    from qmd.search.meaning.candidates import semantic_candidates
-    from qmd.search.plan import expand
+    from qmd.search.rank import rank_by_nearness
 
-    question = with_exclusions(reader, parse_request(reader, request))
+    question = parse_for_meaning(reader, request)
     retrieval.require_index(reader, None)
-    text = question.query.text
+    text = question.text
     if not text:
         return search_by_words(reader, request)
-    original = retrieval.retrieve_by_meaning(reader, text, question.scope, models)
-    expanded = expand(text, request.intent, models)
-    others = retrieval.retrieve_expansions(reader, original, expanded, question.scope, models)
-    nearest = fuse_by_nearness(original, others.runs)
-    candidates = semantic_candidates(nearest, original.spec, with_explanation=request.explain)
+    embedded, hits = retrieval.retrieve_by_meaning(reader, text, question, models)
+    question = expanded(question, models)
+    others, error = retrieval.retrieve_texts_by_meaning(
+        reader, question.for_meaning[1:], question, models
+    )
+    problem = question.problem if error is None else f"Expanded in part: {error}"
+    candidates = rank_by_nearness(reader, request, embedded, hits, others)
     words = weigh_words(reader, question.query)
-    calibrated = calibrate(reader, request, candidates, words, question.named)
-    reply = present(reader, request, question.query, calibrated, others.problem)
+    judged = judge(reader, request, candidates, words, question.named)
+    reply = present(reader, request, question.query, judged, problem)
 
     def again(other: SearchRequest) -> SearchReply:
         return search_by_meaning(reader, other, models)
 
-    return _spelled(reader, request, words, question.scope.selection, reply, again)
+    return _spelled(reader, request, words, question.selection, reply, again)
 
 
 def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels) -> SearchReply:
@@ -99,33 +100,26 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     Without vectors full text answers alone, and `SearchReply.degraded` says why. For a query
     without text, such as ``tag:work``, the reply is that of `search`.
     """
-    from qmd.search.plan import plan_request
     from qmd.search.rank import rank
     from qmd.search.retrieve import retrieve
 
-    plan = plan_request(reader, request, models)
-    if plan.list_query is not None:
-        listed = search_by_words(reader, replace(request, query=plan.list_query))
+    question = parse_for_both(reader, request, models)
+    if question.list_query is not None:
+        listed = search_by_words(reader, replace(request, query=question.list_query))
         return replace(listed, query=request.query)
-    retrieved = retrieve(reader, plan, models)
-    ranking = rank(reader, request, plan, retrieved, models)
-    candidates = lead_by_name(ranking.candidates, plan.named, with_explanation=request.explain)
-    calibrated = calibrate(
-        reader,
-        request,
-        candidates,
-        retrieved.words,
-        plan.named,
-        is_measured=ranking.is_measured,
-    )
-    problems = (plan.problem, retrieved.problem, ranking.problem)
+    retrieved = retrieve(reader, question, models)
+    ranking = rank(reader, request, question, retrieved, models)
+    words, named = retrieved.words, question.named
+    candidates = lead_by_name(ranking.candidates, named, with_explanation=request.explain)
+    judged = judge(reader, request, candidates, words, named, is_measured=ranking.is_measured)
+    problems = (question.problem, retrieved.problem, ranking.problem)
     degraded = " ".join(problem for problem in problems if problem) or None
-    reply = present(reader, request, plan.query, calibrated, degraded)
+    reply = present(reader, request, question.query, judged, degraded)
 
     def again(other: SearchRequest) -> SearchReply:
         return search_by_both(reader, other, models)
 
-    return _spelled(reader, request, retrieved.words, plan.scope.selection, reply, again)
+    return _spelled(reader, request, words, question.selection, reply, again)
 
 
 def _spelled(

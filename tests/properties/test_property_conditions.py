@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
-from qmd.search.parse import parse_query
+from qmd.search.question import parse_query
 from qmd.store import Store, Writer, open_store
 from qmd.values import FileState, Filters, NewDocument
 from qmd.values.properties import MAX_VALUES

@@ -144,13 +144,13 @@ def test_nearest_documents_are_the_same(
     readers: tuple[Reader, Reader], filters: Filters, seed: int, limit: int | None
 ) -> None:
     direction = np.random.default_rng(seed).normal(size=DIMENSION)
-    question = bare((direction / np.linalg.norm(direction)).astype(np.float32))
     answers = []
     for reader in readers:
         model, paths = reader.models.active(), paths_of(reader)
         assert model is not None
+        question = bare(model, (direction / np.linalg.norm(direction)).astype(np.float32))
         selection = reader.select(filters)
-        hits = nearest_documents(reader, model, question, selection, limit)
+        hits = nearest_documents(reader, question, selection, limit)
         answers.append({paths[hit.document_id]: hit.nearness for hit in hits})
     assert answers[0] == pytest.approx(answers[1], rel=1e-6)
     assert [*answers[0]][:1] == [*answers[1]][:1]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.search.fuse import Run, reciprocal_rank_fusion
-from qmd.search.rerank import blend_scores, blend_weights
+from qmd.search.candidates import Run
+from qmd.search.fuse import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:
-    return Run("fts", "q", "original", weight, [(number, 1.0) for number in ids])
+    """A run of the query itself, or of weight 1: of an expansion."""
+    type_: Literal["original", "expansion"] = "original" if weight == 2 else "expansion"
+    return Run("fts", "q", type_, dict.fromkeys(ids, 1.0))
 
 
 RUNS = st.lists(
@@ -26,51 +30,59 @@ def test_the_order_of_the_runs_does_not_matter(runs: list[Run], random: object) 
     shuffled = list(runs)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, two = reciprocal_rank_fusion(runs), reciprocal_rank_fusion(shuffled)
-    assert [(f.document_id, f.rrf, f.bonus) for f in one] == [
-        (f.document_id, f.rrf, f.bonus) for f in two
-    ]
+    assert list(one.items()) == list(two.items())
 
 
 @given(RUNS)
 def test_fused_scores_are_0_to_1_best_first_ties_by_id(runs: list[Run]) -> None:
     fused = reciprocal_rank_fusion(runs)
-    assert [(-f.rrf, f.document_id) for f in fused] == sorted(
-        (-f.rrf, f.document_id) for f in fused
-    )
-    assert all(0 < f.rrf <= 1 for f in fused)
-    assert {f.document_id for f in fused} == {number for r in runs for number, _ in r.hits}
+    order = [(-rrf, document_id) for document_id, rrf in fused.items()]
+    assert order == sorted(order)
+    assert all(0 < rrf <= 1 for rrf in fused.values())
+    assert set(fused) == {number for r in runs for number in r.scores}
 
 
 @given(RUNS)
 def test_the_parts_add_up_to_the_score(runs: list[Run]) -> None:
     best = sum(r.weight / 61 for r in runs) + 0.05
-    for fused in reciprocal_rank_fusion(runs):
-        total = sum(part.contribution for part in fused.lists) + fused.bonus
-        assert fused.rrf == pytest.approx(total / best)
-        for part in fused.lists:
-            assert part.contribution == pytest.approx(part.weight / (60 + part.rank))
+    for document_id, rrf in reciprocal_rank_fusion(runs).items():
+        ranked = [
+            (r, list(r.scores).index(document_id) + 1) for r in runs if document_id in r.scores
+        ]
+        total = sum(share(r, rank) for r, rank in ranked) + bonus(min(rank for _, rank in ranked))
+        assert rrf == pytest.approx(total / best)
+        for r, rank in ranked:
+            assert share(r, rank) == pytest.approx(r.weight / (60 + rank))
 
 
 def test_a_document_on_top_of_every_run_scores_1() -> None:
     fused = reciprocal_rank_fusion([run([7, 8]), run([7, 9], 1.0)])
-    assert fused[0].document_id == 7
-    assert fused[0].rrf == pytest.approx(1.0)
+    assert next(iter(fused.items())) == (7, pytest.approx(1.0))
 
 
 def test_the_bonus_is_for_the_first_three_ranks_and_counts_once() -> None:
+    assert [bonus(rank) for rank in (1, 2, 3, 4)] == [0.05, 0.02, 0.02, 0.0]
     fused = reciprocal_rank_fusion([run([1, 2, 3, 4]), run([2, 1, 3, 4])])
-    assert {f.document_id: f.bonus for f in fused} == {1: 0.05, 2: 0.05, 3: 0.02, 4: 0.0}
+    best = 4 / 61 + 0.05
+    assert fused == pytest.approx(
+        {
+            1: (2 / 61 + 2 / 62 + 0.05) / best,
+            2: (2 / 61 + 2 / 62 + 0.05) / best,
+            3: (4 / 63 + 0.02) / best,
+            4: 4 / 64 / best,
+        }
+    )
 
 
 def test_the_original_query_weighs_twice_an_expansion() -> None:
-    fused = reciprocal_rank_fusion([run([1]), run([2], 1.0)])
-    assert [f.document_id for f in fused] == [1, 2]
-    assert fused[0].lists[0].contribution == 2 * fused[1].lists[0].contribution
+    original, expansion = run([1]), run([2], 1.0)
+    assert list(reciprocal_rank_fusion([original, expansion])) == [1, 2]
+    assert share(original, 1) == 2 * share(expansion, 1)
 
 
 def test_no_run_or_empty_runs_give_nothing() -> None:
-    assert reciprocal_rank_fusion([]) == []
-    assert reciprocal_rank_fusion([run([])]) == []
+    assert reciprocal_rank_fusion([]) == {}
+    assert reciprocal_rank_fusion([run([])]) == {}
 
 
 @pytest.mark.parametrize(
@@ -85,34 +97,29 @@ def test_the_reranker_counts_more_further_down(rank: int, weights: tuple[float, 
 def test_blended_scores_are_sorted_and_0_to_1(runs: list[Run], scores: dict[int, float]) -> None:
     fused = reciprocal_rank_fusion(runs)
     mixed = blend_scores(fused, scores)
-    order = [(-item.score, item.fused.document_id) for item in mixed]
+    order = [(-score, document_id) for document_id, score in mixed.items()]
     assert order == sorted(order)
-    assert all(0 <= item.score <= 1 for item in mixed)
-    assert {item.fused.document_id for item in mixed} == {entry.document_id for entry in fused}
-    for item in mixed:
-        parts = item.by_rank * item.fused.rrf + item.by_model * (item.reranked or 0.0)
-        assert item.score == pytest.approx(parts)
+    assert all(0 <= score <= 1 for score in mixed.values())
+    assert set(mixed) == set(fused)
+    for rank, (document_id, rrf) in enumerate(fused.items()):
+        by_rank, by_model = blend_weights(rank) if scores else (1.0, 0.0)
+        parts = by_rank * rrf + by_model * scores.get(document_id, 0.0)
+        assert mixed[document_id] == pytest.approx(parts)
 
 
 def test_behind_the_candidates_a_document_has_nothing_from_the_reranker() -> None:
     fused = reciprocal_rank_fusion([run([1, 2])])
     mixed = blend_scores(fused, {1: 0.5})
-    by_id = {item.fused.document_id: (item.reranked, item.score) for item in mixed}
-    rrf = [entry.rrf for entry in fused]
-    assert by_id[1] == (0.5, pytest.approx(0.75 * rrf[0] + 0.25 * 0.5))
-    assert by_id[2] == (None, pytest.approx(0.75 * rrf[1]))
+    assert mixed == pytest.approx({1: 0.75 * fused[1] + 0.25 * 0.5, 2: 0.75 * fused[2]})
 
 
 def test_without_a_reranker_the_fused_scores_stay() -> None:
     fused = reciprocal_rank_fusion([run([1, 2]), run([2, 3])])
-    assert [(item.fused.document_id, item.score) for item in blend_scores(fused, {})] == [
-        (entry.document_id, entry.rrf) for entry in fused
-    ]
+    assert list(blend_scores(fused, {}).items()) == list(fused.items())
 
 
 @given(RUNS)
 def test_no_document_behind_the_candidates_comes_before_one_of_them(runs: list[Run]) -> None:
     fused = reciprocal_rank_fusion(runs)
-    candidates = {entry.document_id: 0.0 for entry in fused[:5]}
-    mixed = blend_scores(fused, candidates)
-    assert {item.fused.document_id for item in mixed[:5]} == set(candidates)
+    candidates = dict.fromkeys(list(fused)[:5], 0.0)
+    assert set(list(blend_scores(fused, candidates))[:5]) == set(candidates)

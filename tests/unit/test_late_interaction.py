@@ -19,7 +19,7 @@ from qmd.inference.token_codes import CODE_BYTES, encode
 from qmd.inference.token_projections import fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
 from qmd.search.meaning.late_interaction import late_interaction, token_nearness
-from qmd.search.models import SearchModels
+from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
 from qmd.store.sql.models import StoredModel
@@ -241,7 +241,7 @@ ASK = """
 import sys
 from pathlib import Path
 from qmd import KnowledgeBase
-from qmd.search.models import SearchModels
+from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.values import SearchRequest
 from tests.support.embedder import HashTokenEmbedder

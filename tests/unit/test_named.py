@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from qmd.search.judge import NAMED
 from qmd.search.named import MOST_LEADING, written_name
-from qmd.search.present.relevance import NAMED
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 

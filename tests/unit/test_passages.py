@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from qmd.search.models import SearchModels
-from qmd.search.passages import BEFORE, PASSAGE_CHARS, passages_of
-from qmd.search.plan import plan_request
+from qmd.search.question import SearchModels, parse_for_both
+from qmd.search.rerank import BEFORE, PASSAGE_CHARS, passages_of
 from qmd.search.retrieve import Retrieved, retrieve
 from qmd.values import SearchRequest
 from tests.support.corpus import Corpus
@@ -38,11 +36,11 @@ def passages(corpus: Corpus, query: str, *, forget_hits: bool = False) -> dict[s
     models = SearchModels(embedder=lambda: corpus.embedder)
     with corpus.store.reading() as reader:
         retrieved: Retrieved = retrieve(
-            reader, plan_request(reader, SearchRequest(query), models), models
+            reader, parse_for_both(reader, SearchRequest(query), models), models
         )
         if forget_hits:  # as if many other documents were nearer
-            runs = tuple(replace(run, hits=()) for run in retrieved.by_meaning)
-            retrieved = replace(retrieved, by_meaning=runs)
+            for candidate in retrieved.candidates.values():
+                candidate.chunk_id = None
         ids = [document.id for document in reader.documents.below(None)]
         return {text.split("\n")[0]: text for text in passages_of(reader, retrieved, ids)}
 

@@ -190,8 +190,8 @@ def test_the_int8_index_with_exact_rescoring_finds_the_true_nearest(
         for _ in range(30):
             query = random.normal(size=384).astype(np.float32)
             query /= np.linalg.norm(query)
-            near = nearest_documents(reader, model, bare(query), where, 10)
-            true = nearest_documents(reader, model, bare(query), where, None)
+            near = nearest_documents(reader, bare(model, query), where, 10)
+            true = nearest_documents(reader, bare(model, query), where, None)
             assert len(true) == 200 * (len(names) or 3)
             assert [hit.cosine for hit in near] == sorted(
                 (hit.cosine for hit in near), reverse=True

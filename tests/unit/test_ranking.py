@@ -1,4 +1,4 @@
-"""What the two rankings are made of: BM25 anew, nearness, relevance."""
+"""What the two rankings are made of: BM25 anew, nearness, judge."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import get_args
 
 import pytest
 
-from qmd.search.meaning.nearness import centre, document_nearness
+from qmd.search import judge
+from qmd.search.judge import Grounds
+from qmd.search.meaning.nearness import centre, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
-from qmd.search.present import relevance
-from qmd.search.present.relevance import Evidence
 from qmd.search.query.language import parse
 from qmd.search.query.terms import Script
 from qmd.search.words import bm25, expressions
@@ -81,17 +81,17 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
         model = require_index(reader, None)
         vector = corpus.embedder.embed_query("what all say, and 55433")
         question = centre(reader, model, vector)
-        hits = nearest_documents(reader, model, question, reader.all_documents, None)
+        hits = nearest_documents(reader, question, reader.all_documents, None)
         assert len(hits) == 150
         shared = [hit.cosine - hit.nearness for hit in hits]
         assert max(shared) > 0.001 > -0.001 > min(shared)
         assert sum(shared) / len(shared) == pytest.approx(0, abs=0.01)
         assert hits[0].nearness == max(hit.nearness for hit in hits)
         some = [hit.document_id for hit in hits[:5]]
-        whole = document_nearness(reader, model, question, some)
+        whole = whole_documents(reader, question, some)
         # These documents have one chunk each.
-        assert [whole[number].best for number in some] == hits[:5]
-        means = {number: entry.mean for number, entry in whole.items()}
+        assert [whole[number][0] for number in some] == hits[:5]
+        means = {number: mean for number, (_, mean) in whole.items()}
         assert means == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
     corpus.kb.close()
 
@@ -102,7 +102,7 @@ SCRIPTS: tuple[Script, ...] = get_args(Script)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_relevance_rises_with_coverage_and_with_nearness(script: Script) -> None:
     def estimate(coverage: float | None, near: float | None) -> float:
-        return relevance.estimate(Evidence(coverage, near, documents=1000, script=script))
+        return judge.estimate(Grounds(coverage, near, documents=1000, script=script))
 
     shares = [number / 10 for number in range(11)]
     alone = [estimate(share, None) for share in shares]
@@ -121,10 +121,10 @@ def test_relevance_rises_with_coverage_and_with_nearness(script: Script) -> None
 def test_relevance_rises_with_the_words_of_the_title_and_with_those_that_are_held(
     script: Script, near: float | None
 ) -> None:
-    evidence = Evidence(0.5, near, documents=100, script=script)
-    titles = [relevance.estimate(evidence._replace(title=share / 4)) for share in range(5)]
+    grounds = Grounds(0.5, near, documents=100, script=script)
+    titles = [judge.estimate(grounds._replace(title=share / 4)) for share in range(5)]
     assert titles == sorted(set(titles))
-    held = [relevance.estimate(evidence._replace(held=number)) for number in range(9)]
+    held = [judge.estimate(grounds._replace(held=number)) for number in range(9)]
     assert held == sorted(held)
     assert held[6] == held[8]
 
@@ -134,10 +134,10 @@ def test_relevance_rises_with_the_words_of_the_title_and_with_those_that_are_hel
 def test_one_shared_word_makes_no_lead_and_names_no_document(
     script: Script, near: float | None
 ) -> None:
-    shared = Evidence(0.45, near, 0.6, documents=100, title=0.45, held=1, rest=0.0, script=script)
+    shared = Grounds(0.45, near, 0.6, documents=100, title=0.45, held=1, rest=0.0, script=script)
     without = shared._replace(lead=0.0, title=0.0)
-    assert relevance.estimate(shared) == relevance.estimate(without)
-    assert relevance.estimate(shared._replace(rest=0.4)) > relevance.estimate(without)
+    assert judge.estimate(shared) == judge.estimate(without)
+    assert judge.estimate(shared._replace(rest=0.4)) > judge.estimate(without)
 
 
 def test_one_shared_word_of_many_is_no_answer(corpus: Corpus) -> None:
@@ -176,7 +176,7 @@ def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents(
     script: Script, near: float | None
 ) -> None:
     def estimate(lead: float, documents: int) -> float:
-        return relevance.estimate(Evidence(0.5, near, lead, documents, script=script))
+        return judge.estimate(Grounds(0.5, near, lead, documents, script=script))
 
     leads = [estimate(lead / 10, 100) for lead in range(-10, 7)]
     assert leads == sorted(leads)
@@ -187,7 +187,7 @@ def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents(
 
 
 def test_the_lead_is_the_distance_to_the_best_other_candidate() -> None:
-    leads = relevance.measure_leads([0.8, 0.6, 0.4, 0.4, 0.0], is_measured=True)
+    leads = judge.measure_leads([0.8, 0.6, 0.4, 0.4, 0.0], is_measured=True)
     assert leads == pytest.approx([0.25, -0.25, -0.5, -0.5, -1.0])
 
 
@@ -199,19 +199,19 @@ def test_the_lead_is_the_distance_to_the_best_other_candidate() -> None:
 def test_a_lead_that_says_nothing_is_taken_to_be_typical(
     blends: list[float], is_measured: bool
 ) -> None:
-    leads = relevance.measure_leads(blends, is_measured=is_measured)
-    assert leads == [relevance.TYPICAL_LEAD] * len(blends)
+    leads = judge.measure_leads(blends, is_measured=is_measured)
+    assert leads == [judge.TYPICAL_LEAD] * len(blends)
 
 
 def test_the_lead_of_few_candidates_with_vectors_is_that_of_a_small_collection() -> None:
-    leads = relevance.measure_leads([0.8, 0.2], is_measured=True, small=relevance.SMALL_LEAD)
-    assert leads == [relevance.SMALL_LEAD] * 2
+    leads = judge.measure_leads([0.8, 0.2], is_measured=True, small=judge.SMALL_LEAD)
+    assert leads == [judge.SMALL_LEAD] * 2
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_constants_fit_the_features(script: Script) -> None:
     """No feature lowers relevance, and each has a coefficient."""
-    for constants, near in ((relevance.WORDS, None), (relevance.BOTH, 0.5)):
-        features = relevance.features(Evidence(0.5, near, script=script))
+    for constants, near in ((judge.WORDS, None), (judge.BOTH, 0.5)):
+        features = judge.features(Grounds(0.5, near, script=script))
         assert len(constants[script]) == 1 + len(features)
         assert min(constants[script][1:]) >= 0

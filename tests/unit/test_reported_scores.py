@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from qmd.search.candidates import Candidate
-from qmd.search.present.relevance import (
+from qmd.search.judge import (
     BOTH,
     BY_CHANCE,
     LEAST_CONFIDENCE,
     ONE_OF_MANY,
     WORDS,
-    Evidence,
-    calibrate,
+    Grounds,
     features,
+    judge,
 )
 from qmd.search.query.language import parse
 from qmd.search.query.terms import Script
@@ -78,20 +78,20 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
     """As any filter does: a document that is not relevant enough is no hit at all."""
     ids = [document_id(corpus, path) for path in ("city.md", "boat.md", "ship.md")]
     candidates = [
-        Candidate(ids[0], 0.8, "semantic", nearness=-0.5),
-        Candidate(ids[1], 0.6, "exact", nearness=1.0),
-        Candidate(ids[2], 0.3, "semantic", nearness=1.0),
+        Candidate(ids[0], "semantic", blend=0.8, near=-0.5),
+        Candidate(ids[1], "exact", blend=0.6, near=1.0),
+        Candidate(ids[2], "semantic", blend=0.3, near=1.0),
     ]
     words = QueryWords(parse("zeppelin"), {}, len(FILES))
 
     def scores(**options: float) -> list[tuple[int, float]]:
         with corpus.store.reading() as reader:
             request = SearchRequest("zeppelin", **options)  # type: ignore[arg-type]
-            calibrated = calibrate(reader, request, candidates, words)
-        return [(each.candidate.document_id, each.score) for each in calibrated]
+            judged = judge(reader, request, candidates, words)
+        return [(each.document_id, each.score) for each in judged]
 
     with corpus.store.reading() as reader:
-        far, near, other = calibrate(reader, SearchRequest("zeppelin"), candidates, words)
+        far, near, other = judge(reader, SearchRequest("zeppelin"), candidates, words)
     assert far.relevance < other.relevance < near.relevance
     assert far.score == far.relevance
     assert near.score == pytest.approx(far.relevance * 0.6 / 0.8, abs=1e-4)
@@ -104,11 +104,11 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
 
 def test_if_all_blends_are_zero_each_score_is_the_confidence(corpus: Corpus) -> None:
     ids = [document_id(corpus, path) for path in ("city.md", "boat.md")]
-    candidates = [Candidate(number, 0.0, "semantic", nearness=0.0) for number in ids]
+    candidates = [Candidate(number, "semantic", blend=0.0, near=0.0) for number in ids]
     words = QueryWords(parse("zeppelin"), {}, len(FILES))
     with corpus.store.reading() as reader:
-        calibrated = calibrate(reader, SearchRequest("zeppelin"), candidates, words)
-    assert [each.score for each in calibrated] == [calibrated[0].relevance] * 2
+        judged = judge(reader, SearchRequest("zeppelin"), candidates, words)
+    assert [each.score for each in judged] == [judged[0].relevance] * 2
 
 
 @pytest.mark.parametrize("query", ["tag:sea", "-boat", "tag:land -boat", "-tag:sea"])
@@ -151,7 +151,7 @@ def test_relevance_is_computed_with_the_constants_of_the_query_s_script(
         shown = hit.explain["relevance"]
         assert shown["script"] == script
         constants = WORDS if shown["nearness"] is None else BOTH
-        values = features(Evidence(*(shown[name] for name in names))).values()
+        values = features(Grounds(*(shown[name] for name in names))).values()
         total = sum(map(mul, constants[script], (1.0, *values)))
         expected = 1 / (1 + exp(-total))
         if shown["nearness"] is None and not shown["rest"] and shown["coverage"] < ONE_OF_MANY:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
+from qmd.search.candidates import Candidate
 from qmd.search.meaning import codes, vector_cache
 from qmd.search.meaning.codes import Codes
-from qmd.search.meaning.nearness import SemanticHit, bare
+from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
@@ -106,8 +107,8 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
             cosines = matrix @ query
             for where, name in ((reader.all_documents, "all"), (one, "a")):
                 assert bits.nearest(reader, model, query, 10, where) is not None
-                hits = nearest_documents(reader, model, bare(query), where, 10, bits)
-                assert hits == nearest_documents(reader, model, bare(query), where, 10, bits)
+                hits = nearest_documents(reader, bare(model, query), where, 10, bits)
+                assert hits == nearest_documents(reader, bare(model, query), where, 10, bits)
                 step = 2 if name == "a" else 1
                 mine = np.arange(COUNT)[step - 1 :: step]  # even ids are in collection a
                 best = mine[np.argsort(-cosines[mine])[:10]] + 1
@@ -129,14 +130,11 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
     with store.reading() as reader:
         kept = VectorCache(least=4000)
         for query in queries:
-            asked = bare(query)
-            true = nearest_documents(reader, model, asked, reader.all_documents, None)[:100]
+            asked = bare(model, query)
+            true = nearest_documents(reader, asked, reader.all_documents, None)[:100]
             for cache in (kept, VectorCache(least=4000)):
                 assert cache.nearest(reader, model, query, 10, reader.all_documents) is not None
-                assert (
-                    nearest_documents(reader, model, asked, reader.all_documents, 100, cache)
-                    == true
-                )
+                assert nearest_documents(reader, asked, reader.all_documents, 100, cache) == true
     store.close()
 
 
@@ -147,7 +145,7 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
 BOTH = pytest.mark.parametrize("exact_bytes", [MOST_EXACT_BYTES, 0], ids=["exact", "coded"])
 
 
-def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence[SemanticHit]:
+def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence[Candidate]:
     """What is found in memory, after it was compared with an exact scan of the same snapshot."""
     model = reader.models.active()
     assert model is not None
@@ -156,8 +154,8 @@ def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence
     bits.nearest(reader, model, query, 1, reader.all_documents)  # of codes the first only asks
     coded = bits.nearest(reader, model, query, 1000, reader.all_documents)
     assert bool(coded) == (number > 0)
-    mine = nearest_documents(reader, model, bare(query), reader.all_documents, 100, bits)
-    true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
+    mine = nearest_documents(reader, bare(model, query), reader.all_documents, 100, bits)
+    true = nearest_documents(reader, bare(model, query), reader.all_documents, None)
     assert [hit.document_id for hit in mine] == [hit.document_id for hit in true]
     assert [hit.cosine for hit in mine] == pytest.approx([hit.cosine for hit in true], abs=1e-6)
     return mine
@@ -445,9 +443,9 @@ def test_threads_search_while_one_writes_and_all_find_what_is_there(
                     model = reader.models.active()
                     assert model is not None
                     near = nearest_documents(
-                        reader, model, bare(query), reader.all_documents, 100, bits
+                        reader, bare(model, query), reader.all_documents, 100, bits
                     )
-                    true = nearest_documents(reader, model, bare(query), reader.all_documents, None)
+                    true = nearest_documents(reader, bare(model, query), reader.all_documents, None)
                     assert {hit.document_id for hit in near} == {hit.document_id for hit in true}
         except BaseException as error:  # noqa: BLE001  told to the test below
             errors.append(error)

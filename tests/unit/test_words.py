@@ -123,7 +123,7 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
         }
         first = [(document_id, 5.0) for document_id in reversed(ids[4:])]
         rest = [(ids[3], 99.0), (ids[2], 0.0), (ids[1], -1.0), (ids[0], 99.0)]
-        ranked = bm25.rank(reader, first + rest, words, 104)
+        ranked = bm25.rank(reader, first + rest, words, 104, "relaxed")
         frequencies = {
             word: reader.full_text.frequencies(match, ids[4:], words[word].documents, 104)
             for word in ("boat", "sail")
@@ -142,18 +142,22 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
     pool, behind = ranked[:100], ranked[100:]
     assert {scored.document_id for scored in pool} == set(ids[4:])
     for scored in pool:
-        assert dict(scored.parts) == pytest.approx(parts[scored.document_id])
+        assert dict(scored.words) == pytest.approx(parts[scored.document_id])
         assert scored.bm25 == pytest.approx(sum(parts[scored.document_id].values()))
     assert pool == sorted(pool, key=lambda scored: (-scored.bm25, scored.document_id))
     # A third of the hundred holds none of the words.
     assert pool[-1].bm25 == 0.0
-    assert [scored.parts for scored in pool[-33:]] == [{}] * 33
-    assert behind == [(ids[3], 0.0, {}), (ids[2], 0.0, {}), (ids[1], -1.0, {}), (ids[0], -1.0, {})]
+    assert [scored.words for scored in pool[-33:]] == [{}] * 33
+    assert [(scored.document_id, scored.bm25) for scored in behind] == [
+        *((ids[3], 0.0), (ids[2], 0.0)),
+        *((ids[1], -1.0), (ids[0], -1.0)),
+    ]
+    assert not any(scored.words for scored in behind)
 
 
 def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
     with twenty.store.reading() as reader:
-        assert bm25.rank(reader, [], {"rare": bm25.Word(2, 1.0)}, 20) == []
+        assert bm25.rank(reader, [], {"rare": bm25.Word(2, 1.0)}, 20, "exact") == []
         assert bm25.idf(30, 20) == pytest.approx(log(1 + 0.5 / 30.5))
 
 

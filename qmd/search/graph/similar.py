@@ -84,7 +84,7 @@ def similar_documents(
     candidates: set[int] = set()
     for direction in texts:
         cancellation.check()
-        hits = nearest_documents(reader, model, bare(direction), selection, count + 1, cache)
+        hits = nearest_documents(reader, bare(model, direction), selection, count + 1, cache)
         candidates.update(hit.document_id for hit in hits)
     candidates.discard(document.id)
     compared = _compare(reader, model, chunks, shared, sorted(candidates))

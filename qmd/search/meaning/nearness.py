@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import fsum
 from typing import TYPE_CHECKING
 
+from qmd.search.candidates import Candidate
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -36,22 +37,6 @@ MOST_CHUNKS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticHit:
-    """
-    A document with its chunk nearest to a question.
-
-    Attributes:
-        cosine: The cosine of question and chunk, -1..1.
-        nearness: The cosine without the direction that all texts share; hits are sorted by it.
-    """
-
-    document_id: int
-    chunk_id: int
-    cosine: float
-    nearness: float
-
-
-@dataclass(frozen=True, slots=True)
 class QuestionVector:
     """
     The vector of a question, and the same without a part of the direction that all texts share.
@@ -59,18 +44,20 @@ class QuestionVector:
     The nearness of a chunk is ``centred`` · chunk + ``offset``.
 
     Attributes:
+        model: The model that made the vector, as the database has recorded it.
         vector: float32[dimension], unit norm.
         centred: float32[dimension], not of unit norm.
     """
 
+    model: StoredModel
     vector: NDArray[np.float32]
     centred: NDArray[np.float32]
     offset: float
 
 
-def bare(vector: NDArray[np.float32]) -> QuestionVector:
+def bare(model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
     """The question without any centring; ``vector``: float32[dimension], unit norm."""
-    return QuestionVector(vector, vector, 0.0)
+    return QuestionVector(model, vector, vector, 0.0)
 
 
 def centre(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
@@ -86,18 +73,18 @@ def centre(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> Q
 
     sample = reader.vectors.sample(model, SAMPLE)
     if len(sample) < LEAST_SAMPLE:
-        return bare(vector)
+        return bare(model, vector)
     mean = vector_matrix(sample).mean(axis=0, dtype=np.float64)
     shared = (CENTRED * mean).astype(np.float32)
     # The offset keeps nearness on the scale of cosines: for an average text both are equal.
-    return QuestionVector(vector, vector - shared, float(CENTRED * (mean @ mean)))
+    return QuestionVector(model, vector, vector - shared, float(CENTRED * (mean @ mean)))
 
 
 def best_chunks(
     rows: Sequence[tuple[int, int, bytes]], question: QuestionVector
-) -> list[SemanticHit]:
+) -> list[Candidate]:
     """
-    The nearest chunk of each document; nearest first, ties by document id.
+    The documents of chunks, each with its nearest chunk; nearest first, ties by document id.
 
     Args:
         rows: Chunk id, document id and exact vector (float16[dimension], unit norm).
@@ -109,54 +96,44 @@ def best_chunks(
     matrix = vector_matrix([vector for _, _, vector in rows])
     nearness = (products(matrix, question.centred) + np.float32(question.offset)).tolist()
     cosines = products(matrix, question.vector).tolist()
-    best: dict[int, SemanticHit] = {}
+    best: dict[int, tuple[float, int, float]] = {}
     for (chunk, document, _), cosine, near in zip(rows, cosines, nearness, strict=True):
         other = best.get(document)
-        if other is None or (near, -chunk) > (other.nearness, -other.chunk_id):
-            best[document] = SemanticHit(document, chunk, cosine, near)
-    return sorted(best.values(), key=lambda hit: (-hit.nearness, hit.document_id))
+        if other is None or (near, -chunk) > other[:2]:
+            best[document] = near, -chunk, cosine
+    candidates = [
+        nearest(document, -chunk, cosine, near) for document, (near, chunk, cosine) in best.items()
+    ]
+    return sorted(candidates, key=lambda each: (-each.nearness, each.document_id))
+
+
+def nearest(document_id: int, chunk_id: int, cosine: float, nearness: float) -> Candidate:
+    """A document that the vectors have found, by its nearest chunk."""
+    return Candidate(document_id, "semantic", chunk_id=chunk_id, cosine=cosine, nearness=nearness)
 
 
 def best_chunks_of(
-    reader: Reader,
-    model: StoredModel,
-    question: QuestionVector,
-    document_ids: Sequence[int],
-) -> dict[int, SemanticHit]:
-    """Document id → its nearest chunk, among the first `MOST_CHUNKS` chunks of the document."""
-    rows = reader.vectors.for_documents(model, document_ids, MOST_CHUNKS)
-    return {hit.document_id: hit for hit in best_chunks(rows, question)}
+    reader: Reader, question: QuestionVector, document_ids: Sequence[int]
+) -> dict[int, Candidate]:
+    """Document id → it with its nearest chunk, among its first `MOST_CHUNKS` chunks."""
+    rows = reader.vectors.for_documents(question.model, document_ids, MOST_CHUNKS)
+    return {each.document_id: each for each in best_chunks(rows, question)}
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentNearness:
+def whole_documents(
+    reader: Reader, question: QuestionVector, document_ids: Sequence[int]
+) -> dict[int, tuple[Candidate, float]]:
     """
-    How near a document is to a question.
+    Documents with their nearest chunks, and the mean nearness of all their chunks.
 
-    Attributes:
-        best: Its nearest chunk.
-        mean: The mean nearness of its chunks.
-    """
-
-    best: SemanticHit
-    mean: float
-
-
-def document_nearness(
-    reader: Reader,
-    model: StoredModel,
-    question: QuestionVector,
-    document_ids: Sequence[int],
-) -> dict[int, DocumentNearness]:
-    """
-    How near documents are, by the first `MOST_CHUNKS` chunks of each.
+    The first `MOST_CHUNKS` chunks of each document count.
 
     Returns:
         By document id; documents without vectors are left out.
     """
     import numpy as np
 
-    rows = reader.vectors.for_documents(model, document_ids, MOST_CHUNKS)
+    rows = reader.vectors.for_documents(question.model, document_ids, MOST_CHUNKS)
     if not rows:
         return {}
     matrix = vector_matrix([vector for _, _, vector in rows])
@@ -169,9 +146,7 @@ def document_nearness(
         means.append(fsum(values) / len(values))
     cosines = products(matrix[best], question.vector).tolist()
     return {
-        rows[row][1]: DocumentNearness(
-            SemanticHit(rows[row][1], rows[row][0], cosine, nearness[row]), mean
-        )
+        rows[row][1]: (nearest(rows[row][1], rows[row][0], cosine, nearness[row]), mean)
         for row, cosine, mean in zip(best, cosines, means, strict=True)
     }
 

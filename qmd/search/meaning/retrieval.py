@@ -7,20 +7,15 @@ with the exact vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
 from qmd.inference.protocols import token_embedder
+from qmd.search.candidates import Candidate
 from qmd.search.meaning.late_interaction import projection_for
-from qmd.search.meaning.nearness import (
-    QuestionVector,
-    SemanticHit,
-    best_chunks,
-    best_chunks_of,
-    centre,
-)
+from qmd.search.meaning.nearness import QuestionVector, best_chunks, centre
 from qmd.search.query.language import MAX_QUESTION
 from qmd.store.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
@@ -31,9 +26,7 @@ if TYPE_CHECKING:
 
     from qmd.inference.protocols import TokenStates
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.search.models import SearchModels
-    from qmd.search.parse import Scope
-    from qmd.search.plan import Expanded
+    from qmd.search.question import Question, SearchModels
     from qmd.store import Reader, Selection
     from qmd.store.sql.models import StoredModel
 
@@ -46,69 +39,36 @@ MOST_CACHED = 8000
 
 
 @dataclass(frozen=True, slots=True)
-class MeaningRun:
+class EmbeddedText:
     """
-    The documents nearest to one text, best first.
+    A text as the embedding model read it.
 
     Attributes:
-        spec: The model that embedded the text.
-        model: The same model, as the database has recorded it.
-        question: The vector of the text.
+        spec: The model.
         tokens: The token states of the text; None if they are not needed, or the model has none.
     """
 
     text: str
     spec: ModelSpec
-    model: StoredModel
-    question: QuestionVector
-    hits: Sequence[SemanticHit]
+    vector: QuestionVector
     tokens: TokenStates | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedRun:
-    """
-    The run of an expansion, and how near its documents are to the question itself.
-
-    Attributes:
-        by_question: Document id → the document's chunk nearest to the question.
-    """
-
-    run: MeaningRun
-    by_question: Mapping[int, SemanticHit]
-
-
-@dataclass(frozen=True, slots=True)
-class ExpandedRuns:
-    """The runs of a query's expansions; ``problem`` is a sentence if one of them failed."""
-
-    runs: tuple[ExpandedRun, ...]
-    problem: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class MeaningRuns:
-    """
-    A run for each text.
-
-    If a text could not be embedded, ``problem`` is the error, and the runs are those of the texts
-    before it.
-    """
-
-    runs: tuple[MeaningRun, ...] = ()
-    problem: InferenceError | None = None
-
-
 def retrieve_by_meaning(
-    reader: Reader, text: str, scope: Scope, models: SearchModels, *, with_tokens: bool = False
-) -> MeaningRun:
+    reader: Reader,
+    text: str,
+    question: Question,
+    models: SearchModels,
+    *,
+    with_tokens: bool = False,
+) -> tuple[EmbeddedText, list[Candidate]]:
     """
-    Embed a text and rank the documents nearest to it.
+    Embed a text and rank the documents nearest to it, best first.
 
     Args:
         text: Its first `MAX_QUESTION` characters are embedded.
-        scope: Which documents may be hits, and how many.
-        with_tokens: The run has the token states of the text, if the model gives them.
+        question: Says which documents may be hits, and how many.
+        with_tokens: The token states of the text are needed, if the model gives them.
 
     Raises:
         InferenceError: See `require_index`; or the text cannot be embedded.
@@ -116,8 +76,7 @@ def retrieve_by_meaning(
     if models.embedder is None:
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
-    spec = embedder.spec
-    model = require_index(reader, spec)
+    model = require_index(reader, embedder.spec)
     has_tokens = with_tokens and projection_for(reader, model) is not None
     by_token = token_embedder(embedder) if has_tokens else None
     tokens = None
@@ -125,56 +84,41 @@ def retrieve_by_meaning(
         vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    question = centre(reader, model, vector)
-    hits = _nearest_in_scope(reader, model, question, scope, models.cache)
-    return MeaningRun(text, spec, model, question, hits, tokens)
+    embedded = EmbeddedText(text, embedder.spec, centre(reader, model, vector), tokens)
+    return embedded, _nearest_in_scope(reader, embedded.vector, question, models.cache)
 
 
 def retrieve_texts_by_meaning(
     reader: Reader,
     texts: Iterable[str],
-    scope: Scope,
+    question: Question,
     models: SearchModels,
     *,
     with_tokens: bool = False,
-) -> MeaningRuns:
+) -> tuple[list[tuple[EmbeddedText, list[Candidate]]], InferenceError | None]:
     """
-    A run for each text, up to the first text that cannot be embedded. Raises nothing for it.
+    As `retrieve_by_meaning` for each text, up to the first that cannot be embedded.
 
-    ``with_tokens``: the first run has the token states of its text, if the model gives them.
+    Args:
+        with_tokens: The token states of the first text are needed.
+
+    Returns:
+        The second value is the error for the text that could not be embedded.
     """
-    runs: list[MeaningRun] = []
+    retrieved: list[tuple[EmbeddedText, list[Candidate]]] = []
     try:
         for text in texts:
-            is_first = not runs
+            is_first = not retrieved
             if is_first:
                 require_index(reader, None)  # raises before a model is opened for nothing
-            runs.append(
+            retrieved.append(
                 retrieve_by_meaning(
-                    reader, text, scope, models, with_tokens=with_tokens and is_first
+                    reader, text, question, models, with_tokens=with_tokens and is_first
                 )
             )
     except InferenceError as error:
-        return MeaningRuns(tuple(runs), error)
-    return MeaningRuns(tuple(runs))
-
-
-def retrieve_expansions(
-    reader: Reader,
-    original: MeaningRun,
-    expanded: Expanded,
-    scope: Scope,
-    models: SearchModels,
-) -> ExpandedRuns:
-    """A run for each expansion; each run says how near its documents are to the question too."""
-    others = retrieve_texts_by_meaning(reader, expanded.for_meaning, scope, models)
-    runs = []
-    for run in others.runs:
-        document_ids = [hit.document_id for hit in run.hits]
-        by_question = best_chunks_of(reader, original.model, original.question, document_ids)
-        runs.append(ExpandedRun(run, by_question))
-    problem = f"Expanded in part: {others.problem}" if others.problem else expanded.problem
-    return ExpandedRuns(tuple(runs), problem)
+        return retrieved, error
+    return retrieved, None
 
 
 def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
@@ -204,36 +148,31 @@ def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
 
 
 def _nearest_in_scope(
-    reader: Reader,
-    model: StoredModel,
-    question: QuestionVector,
-    scope: Scope,
-    cache: VectorCache | None,
-) -> list[SemanticHit]:
+    reader: Reader, vector: QuestionVector, question: Question, cache: VectorCache | None
+) -> list[Candidate]:
     """As `nearest_documents`, without the documents that the query excludes."""
-    depth = scope.depth
-    if scope.exclusions is not None and depth is not None:
+    depth, exclusions = question.depth, question.exclusions
+    if exclusions is not None and depth is not None:
         depth += depth // 4  # most excluded words are in fewer documents: one scan is then enough
     while True:
-        hits = nearest_documents(reader, model, question, scope.selection, depth, cache)
-        if scope.exclusions is None:
+        hits = nearest_documents(reader, vector, question.selection, depth, cache)
+        if exclusions is None:
             return hits
-        admitted = [hit for hit in hits if scope.exclusions.admit(reader, hit.document_id)]
-        if scope.depth is None or depth is None:
+        admitted = [hit for hit in hits if exclusions.admit(reader, hit.document_id)]
+        if question.depth is None or depth is None:
             return admitted
-        if len(admitted) >= scope.depth or len(hits) < depth:
-            return admitted[: scope.depth]
+        if len(admitted) >= question.depth or len(hits) < depth:
+            return admitted[: question.depth]
         depth *= 4
 
 
 def nearest_documents(
     reader: Reader,
-    model: StoredModel,
     question: QuestionVector,
     selection: Selection,
     limit: int | None,
     cache: VectorCache | None = None,
-) -> list[SemanticHit]:
+) -> list[Candidate]:
     """
     The documents nearest to a question, best first; ties by document id.
 
@@ -242,27 +181,26 @@ def nearest_documents(
         cache: The vectors in memory; None to scan the database.
     """
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
-        return best_chunks(list(reader.vectors.all(model, selection)), question)[:limit]
+        return best_chunks(list(reader.vectors.all(question.model, selection)), question)[:limit]
     if cache is not None:
-        hits = _nearest_in_memory(reader, model, question, selection, limit, cache)
+        hits = _nearest_in_memory(reader, question, selection, limit, cache)
         if hits is not None:
             return hits
-    return _nearest_in_index(reader, model, question, selection, limit)
+    return _nearest_in_index(reader, question, selection, limit)
 
 
 def _nearest_in_memory(
     reader: Reader,
-    model: StoredModel,
     question: QuestionVector,
     selection: Selection,
     limit: int,
     cache: VectorCache,
-) -> list[SemanticHit] | None:
+) -> list[Candidate] | None:
     """As `nearest_documents`; None if the vectors in memory cannot answer."""
     direction = _unit(question)
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while chunks <= MOST_CACHED:
-        rows = cache.nearest(reader, model, direction, chunks, selection)
+        rows = cache.nearest(reader, question.model, direction, chunks, selection)
         if rows is None:
             return None
         hits = best_chunks(rows, question)
@@ -274,21 +212,20 @@ def _nearest_in_memory(
 
 def _nearest_in_index(
     reader: Reader,
-    model: StoredModel,
     question: QuestionVector,
     selection: Selection,
     limit: int,
-) -> list[SemanticHit]:
+) -> list[Candidate]:
     direction = _unit(question)
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
-        rows = reader.vectors.nearest(model, direction, chunks, selection)
+        rows = reader.vectors.nearest(question.model, direction, chunks, selection)
         hits = best_chunks(rows, question)
         # A few long documents may have all of these chunks: then scan for more, if there are more.
         if len(hits) >= limit or len(rows) < chunks:
             return hits[:limit]
         if chunks >= MAX_NEAREST:
-            rows = list(reader.vectors.all(model, selection))
+            rows = list(reader.vectors.all(question.model, selection))
             return best_chunks(rows, question)[:limit]
         chunks = min(chunks * 4, MAX_NEAREST)
 

@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from math import fsum, log1p
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.search.candidates import Candidate
 from qmd.search.words.expressions import phrase
 from qmd.store.full_text import BM25_K1
+from qmd.values import Match
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -41,14 +43,6 @@ class Word(NamedTuple):
     idf: float
 
 
-class Scored(NamedTuple):
-    """A document with its bm25; ``parts``: word → the part of bm25 that it adds."""
-
-    document_id: int
-    bm25: float
-    parts: Mapping[str, float]
-
-
 def idf(documents: int, total: int) -> float:
     """
     The weight of a word that ``documents`` of ``total`` documents hold.
@@ -63,7 +57,8 @@ def rank(
     rows: Sequence[tuple[int, float]],
     words: Mapping[str, Word],
     document_count: int,
-) -> list[Scored]:
+    match: Match,
+) -> list[Candidate]:
     """
     Rank the first `POOL` rows again; the others follow as they were.
 
@@ -73,6 +68,7 @@ def rank(
         rows: Document ids with FTS5's bm25, best first.
         words: The words that count, by their text.
         document_count: How many documents the index has.
+        match: How they match.
 
     Returns:
         Best first; ties by document id.
@@ -80,21 +76,21 @@ def rank(
     pool = [document_id for document_id, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
     for word, (documents, weight) in words.items():
-        match = phrase(word) if documents else None
-        if match is None:
+        expression = phrase(word) if documents else None
+        if expression is None:
             continue
-        frequencies = reader.full_text.frequencies(match, pool, documents, document_count)
+        frequencies = reader.full_text.frequencies(expression, pool, documents, document_count)
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
             score = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)
             parts[document_id][word] = score
-    scored = [
-        Scored(document_id, fsum(by_word.values()), by_word)
+    ranked = [
+        Candidate(document_id, match, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()
     ]
-    scored.sort(key=lambda entry: (-entry.bm25, entry.document_id))
-    last = scored[-1].bm25 if scored else 0.0
+    ranked.sort(key=lambda candidate: (-candidate.bm25, candidate.document_id))
+    last = ranked[-1].bm25 if ranked else 0.0
     for document_id, score in rows[POOL:]:
         last = min(last, score)
-        scored.append(Scored(document_id, last, {}))
-    return scored
+        ranked.append(Candidate(document_id, match, last))
+    return ranked

@@ -11,13 +11,14 @@ lowered nDCG@10 on five of six test collections (cranfield from .528 to .478).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from qmd.search.candidates import Candidate
 from qmd.search.named import MOST_LEADING
 from qmd.search.query.language import ParsedQuery
-from qmd.search.query.terms import Term
+from qmd.search.query.terms import LEAD, Term
 from qmd.search.words import bm25, literals
 from qmd.search.words.checks import RawCheck, excluded_ids, exclusions, passes, raw_checks
 from qmd.search.words.expressions import group_expression, loose_expression, phrase, without
@@ -32,28 +33,8 @@ if TYPE_CHECKING:
 BASE: dict[Match, float] = {"exact": 0.5, "relaxed": 0.0}
 #: A bm25 of this value adds 0.25, half of what bm25 can add.
 HALF = 10.0
-
-
 #: So many of the best documents are checked in the raw text before all others are.
 CHECKED = 1000
-
-
-class LexicalHit(NamedTuple):
-    """
-    A document that full text has found.
-
-    Attributes:
-        score: 0..1.
-        bm25: At least 0.
-        words: Word of the query → the part of ``bm25`` that it adds. Empty if the query has
-            phrases, fields or signs; then ``bm25`` is that of FTS5.
-    """
-
-    document_id: int
-    score: float
-    bm25: float
-    match: Match
-    words: Mapping[str, float]
 
 
 def retrieve_by_words(
@@ -62,7 +43,7 @@ def retrieve_by_words(
     selection: Selection,
     limit: int | None,
     named_ids: Collection[int] = (),
-) -> list[LexicalHit]:
+) -> list[Candidate]:
     """
     Rank documents by full text: the exact hits, then relaxed ones until there are ``limit``.
 
@@ -89,19 +70,19 @@ def retrieve_by_words(
 
 
 def _with_named(
-    reader: Reader, words: QueryWords, hits: list[LexicalHit], named_ids: Collection[int]
-) -> list[LexicalHit]:
+    reader: Reader, words: QueryWords, hits: list[Candidate], named_ids: Collection[int]
+) -> list[Candidate]:
     """The hits, and those of a few named documents that were not found."""
     missing = set(named_ids) - {hit.document_id for hit in hits}
     if not missing or len(named_ids) > MOST_LEADING:
         return hits
     excluded = exclusions(reader, words.query)
     admitted = sorted(each for each in missing if not excluded or excluded.admit(reader, each))
-    named = _hits(_rank(reader, [(document_id, 0.0) for document_id in admitted], words), "exact")
-    return sorted(hits + named, key=lambda hit: -hit.score)
+    named = _rank(reader, [(document_id, 0.0) for document_id in admitted], words, "exact")
+    return sorted(hits + named, key=lambda hit: -hit.blend)
 
 
-def all_matches(reader: Reader, words: QueryWords, selection: Selection) -> list[LexicalHit]:
+def all_matches(reader: Reader, words: QueryWords, selection: Selection) -> list[Candidate]:
     """All exact hits; all relaxed ones if there are none. Arguments as for `retrieve_by_words`."""
     hits = retrieve_by_words(reader, words, selection, None)
     exact = [hit for hit in hits if hit.match == "exact"]
@@ -114,7 +95,7 @@ def _exact_hits(
     selection: Selection,
     limit: int | None,
     named_ids: Collection[int],
-) -> list[LexicalHit]:
+) -> list[Candidate]:
     query = words.query
     expressions = [group_expression(group) for group in query.groups]
     indexed = [expression for expression in expressions if expression is not None]
@@ -125,7 +106,7 @@ def _exact_hits(
     match = without(all_of(*indexed), query.excluded)
     if not checks and all(map(_is_bare_word, query.terms)):
         rows = reader.full_text.search(match, selection, _pool(limit))
-        return _hits(_first(_rank(reader, rows, words), limit, named_ids), "exact")
+        return _first(_rank(reader, rows, words, "exact"), limit, named_ids)
     if checks and limit is not None and not named_ids:
         best = reader.full_text.search(match, selection, max(limit, CHECKED))
         hits = _accept(reader, best, checks, limit, ())
@@ -136,14 +117,11 @@ def _exact_hits(
     return _accept(reader, rows, checks, limit, named_ids)
 
 
-def _first(
-    scored: Sequence[bm25.Scored], limit: int | None, named_ids: Collection[int]
-) -> list[bm25.Scored]:
-    """The first ``limit`` entries, and the named ones behind them."""
+def _first(hits: list[Candidate], limit: int | None, named_ids: Collection[int]) -> list[Candidate]:
+    """The first ``limit`` hits, and the named ones behind them."""
     if limit is None:
-        return list(scored)
-    behind = [entry for entry in scored[limit:] if entry.document_id in named_ids]
-    return [*scored[:limit], *behind]
+        return hits
+    return hits[:limit] + [hit for hit in hits[limit:] if hit.document_id in named_ids]
 
 
 def _is_bare_word(term: Term) -> bool:
@@ -174,7 +152,7 @@ def _accept(
     checks: Sequence[RawCheck],
     limit: int | None,
     named_ids: Collection[int],
-) -> list[LexicalHit]:
+) -> list[Candidate]:
     """Exact hits of the first rows that pass all checks, with the bm25 of FTS5."""
     remaining = iter(rows)
     accepted = (row for row in remaining if passes(reader, row[0], checks))
@@ -183,18 +161,7 @@ def _accept(
         first += [
             row for row in remaining if row[0] in named_ids and passes(reader, row[0], checks)
         ]
-    return _hits([bm25.Scored(*row, {}) for row in first], "exact")
-
-
-class _LooseMatch(NamedTuple):
-    """
-    A match expression for a part of the query.
-
-    ``is_strict``: the query has phrases or fields, which the expression requires.
-    """
-
-    expression: Expression
-    is_strict: bool
+    return [_scored(Candidate(document_id, "exact", score)) for document_id, score in first]
 
 
 def _relaxed_hits(
@@ -204,39 +171,42 @@ def _relaxed_hits(
     limit: int | None,
     exact_ids: Collection[int],
     named_ids: Collection[int],
-) -> list[LexicalHit]:
+) -> list[Candidate]:
     """Documents that hold a part of the query; ``limit`` counts the exact hits too."""
-    loose = _loose_match(words)
+    loose, is_strict = _loose_match(words)
     if loose is None:
         return []
     checks = raw_checks(reader, _quoted_part(words.query))
     missing = None if limit is None else limit - len(exact_ids)
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(exact_ids)
-    match = without(loose.expression, words.query.excluded)
+    match = without(loose, words.query.excluded)
     accepted = (
         row
         for row in reader.full_text.search(match, selection, depth)
         if row[0] not in exact_ids and passes(reader, row[0], checks)
     )
-    rows = list(islice(accepted, missing if loose.is_strict else pool))
-    if loose.is_strict:
-        return _hits([bm25.Scored(*row, {}) for row in rows], "relaxed")
-    return _hits(_first(_rank(reader, rows, words), missing, named_ids), "relaxed")
+    rows = list(islice(accepted, missing if is_strict else pool))
+    if is_strict:
+        return [_scored(Candidate(document_id, "relaxed", score)) for document_id, score in rows]
+    return _first(_rank(reader, rows, words, "relaxed"), missing, named_ids)
 
 
-def _loose_match(words: QueryWords) -> _LooseMatch | None:
-    """The expression for relaxed hits; None if the query has no loose part, or none is indexed."""
+def _loose_match(words: QueryWords) -> tuple[Expression | None, bool]:
+    """
+    The expression for relaxed hits; None if the query has no loose part, or none is indexed.
+
+    The second value says whether it requires phrases or fields of the query.
+    """
     groups = words.query.groups
     strict_groups = [group for group in groups if any(t.quoted or t.field for t in group)]
     if len(strict_groups) == len(groups):
-        return None
+        return None, True
     # A strict group that the index cannot express is checked in the raw text instead.
     strict = [e for e in map(group_expression, strict_groups) if e is not None]
     held = [word for word, weighed in words.weights.items() if weighed.documents]
     phrases = [match for match in map(phrase, held) if match is not None]
-    loose = loose_expression(strict, phrases)
-    return None if loose is None else _LooseMatch(loose, is_strict=bool(strict))
+    return loose_expression(strict, phrases), bool(strict)
 
 
 def _quoted_part(query: ParsedQuery) -> ParsedQuery:
@@ -250,17 +220,42 @@ def _pool(limit: int | None) -> int | None:
 
 
 def _rank(
-    reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords
-) -> list[bm25.Scored]:
-    return bm25.rank(reader, rows, words.weights, words.document_count)
+    reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords, match: Match
+) -> list[Candidate]:
+    ranked = bm25.rank(reader, rows, words.weights, words.document_count, match)
+    return [_scored(candidate) for candidate in ranked]
 
 
-def _hits(ranked: Iterable[bm25.Scored], match: Match) -> list[LexicalHit]:
-    return [
-        LexicalHit(scored.document_id, _score(scored.bm25, match), scored.bm25, match, scored.parts)
-        for scored in ranked
-    ]
+def _scored(candidate: Candidate) -> Candidate:
+    """The candidate with its blend by words."""
+    score = max(candidate.bm25, 0.0)
+    candidate.blend = BASE[candidate.match] + 0.5 * score / (score + HALF)
+    return candidate
 
 
-def _score(bm25_score: float, match: Match) -> float:
-    return BASE[match] + (0.5 * bm25_score / (bm25_score + HALF) if bm25_score > 0 else 0.0)
+def explain(candidate: Candidate, words: QueryWords) -> dict[str, Any]:
+    """
+    The parts of a blend by words, as `--explain` shows them.
+
+    bm25 is the sum of the words' scores, or that of FTS5 if the query has phrases, fields or signs;
+    blend = base + 0.5 * bm25 / (bm25 + half).
+    """
+    return {
+        "terms": [
+            term.text if len(term.text) <= LEAD else f"{term.lead}…" for term in words.query.terms
+        ],
+        "words": [
+            {
+                "word": word,
+                "documents": weighed.documents,
+                "idf": weighed.idf,
+                "score": candidate.words[word],
+            }
+            for word, weighed in words.weights.items()
+            if word in candidate.words
+        ],
+        "bm25": candidate.bm25,
+        "match": candidate.match,
+        "base": BASE[candidate.match],
+        "half": HALF,
+    }

@@ -1,5 +1,5 @@
 """
-The fourth step of every search, calibration: estimate how likely a hit is to answer the question.
+The fourth step of every search: judge how likely each hit is to answer the question.
 
 A blend only orders the candidates of one search, and even a hopeless query has a best one.
 `relevance` is a probability: of the best hits with a relevance of 0.7, about seven in ten answer
@@ -13,7 +13,7 @@ order stays, and a score means the same in every reply.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import accumulate, islice, takewhile
 from math import exp, fsum, log10
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,12 +21,12 @@ from qmd.search.candidates import Candidate
 from qmd.search.named import MOST_LEADING
 from qmd.search.query.terms import Script
 from qmd.search.words.weights import QueryWords
+from qmd.store.sql.documents import NAME_KINDS, NameKind
 from qmd.values import SearchRequest
 from qmd.values.search import LEAST_DEPTH
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.store.sql.documents import FullDocument
 
 #: The constant and the coefficients of `features` for a search without vectors, by the script of
 #: the query: a pair of Chinese characters is more often held by chance than a word. (The number of
@@ -44,7 +44,7 @@ BOTH: Mapping[Script, Sequence[float]] = {
 READ_AT_ONCE = 10
 #: Nearness is limited to this range, beyond which it says nothing more.
 NEAREST, FARTHEST = 1.25, -0.5
-#: A greater lead says nothing more. Of two documents, one often has all the evidence.
+#: A greater lead says nothing more. Of two documents, one often has all the grounds.
 GREATEST_LEAD = 0.6
 #: More words that are held say nothing more.
 MOST_WORDS = 6
@@ -61,16 +61,17 @@ NAMED = 0.9
 BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
 #: If no hit is as relevant as this, the reply says that nothing seems to answer.
 LEAST_CONFIDENCE = 0.16
+NOTICE = "Nothing here seems to answer this; the nearest are:"
 
 
-class Evidence(NamedTuple):
+class Grounds(NamedTuple):
     """
     The measures from which relevance is estimated.
 
     Attributes:
         coverage: The share of the query's words that the document holds, 0..1. Rare words count
             more. An exact hit has 1; None if the query has no words.
-        near: `qmd.search.meaning.nearness.relative_nearness`; None if it is not known.
+        nearness: `Candidate.near`.
         lead: By how much its blend exceeds that of the best other candidate, as a share of the best
             blend, -1..1. If a page answers a question, the next one is often far behind; a question
             that none answers has many that are about as good.
@@ -85,7 +86,7 @@ class Evidence(NamedTuple):
     """
 
     coverage: float | None
-    near: float | None
+    nearness: float | None
     lead: float = TYPICAL_LEAD
     documents: int = 1
     title: float = 0.0
@@ -94,32 +95,37 @@ class Evidence(NamedTuple):
     script: Script = "alphabet"
 
 
-class Estimated(NamedTuple):
-    """A candidate with its document and its relevance, 0..1, rounded to four decimals."""
-
-    candidate: Candidate
-    page: FullDocument
-    evidence: Evidence
-    relevance: float
-
-
-class Calibrated(NamedTuple):
+def lead_by_name(
+    candidates: Sequence[Candidate], named: Mapping[int, NameKind], *, with_explanation: bool
+) -> list[Candidate]:
     """
-    A candidate with its document, its relevance and its score.
+    Put the named documents first: by the name of the file, by an alias, by the title.
 
-    Attributes:
-        relevance: 0..1, rounded to four decimals.
-        score: The candidate's blend, scaled; 0..1, rounded to four decimals.
+    Documents of the same kind keep their order, and so do the others. A blend that is less than one
+    behind it is raised to it, so that candidates stay sorted by their blends. The explanation of a
+    document that leads tells the name and its own blend.
+
+    Args:
+        candidates: Best first.
     """
+    if not named:
+        return list(candidates)
+    leading = [each for each in candidates if each.document_id in named]
+    leading.sort(key=lambda each: NAME_KINDS.index(named[each.document_id]))
+    leading = leading[:MOST_LEADING]
+    leading_ids = {each.document_id for each in leading}
+    ordered = leading + [each for each in candidates if each.document_id not in leading_ids]
+    if with_explanation:
+        for each in leading:
+            by_name = {"is": named[each.document_id], "blend": each.blend}
+            each.explanation = {"name": by_name, **each.explanation}
+    blends = list(accumulate((each.blend for each in reversed(ordered)), max))[::-1]
+    for each, blend in zip(ordered, blends, strict=True):
+        each.blend = blend
+    return ordered
 
-    candidate: Candidate
-    page: FullDocument
-    evidence: Evidence
-    relevance: float
-    score: float
 
-
-def calibrate(
+def judge(
     reader: Reader,
     request: SearchRequest,
     candidates: Sequence[Candidate],
@@ -127,7 +133,7 @@ def calibrate(
     named: Collection[int] = (),
     *,
     is_measured: bool = True,
-) -> list[Calibrated]:
+) -> list[Candidate]:
     """
     Estimate the relevance of the best candidates, score them, and drop what the request refuses.
 
@@ -144,7 +150,7 @@ def calibrate(
         score, in their order.
     """
     # Only a small collection has few candidates with vectors; few may hold the words anywhere.
-    has_vectors = any(candidate.nearness is not None for candidate in candidates)
+    has_vectors = any(candidate.near is not None for candidate in candidates)
     leads = measure_leads(
         [candidate.blend for candidate in candidates],
         is_measured=is_measured,
@@ -152,19 +158,20 @@ def calibrate(
     )
     with_name = (each.document_id for each in candidates if each.document_id in named)
     leading = set(islice(with_name, MOST_LEADING))
-    estimated = _estimate_each(reader, candidates[: request.depth], leads, words, leading)
-    relevant = (entry for entry in estimated if entry.relevance >= request.min_relevance)
-    good = takewhile(lambda entry: entry.score >= request.min_score, _score_each(relevant))
+    judged = _judge_each(reader, candidates[: request.depth], leads, words, leading)
+    relevant = (each for each in judged if each.relevance >= request.min_relevance)
+    good = takewhile(lambda each: each.score >= request.min_score, _score_each(relevant))
     return list(islice(good, request.limit))
 
 
-def _estimate_each(
+def _judge_each(
     reader: Reader,
     candidates: Sequence[Candidate],
     leads: Sequence[float],
     words: QueryWords,
     named: Collection[int],
-) -> Iterator[Estimated]:
+) -> Iterator[Candidate]:
+    """Read the documents and estimate their relevance, as far as the caller asks for them."""
     script = words.script
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
@@ -175,9 +182,10 @@ def _estimate_each(
             is_exact = candidate.match == "exact"
             matched = held.get(candidate.document_id)
             coverage = None if matched is None else words.coverage(matched)
-            evidence = Evidence(
+            candidate.page = page
+            candidate.grounds = Grounds(
                 1.0 if is_exact else coverage,
-                candidate.nearness,
+                candidate.near,
                 lead,
                 words.document_count,
                 max(map(words.title_coverage, page.names)),
@@ -186,27 +194,41 @@ def _estimate_each(
                 script,
             )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
-            relevance = 1.0 if words.query.only_narrows else estimate(evidence)
+            relevance = 1.0 if words.query.only_narrows else estimate(candidate.grounds)
             if candidate.document_id in named:
                 relevance = max(relevance, NAMED)
-            yield Estimated(candidate, page, evidence, round(relevance, 4))
+            candidate.relevance = round(relevance, 4)
+            yield candidate
 
 
-def _score_each(estimated: Iterable[Estimated]) -> Iterator[Calibrated]:
+def _score_each(judged: Iterable[Candidate]) -> Iterator[Candidate]:
     """
     Scale the blends of a reply: score = confidence * blend / best blend.
 
-    The confidence is the relevance of the best entry. If all blends are 0, it is everyone's score.
+    The confidence is the relevance of the best candidate. If all blends are 0, it is everyone's
+    score.
 
     Args:
-        estimated: Best blend first.
+        judged: Best blend first.
     """
-    best: Estimated | None = None
-    for entry in estimated:
-        best = best or entry
-        best_blend = best.candidate.blend
-        share = entry.candidate.blend / best_blend if best_blend else 1.0
-        yield Calibrated(*entry, round(best.relevance * share, 4))
+    best: Candidate | None = None
+    for candidate in judged:
+        best = best or candidate
+        share = candidate.blend / best.blend if best.blend else 1.0
+        candidate.score = round(best.relevance * share, 4)
+        yield candidate
+
+
+def notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) -> str | None:
+    """What the reply says about its hits as a whole; None for nothing."""
+    if judged:
+        is_confident = any(each.relevance >= LEAST_CONFIDENCE for each in judged)
+        return None if is_confident else NOTICE
+    if not request.filters.properties:
+        return None
+    from qmd.search.ordering import missing_property
+
+    return missing_property(reader, request.filters.properties)
 
 
 def _held_words(
@@ -218,22 +240,26 @@ def _held_words(
     Full text says which words a document holds, whoever found it. So it is as relevant to a
     question in `vsearch` as in `query`.
     """
-    held = {each.document_id: each.words for each in candidates if each.words}
+    held: dict[int, Collection[str]] = {
+        each.document_id: each.words for each in candidates if each.words
+    }
     others = [each.document_id for each in candidates if not each.words]
-    return held | (words.held_by(reader, others) if words.weights and others else {})
+    if words.weights and others:
+        held.update(words.held_by(reader, others))
+    return held
 
 
 def measure_leads(
     blends: Sequence[float], *, is_measured: bool, small: float = TYPICAL_LEAD
 ) -> list[float]:
     """
-    `Evidence.lead` of each candidate.
+    `Grounds.lead` of each candidate.
 
     With fewer than `LEAST_DEPTH` candidates it says little, as one of them has to be first.
 
     Args:
         blends: Best first.
-        is_measured: As for `calibrate`.
+        is_measured: As for `judge`.
         small: What it is taken to be if there are few candidates.
     """
     if is_measured and 0 < len(blends) < LEAST_DEPTH:
@@ -244,17 +270,19 @@ def measure_leads(
     return [(best - second) / best, *((blend - best) / best for blend in blends[1:])]
 
 
-def estimate(evidence: Evidence) -> float:
+def estimate(grounds: Grounds) -> float:
     """The estimated probability that a hit answers the question, 0..1."""
-    constants = (WORDS if evidence.near is None else BOTH)[evidence.script]
-    values = [1.0, *features(evidence).values()]
+    constants = (WORDS if grounds.nearness is None else BOTH)[grounds.script]
+    values = [1.0, *features(grounds).values()]
     total = fsum(constant * value for constant, value in zip(constants, values, strict=True))
     probability = 1 / (1 + exp(-total))
-    is_one_of_many = not evidence.rest and 0 < (evidence.coverage or 0) < ONE_OF_MANY
-    return min(probability, BY_CHANCE) if is_one_of_many and evidence.near is None else probability
+    is_one_of_many = not grounds.rest and 0 < (grounds.coverage or 0) < ONE_OF_MANY
+    return (
+        min(probability, BY_CHANCE) if is_one_of_many and grounds.nearness is None else probability
+    )
 
 
-def features(evidence: Evidence) -> dict[str, float]:
+def features(grounds: Grounds) -> dict[str, float]:
     """
     What the coefficients of an estimate are multiplied with, in the order of the constants.
 
@@ -262,11 +290,11 @@ def features(evidence: Evidence) -> dict[str, float]:
     word, and the title, with a note about a plugin called Canvas that is alone in having it.
     """
     features = {
-        "coverage": 0.0 if evidence.coverage is None else evidence.coverage,
-        "lead": min(evidence.lead, evidence.rest, GREATEST_LEAD),
-        "fewness": -log10(max(evidence.documents, FEWEST_DOCUMENTS)),
-        "title": min(evidence.title, evidence.rest),
+        "coverage": 0.0 if grounds.coverage is None else grounds.coverage,
+        "lead": min(grounds.lead, grounds.rest, GREATEST_LEAD),
+        "fewness": -log10(max(grounds.documents, FEWEST_DOCUMENTS)),
+        "title": min(grounds.title, grounds.rest),
     }
-    if evidence.near is None:
-        return features | {"held": min(evidence.held, MOST_WORDS) / MOST_WORDS}
-    return features | {"nearness": min(max(evidence.near, FARTHEST), NEAREST)}
+    if grounds.nearness is None:
+        return features | {"held": min(grounds.held, MOST_WORDS) / MOST_WORDS}
+    return features | {"nearness": min(max(grounds.nearness, FARTHEST), NEAREST)}

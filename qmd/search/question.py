@@ -1,0 +1,239 @@
+"""
+The first step of every search: what is asked, and which documents may be hits.
+
+`query` and `vsearch` also ask the expander for other wordings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from qmd.errors import InferenceError, InputError
+from qmd.search.named import find_named, written_name
+from qmd.search.query.dates import filter_date
+from qmd.search.query.language import ParsedQuery, parse, possible_keys
+from qmd.search.query.lines import TypedLines, parse_lines, without_expand
+from qmd.search.words.checks import Exclusions, exclusions
+from qmd.values import Filters, SearchRequest
+
+if TYPE_CHECKING:
+    from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+    from qmd.search.meaning.vector_cache import VectorCache
+    from qmd.store import Reader, Selection
+    from qmd.store.sql.documents import NameKind
+
+#: Each run of `query` has at least this many documents, if so many match.
+RUN_DEPTH = 100
+#: An expander writes at most this many expansions of one query.
+EXPANSIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SearchModels:
+    """
+    The models for one search; None where there is none.
+
+    Attributes:
+        embedder: Opens the embedding model; called when a text has to be embedded. Raises
+            ModelMissingError.
+        timeout_s: Seconds that one call of the expander or the reranker may take.
+        cache: The vectors that stay in memory between searches.
+    """
+
+    embedder: Callable[[], Embedder] | None = None
+    expander: Expander | None = None
+    reranker: Reranker | None = None
+    timeout_s: float = 5.0
+    cache: VectorCache | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    A parsed query, and what each retriever searches for and may return.
+
+    Attributes:
+        query: The parsed query. Its words choose the lines of snippets.
+        for_words: Texts for full text: the query first, as it was parsed (a link or a file name
+            without its signs), then its expansions.
+        for_meaning: Texts for the vectors: the query first, in plain words, then its expansions.
+        selection: The documents that pass the filters and tags.
+        depth: A retriever returns at most this many; None for all.
+        named: Document id → which of its names the query is.
+        exclusions: What the query excludes, for retrieval by meaning. (Full text applies the
+            exclusions of its query itself.)
+        intent: What the query is about, in the caller's words.
+        list_query: The query, if it only narrows and has nothing to search for; else None.
+        problem: A sentence that says why there are no expansions; None if nothing failed.
+    """
+
+    query: ParsedQuery
+    for_words: tuple[str, ...]
+    for_meaning: tuple[str, ...]
+    selection: Selection
+    depth: int | None
+    named: Mapping[int, NameKind]
+    exclusions: Exclusions | None = None
+    intent: str | None = None
+    list_query: str | None = None
+    problem: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The query in plain words, without operators."""
+        return self.query.text or next(iter(self.for_meaning), "")
+
+    @property
+    def prompt(self) -> str:
+        """The query as a language model reads it: the intent, if there is one, and the text."""
+        return f"{self.intent}\n{self.text}" if self.intent else self.text
+
+
+def parse_request(reader: Reader, request: SearchRequest) -> Question:
+    """
+    Check a request, parse its query and select the documents.
+
+    Raises:
+        InputError: See `SearchRequest.check`; or a date filter is not a date, or a filter by a
+            property no condition.
+        CollectionNotFoundError: A filter names an unknown collection; with suggestions.
+    """
+    request.check()
+    return _parse_text(reader, request, request.query, request.depth)
+
+
+def parse_for_meaning(reader: Reader, request: SearchRequest) -> Question:
+    """As `parse_request`, with what the query excludes."""
+    return _with_exclusions(reader, parse_request(reader, request))
+
+
+def parse_for_both(reader: Reader, request: SearchRequest, models: SearchModels) -> Question:
+    """
+    Parse a request for both retrievers, and add the expander's other wordings.
+
+    A query of typed lines (see `qmd.search.query.lines`) has texts for each retriever and is not
+    expanded. What one of its lines excludes is excluded from the run of that line only.
+
+    Raises:
+        InputError, CollectionNotFoundError: As `parse_request`.
+    """
+    request.check()
+    depth = None if request.limit is None else max(RUN_DEPTH, request.limit)
+    text = without_expand(request.query)
+    lines = parse_lines(text)
+    if lines is not None:
+        return _for_ranking(reader, _parse_lines(reader, request, lines, depth))
+    question = _with_exclusions(reader, _parse_text(reader, request, text, depth))
+    return _for_ranking(reader, expanded(question, models))
+
+
+def expanded(question: Question, models: SearchModels) -> Question:
+    """
+    Ask the expander for other wordings of a question; there are none without an expander.
+
+    A failing expander raises nothing: the search goes on with the query alone.
+    """
+    if models.expander is None or not question.query.text:
+        return question
+    try:
+        expansions: Sequence[Expansion] = models.expander.expand(
+            question.prompt, limit=EXPANSIONS, timeout_s=models.timeout_s
+        )
+    except InferenceError as error:
+        return replace(question, problem=f"Not expanded: {error}")
+    for_words = [each.text for each in expansions if each.kind == "lex"]
+    for_meaning = [each.text for each in expansions if each.kind != "lex"]
+    return replace(
+        question,
+        for_words=(*question.for_words, *for_words),
+        for_meaning=(*question.for_meaning, *for_meaning),
+    )
+
+
+def parse_query(reader: Reader, text: str) -> ParsedQuery:
+    """Parse a query; conditions are on properties that documents of this snapshot have."""
+    keys = possible_keys(text)
+    return parse(text, reader.properties.existing_keys(keys) if keys else keys)
+
+
+def _parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
+    """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
+    filters = _with_collections(reader, _with_dates(request.filters))
+    name = written_name(text)
+    if name is not None and "/" not in name:
+        bare = parse(name)
+        selection = reader.select(filters)
+        named = find_named(reader, [name], bare, selection)
+        if named and not bare.narrowed:
+            texts = (name,), (bare.text,)
+            return Question(bare, *texts, selection, depth, named, intent=request.intent)
+    query = parse_query(reader, text)
+    selection = reader.select(
+        replace(filters, tags=(*filters.tags, *query.tags)),
+        either=query.either,
+        none_of=query.none_of,
+    )
+    named = find_named(reader, [text, query.text], query, selection)
+    texts = (text,), (query.text,)
+    return Question(query, *texts, selection, depth, named, intent=request.intent)
+
+
+def _parse_lines(
+    reader: Reader, request: SearchRequest, lines: TypedLines, depth: int | None
+) -> Question:
+    first = (*lines.lexical, *lines.semantic)[0]
+    question = _parse_text(reader, request, first, depth)
+    return replace(
+        question,
+        for_words=lines.lexical,
+        for_meaning=lines.semantic,
+        named=question.named if lines.lexical else {},
+        intent=request.intent or lines.intent,
+    )
+
+
+def _with_exclusions(reader: Reader, question: Question) -> Question:
+    """Look up the documents that the query excludes, as retrieval by meaning needs them."""
+    return replace(question, exclusions=exclusions(reader, question.query))
+
+
+def _for_ranking(reader: Reader, question: Question) -> Question:
+    """
+    Leave out the texts for full text that only narrow.
+
+    Such a text ranks by date, and its run must not be fused with ranked ones.
+    """
+    for_words = question.for_words
+    ranked = tuple(text for text in for_words if not parse_query(reader, text).only_narrows)
+    only_narrows = bool(for_words) and not ranked and not question.text
+    list_query = for_words[0] if only_narrows else None
+    return replace(question, for_words=ranked, list_query=list_query)
+
+
+def _with_collections(reader: Reader, filters: Filters) -> Filters:
+    """
+    The filters; without a collection or a path, those that a person left out are left out.
+
+    Raises InputError if all are.
+    """
+    if filters.collections or filters.path:
+        return filters
+    names = reader.collections.included_names()
+    if names == []:
+        raise InputError(
+            "All collections are left out of searches that name none.",
+            hint="Name one with -c NAME, or 'qmd collection include NAME'.",
+        )
+    return filters if names is None else replace(filters, collections=tuple(names))
+
+
+def _with_dates(filters: Filters) -> Filters:
+    if not (filters.after or filters.before):
+        return filters
+    return replace(
+        filters,
+        after=filter_date(filters.after) if filters.after else None,
+        before=filter_date(filters.before) if filters.before else None,
+    )
