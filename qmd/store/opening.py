@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from qmd.errors import ConfigError
 from qmd.store.store import LOCK_TIMEOUT_S
@@ -60,9 +60,10 @@ def open_store(
     if replica is not None:
         from qmd.store.postgres.replicated import ReplicatedStore
 
-        return ReplicatedStore(
+        store = ReplicatedStore(
             location, replica, create=create, read_only=read_only, timeout_s=timeout_s
         )
+        return cast("Store", store)
     from qmd.store.postgres.store import PostgresStore
 
     return PostgresStore(location, create=create, read_only=read_only, timeout_s=timeout_s)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from qmd.store.full_text import FullText
+    from qmd.store.postgres.full_text import PostgresFullText
+    from qmd.store.postgres.upkeep import PostgresUpkeepWriter
+    from qmd.store.postgres.vectors import PostgresVectors
     from qmd.store.selection import Selection
     from qmd.store.sql import Connection, Sql
     from qmd.store.sql.access import Access, AccessWriter
@@ -29,11 +32,18 @@ if TYPE_CHECKING:
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
     from qmd.store.sql.tags import Tags
     from qmd.store.sql.tokens import Tokens, TokensWriter
+    from qmd.store.sqlite.full_text import SqliteFullText
+    from qmd.store.sqlite.upkeep import SqliteUpkeepWriter
+    from qmd.store.sqlite.vectors import SqliteVectors
     from qmd.store.upkeep import Upkeep, UpkeepWriter
     from qmd.store.vectors import Vectors
     from qmd.values import Filters
     from qmd.values.conditions import PropertyCondition
 
+    # Both engines have all of these.
+    _FULL_TEXT: tuple[type[FullText], ...] = (SqliteFullText, PostgresFullText)
+    _VECTORS: tuple[type[Vectors], ...] = (SqliteVectors, PostgresVectors)
+    _UPKEEP: tuple[type[UpkeepWriter], ...] = (SqliteUpkeepWriter, PostgresUpkeepWriter)
 
 #: The capabilities that differ between the engines by nature, and for a client with a scope beyond
 #: the rows that it sees.

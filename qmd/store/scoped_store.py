@@ -4,20 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from types import NoneType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from qmd.errors import ScopeError
 
 if TYPE_CHECKING:
     from qmd.store.reader import Reader, Writer
-    from qmd.store.sql.conversations import ChatSummary, ConversationsWriter, StoredTurn
-    from qmd.store.sql.models import StoredModel
-    from qmd.store.store import ReplicaState, Store
+    from qmd.store.sql.conversations import ConversationsWriter
+    from qmd.store.store import Store
     from qmd.values.access import AccessScope
-    from qmd.values.chats import ChatInfo, ChatMode, TurnStatus
-    from qmd.values.location import DatabaseLocation
+    from qmd.values.chats import ChatInfo
 
 T = TypeVar("T")
+
+
+#: What a client may ask the whole store; all else that is not spelled below is refused.
+_OPEN = frozenset(
+    {
+        *("location", "timeout_s", "read_only", "engine", "damage_hint", "replica_state"),
+        *("process_name", "has_process", "require_writable", "require_current", "is_superseded"),
+    }
+)
+
+
+def scoped_store(
+    store: object,
+    scope: AccessScope,
+    reading: Callable[[AccessScope], AbstractContextManager[Reader]],
+) -> Store:
+    """``reading``: Opens a reader of the engine to which only the rows of a scope exist."""
+    return cast("Store", ScopedStore(cast("Store", store), scope, reading))
 
 
 class ScopedStore:
@@ -29,80 +46,27 @@ class ScopedStore:
         scope: AccessScope,
         reading: Callable[[AccessScope], AbstractContextManager[Reader]],
     ) -> None:
-        """``reading``: Opens a reader of the engine to which only the rows of a scope exist."""
         self._store = store
         self._scope = scope
         self._reading = reading
-        self.location: DatabaseLocation = store.location
-        self.timeout_s = store.timeout_s
-        self.read_only = store.read_only
+
+    def __getattr__(self, name: str) -> object:
+        if name not in _OPEN:
+            raise ScopeError
+        return getattr(self._store, name)
 
     def reading(self) -> AbstractContextManager[Reader]:
         return self._reading(self._scope)
 
     def write(self, function: Callable[[Writer], T]) -> T:
-        return self._store.write(lambda writer: function(self._restricted(writer)))
+        return self._store.write(
+            lambda writer: function(cast("Writer", _ScopedWriter(writer, self._scope)))
+        )
 
     def write_soon(
         self, function: Callable[[Writer], object], written: Callable[[], object]
     ) -> None:
         """Drop the write, as the method may: it would be for all clients."""
-
-    def _restricted(self, writer: Writer) -> Writer:
-        return cast("Writer", _ScopedWriter(writer, self._scope))
-
-    def scoped(self, scope: AccessScope) -> Store:
-        raise ScopeError
-
-    def merge_full_text(self) -> None:
-        raise ScopeError
-
-    def gather_common_words(self, most_s: float | None = None) -> int:
-        raise ScopeError
-
-    def index_vectors(self) -> None:
-        raise ScopeError
-
-    def compact(self) -> None:
-        raise ScopeError
-
-    def engine(self) -> str:
-        return self._store.engine()
-
-    @property
-    def damage_hint(self) -> str:
-        return self._store.damage_hint
-
-    def shared_lock(self, purpose: str) -> NoReturn:
-        raise ScopeError
-
-    def is_locked(self, purpose: str) -> NoReturn:
-        raise ScopeError
-
-    def replica_state(self) -> ReplicaState | None:
-        return self._store.replica_state()
-
-    def change_feed(self) -> NoReturn:
-        raise ScopeError
-
-    def process_name(self) -> str:
-        return self._store.process_name()
-
-    def has_process(self, name: str) -> bool:
-        return self._store.has_process(name)
-
-    def embedding_claims(self, model: StoredModel) -> NoReturn:
-        raise ScopeError
-
-    def require_writable(self) -> None:
-        self._store.require_writable()
-
-    def require_current(self) -> None:
-        self._store.require_current()
-
-    @property
-    def is_superseded(self) -> bool:
-        return self._store.is_superseded
 
     def abandon(self) -> bool:
         return False  # only the whole store is
@@ -126,6 +90,13 @@ class _ScopedWriter:
         raise ScopeError
 
 
+#: A method with one conversation → the type of what it returns for one that does not exist.
+_OF_ONE: dict[str, Callable[[], object]] = {
+    **{"get": NoneType, "turns": list, "bytes": int, "delete": bool},
+    **dict.fromkeys(("rename", "set_mode", "set_summary", "put", "set_status"), NoneType),
+}
+
+
 class _OwnConversations:
     """`ConversationsWriter` for the conversations of one owner; those of others do not exist."""
 
@@ -133,49 +104,25 @@ class _OwnConversations:
         self._all = conversations
         self._owner = owner
 
-    def get(self, chat_id: str) -> ChatInfo | None:
-        return self._all.get(chat_id) if self._is_own(chat_id) else None
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name not in _OF_ONE:
+            raise ScopeError
+
+        def of_one(chat_id: str, *arguments: object) -> object:
+            if not self._is_own(chat_id):
+                return _OF_ONE[name]()
+            return getattr(self._all, name)(chat_id, *arguments)
+
+        return of_one
 
     def count(self) -> int:
         return self._all.count_of(self._owner)
 
-    def turns(self, chat_id: str) -> list[StoredTurn]:
-        return self._all.turns(chat_id) if self._is_own(chat_id) else []
-
     def running(self) -> list[tuple[str, int, str]]:
         return [turn for turn in self._all.running() if self._is_own(turn[0])]
-
-    def bytes(self, chat_id: str) -> int:
-        return self._all.bytes(chat_id) if self._is_own(chat_id) else 0
 
     def add(self, chat: ChatInfo) -> None:
         self._all.add(chat, self._owner)
 
-    def rename(self, chat_id: str, name: str) -> None:
-        if self._is_own(chat_id):
-            self._all.rename(chat_id, name)
-
-    def set_mode(self, chat_id: str, mode: ChatMode) -> None:
-        if self._is_own(chat_id):
-            self._all.set_mode(chat_id, mode)
-
-    def set_summary(self, chat_id: str, summary: ChatSummary) -> None:
-        if self._is_own(chat_id):
-            self._all.set_summary(chat_id, summary)
-
-    def put(self, chat_id: str, turn: StoredTurn) -> None:
-        if self._is_own(chat_id):
-            self._all.put(chat_id, turn)
-
-    def set_status(self, chat_id: str, number: int, status: TurnStatus) -> None:
-        if self._is_own(chat_id):
-            self._all.set_status(chat_id, number, status)
-
-    def delete(self, chat_id: str) -> bool:
-        return self._is_own(chat_id) and self._all.delete(chat_id)
-
     def _is_own(self, chat_id: str) -> bool:
         return self._all.owner(chat_id) == self._owner
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise ScopeError

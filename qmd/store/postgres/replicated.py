@@ -15,18 +15,23 @@ from qmd.store.postgres.library import DAMAGED
 from qmd.store.postgres.locks import SessionLock
 from qmd.store.postgres.replica import ReplicaWatch, position_of, replayed_by
 from qmd.store.postgres.store import PostgresStore
-from qmd.store.scoped_store import ScopedStore
+from qmd.store.scoped_store import scoped_store
 from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState
 
 if TYPE_CHECKING:
-    from qmd.store.embedding_claims import EmbeddingClaims
     from qmd.store.reader import Reader, Writer
-    from qmd.store.sql.models import StoredModel
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
     from qmd.values.location import ServerDatabase
 
 T = TypeVar("T")
+
+
+#: What the primary does for it; only it knows what other processes have embedded.
+_OF_PRIMARY = frozenset(
+    {"process_name", "embedding_claims", "merge_full_text", "gather_common_words"}
+    | {"index_vectors", "compact"}
+)
 
 
 class ReplicatedStore:
@@ -188,9 +193,6 @@ class ReplicatedStore:
         """As `qmd.store.store.Store.change_feed`; later reads see the changes."""
         return _CaughtUpChanges(self.location, self._name, self._catch_up)
 
-    def process_name(self) -> str:
-        return self._require_primary().process_name()
-
     def has_process(self, name: str) -> bool:
         """As `qmd.store.store.Store.has_process`; true while the primary cannot be asked."""
         try:
@@ -198,13 +200,9 @@ class ReplicatedStore:
         except DatabaseUnreachableError:
             return True
 
-    def embedding_claims(self, model: StoredModel) -> EmbeddingClaims:
-        """As `qmd.store.store.Store.embedding_claims`; only the primary knows what others did."""
-        return self._require_primary().embedding_claims(model)
-
     def scoped(self, scope: AccessScope) -> Store:
         """As `qmd.store.store.Store.scoped`."""
-        return ScopedStore(self, scope, self._reading)
+        return scoped_store(self, scope, self._reading)
 
     # -- upkeep ------------------------------------------------------------------------
 
@@ -217,17 +215,10 @@ class ReplicatedStore:
         """What a person does when this database is damaged."""
         return DAMAGED
 
-    def merge_full_text(self) -> None:
-        self._require_primary().merge_full_text()
-
-    def gather_common_words(self, most_s: float | None = None) -> int:
-        return self._require_primary().gather_common_words(most_s)
-
-    def index_vectors(self) -> None:
-        self._require_primary().index_vectors()
-
-    def compact(self) -> None:
-        self._require_primary().compact()
+    def __getattr__(self, name: str) -> object:
+        if name not in _OF_PRIMARY:
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}")
+        return getattr(self._require_primary(), name)
 
     # -- opening and closing -----------------------------------------------------------
 

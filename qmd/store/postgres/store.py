@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd.errors import DatabaseBusyError, ReadOnlyError, StoreError
+from qmd.errors import DatabaseBusyError
 from qmd.store.postgres import migrate
 from qmd.store.postgres.library import (
     DAMAGED,
@@ -24,28 +24,24 @@ from qmd.store.postgres.locks import SessionLock, is_taken
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import POSTGRES, Sql
 from qmd.store.store import LOCK_TIMEOUT_S
+from qmd.store.threaded import ThreadedStore
 from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     from qmd.store.postgres.changes import PostgresChanges
     from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
     from qmd.store.sql.models import StoredModel
-    from qmd.store.store import Store
     from qmd.values.access import AccessScope
 
 T = TypeVar("T")
 
 #: Connections that read at the same time; a server has 100 by default, for all its clients.
 MAX_READERS = 8
-#: How long a write that may be dropped waits for another process.
-_PATIENCE_S = 0.1
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresStore:
+class PostgresStore(ThreadedStore):
     """
     One database on a server. Thread-safe.
 
@@ -77,21 +73,14 @@ class PostgresStore:
                 their names say; nothing was changed.
         """
         self.location = location
-        self.timeout_s = timeout_s
-        self.read_only = read_only
+        super().__init__(read_only=read_only, timeout_s=timeout_s)
         self._presence: SessionLock | None = None
         self._presence_lock = threading.Lock()
         self._name = writer_name or uuid.uuid4().hex
-        self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(MAX_READERS)
         #: Connections by whether their transactions are restricted: the server would plan its
         #: statements anew each time that one changes between both.
         self._idle: dict[bool, list[Connection]] = {False: [], True: []}
-        self._closed = False
-        self._abandoned = False
-        self._readers = 0
-        self._writer: Connection | None = None
-        self._thread: ThreadPoolExecutor | None = None
         connection = connect(location, read_only=True)
         try:
             with self._translating():
@@ -111,7 +100,8 @@ class PostgresStore:
 
     # -- reading -----------------------------------------------------------------------
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    @contextmanager
+    def reading_for(self, scope: AccessScope | None) -> Iterator[Reader]:
         """
         A reader inside one snapshot; keep it short: the server keeps old rows meanwhile.
 
@@ -120,11 +110,6 @@ class PostgresStore:
             DatabaseUnreachableError: The connection was lost; the next call makes a new one.
             RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
         """
-        return self.reading_for(None)
-
-    @contextmanager
-    def reading_for(self, scope: AccessScope | None) -> Iterator[Reader]:
-        """A reader that is restricted to a scope; None for no restriction."""
         cancellation.check()
         if not self._places.acquire(timeout=self.timeout_s):
             raise DatabaseBusyError(
@@ -198,53 +183,6 @@ class PostgresStore:
 
     # -- writing -----------------------------------------------------------------------
 
-    def write(self, function: Callable[[Writer], T]) -> T:
-        """
-        Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
-
-        It returns after the server has confirmed the commit.
-
-        Raises:
-            ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
-            DatabaseUnreachableError: The connection was lost. Only if that was during the commit
-                itself can the change be there.
-        """
-        return self._wait(self._submit(lambda: self._transaction(function, self.timeout_s)))
-
-    def write_soon(
-        self, function: Callable[[Writer], object], written: Callable[[], object]
-    ) -> None:
-        """As `qmd.store.store.Store.write_soon`."""
-
-        def run() -> None:
-            try:
-                self._transaction(function, _PATIENCE_S)
-                written()
-            except (Error, StoreError) as error:
-                import logging
-
-                translated = error if isinstance(error, StoreError) else self._translated(error)
-                logging.getLogger(__name__).debug("a write was dropped: %s", translated)
-
-        try:
-            self._submit(run)
-        except StoreError:
-            return
-
-    def _submit(self, job: Callable[[], T]) -> Future[T]:
-        self.require_writable()
-        with self._lock:
-            self._require_open()
-            if self._thread is None:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
-            return self._thread.submit(job)
-
-    def _wait(self, future: Future[T]) -> T:
-        with self._translating():
-            return future.result()
-
     def _writing(self) -> Connection:
         if self._writer is None or is_lost(self._writer):
             self._writer = connect(self.location)
@@ -280,13 +218,6 @@ class PostgresStore:
                 connection.execute("ROLLBACK")
             raise
         return connection
-
-    def require_writable(self) -> None:
-        """Raises ReadOnlyError."""
-        if self.read_only:
-            raise ReadOnlyError(
-                "The database was opened read-only.", hint="Open it without read_only."
-            )
 
     def shared_lock(self, purpose: str) -> SessionLock:
         """As `qmd.store.store.Store.shared_lock`, on a connection of its own."""
@@ -325,12 +256,6 @@ class PostgresStore:
         from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
 
         return PostgresEmbeddingClaims(self, model)
-
-    def scoped(self, scope: AccessScope) -> Store:
-        """As `qmd.store.store.Store.scoped`. Its readers take turns with those of this store."""
-        from qmd.store.scoped_store import ScopedStore
-
-        return ScopedStore(self, scope, self.reading_for)
 
     # -- upkeep ------------------------------------------------------------------------
 
@@ -382,32 +307,12 @@ class PostgresStore:
         """Never: a URL names what the server has now."""
         return False
 
-    def abandon(self) -> bool:
-        """As `qmd.store.store.Store.abandon`."""
-        with self._lock:
-            if self._readers:
-                return False
-            self._abandoned = True
-        self.close()
-        return True
+    def _take_idle(self) -> list[Connection]:
+        idle = [connection for kept in self._idle.values() for connection in kept]
+        self._idle = {False: [], True: []}
+        return idle
 
-    def _require_open(self) -> None:
-        if self._closed:
-            raise StoreError("The database is closed.")
-
-    def close(self) -> None:
-        """Wait for the running write, then close all connections. May be called twice."""
-        with self._lock:
-            self._closed = True
-            idle = [connection for kept in self._idle.values() for connection in kept]
-            self._idle = {False: [], True: []}
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.shutdown(wait=True)
-        if self._writer is not None:
-            self._writer.close()
-        for connection in idle:
-            connection.close()
+    def _release(self) -> None:
         if self._presence is not None:
             self._presence.release()
 
@@ -417,8 +322,4 @@ class PostgresStore:
             yield
         except Error as error:
             cancellation.check()  # which has cancelled the statement
-            raise self._translated(error) from error
-
-    def _translated(self, error: Error) -> StoreError:
-        translated = translate(error, self.location)
-        return translated if isinstance(translated, StoreError) else StoreError(str(translated))
+            raise translate(error, self.location) from error

@@ -4,7 +4,6 @@ Holds a database open: one writer thread with one connection, and a pool of read
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +13,12 @@ from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreErro
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate, old_vectors
-from qmd.store.sqlite.connections import PATIENCE_MS, Connections, exists
+from qmd.store.sqlite.connections import Connections, exists
 from qmd.store.sqlite.idle_readers import IdleReaders
 from qmd.store.sqlite.library import (
     BUSY_TIMEOUT_S,
     FAILURES,
     Connection,
-    Error,
     FrozenConnection,
     damaged,
     library,
@@ -28,15 +26,15 @@ from qmd.store.sqlite.library import (
     translate,
 )
 from qmd.store.sqlite.opened_file import Change, replaced_error
+from qmd.store.threaded import ThreadedStore
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
 
     from qmd.store.sql.models import StoredModel
     from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
     from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
-    from qmd.store.store import Store
     from qmd.values.access import AccessScope
 
 #: After Ctrl-C a write has this many seconds to finish.
@@ -44,7 +42,7 @@ INTERRUPTED_S = 1.0
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(ThreadedStore):
     """
     One database file. Thread-safe.
 
@@ -75,17 +73,10 @@ class SqliteStore:
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         self.path = path = path.absolute()  # the working directory may change
-        self.timeout_s = timeout_s
-        self.read_only = read_only
+        super().__init__(read_only=read_only, timeout_s=timeout_s)
         self._progress = progress
-        self._lock = threading.Lock()
         self._idle = IdleReaders()
         self._connections = Connections(path, timeout_s, self._on_replaced)
-        self._closed = False
-        self._abandoned = False
-        self._readers = 0
-        self._writer: Connection | None = None
-        self._thread: ThreadPoolExecutor | None = None
         self._gathering: CommonWordBuild | None = None
         if not exists(path):
             if not create or read_only:
@@ -129,7 +120,7 @@ class SqliteStore:
     # -- reading -----------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def reading_for(self, scope: AccessScope | None) -> Iterator[Reader]:
         """
         A reader inside one snapshot; keep it short, it holds back the WAL.
 
@@ -137,8 +128,8 @@ class SqliteStore:
             DatabaseReplacedError: The file is not at its path any more.
             RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
         """
-        with self._reading(None) as connection:
-            yield Reader(Sql(connection, SQLITE))
+        with self._reading(scope) as connection:
+            yield Reader(Sql(connection, SQLITE, is_scoped=scope is not None))
 
     @contextmanager
     def _reading(self, scope: AccessScope | None) -> Iterator[Connection]:
@@ -171,28 +162,7 @@ class SqliteStore:
                 for each in surplus:
                     self._connections.close(each)
 
-    def scoped(self, scope: AccessScope) -> Store:
-        """As `qmd.store.store.Store.scoped`."""
-        from qmd.store.scoped_store import ScopedStore
-
-        return ScopedStore(self, scope, self._reading_scoped)
-
-    @contextmanager
-    def _reading_scoped(self, scope: AccessScope) -> Iterator[Reader]:
-        with self._reading(scope) as connection:
-            yield Reader(Sql(connection, SQLITE, is_scoped=True))
-
     # -- writing -----------------------------------------------------------------------
-
-    def write(self, function: Callable[[Writer], T]) -> T:
-        """
-        Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
-
-        Raises:
-            ReadOnlyError, DatabaseBusyError, DiskFullError: Rolled back, nothing changed.
-            DatabaseReplacedError: The file is not at its path any more: nothing was kept.
-        """
-        return self._wait(self._submit(lambda: self._transaction(function)))
 
     def write_outside_transaction(self, function: Callable[[Writer], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
@@ -202,36 +172,6 @@ class SqliteStore:
             return function(Writer(Sql(self._writing(), SQLITE)))
 
         return self._wait(self._submit(run))
-
-    def write_soon(
-        self, function: Callable[[Writer], object], written: Callable[[], object]
-    ) -> None:
-        """
-        Queue a write whose loss does not matter: nobody waits for it. ``written`` is called
-        once it is committed.
-
-        It is dropped where the database is read-only or closed, where another process holds
-        the lock for more than a moment, and where the disk is full.
-        """
-
-        def run() -> None:
-            try:
-                connection = self._writing()
-                connection.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
-                try:
-                    self._transaction(function)
-                    written()
-                finally:
-                    connection.execute(f"PRAGMA busy_timeout = {round(self.timeout_s * 1000)}")
-            except (Error, StoreError) as error:
-                import logging
-
-                logging.getLogger(__name__).debug("a write was dropped: %s", error)
-
-        try:
-            self._submit(run)
-        except StoreError:
-            return
 
     @property
     def location(self) -> Path:
@@ -281,37 +221,17 @@ class SqliteStore:
 
         return SqliteEmbeddingClaims(self, model)
 
-    def require_writable(self) -> None:
-        """Raises ReadOnlyError."""
-        if self.read_only:
-            raise ReadOnlyError(
-                "The database was opened read-only.", hint="Open it without read_only."
-            )
-
-    def _submit(self, job: Callable[[], T]) -> Future[T]:
-        self.require_writable()
-        with self._lock:
-            self._require_open()
-            if self._thread is None:
-                # Only writers pay for the import (it brings logging with it).
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
-            return self._thread.submit(job)
-
     def _require_open(self) -> None:
         if self._abandoned:
             raise replaced_error(self.path, Change.OTHER if self.path.exists() else Change.MISSING)
-        if self._closed:
-            raise StoreError("The database is closed.")
+        super()._require_open()
 
     def _wait(self, future: Future[T]) -> T:
-        with self._translating():
-            try:
-                return future.result()
-            except KeyboardInterrupt:
-                self._end_long_statement(future)
-                raise
+        try:
+            return super()._wait(future)
+        except KeyboardInterrupt:
+            self._end_long_statement(future)
+            raise
 
     def _end_long_statement(self, future: Future[T]) -> None:
         """After Ctrl-C, end a statement such as VACUUM; its transaction is rolled back."""
@@ -327,9 +247,18 @@ class SqliteStore:
             self._writer = self._connections.open(read_only=False)
         return self._writer
 
-    def _transaction(self, function: Callable[[Writer], T]) -> T:
+    def _transaction(self, function: Callable[[Writer], T], patience_s: float) -> T:
         self.require_current()
         connection = self._writing()
+        if patience_s == self.timeout_s:
+            return self._committed(connection, function)
+        connection.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
+        try:
+            return self._committed(connection, function)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {round(self.timeout_s * 1000)}")
+
+    def _committed(self, connection: Connection, function: Callable[[Writer], T]) -> T:
         connection.execute("BEGIN IMMEDIATE")
         try:
             result = function(Writer(Sql(connection, SQLITE)))
@@ -408,19 +337,10 @@ class SqliteStore:
         change = self._connections.change()
         return change is not None and change is not Change.MISSING
 
-    def abandon(self) -> bool:
-        """
-        Close it for good, so that its file can be opened anew; every later use raises
-        DatabaseReplacedError. False, and nothing is done, while something reads from it.
-        """
-        with self._lock:
-            if self._readers:
-                return False
-            self._abandoned = True
-            if self._thread is not None:
-                self._thread.submit(self._save_log)
-        self.close()
-        return True
+    def _close_writer(self) -> None:
+        if self._abandoned:
+            self._save_log()
+        super()._close_writer()
 
     def _save_log(self) -> None:
         """Runs on the writer thread."""
@@ -429,28 +349,16 @@ class SqliteStore:
 
     # -- closing -----------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Wait for the running write, then close all connections. May be called twice."""
-        with self._lock:
-            self._closed = True
-            idle = self._idle.take_all()
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            # Readers go first: the last connection of a process that is a writer checkpoints
-            # the WAL and removes it, so that one file is left.
-            for connection in idle:
-                self._connections.close(connection)
-            idle = []
-            thread.submit(self._close_writer)
-            thread.shutdown(wait=True)
-        for connection in idle:
-            self._connections.close(connection)
-        self._connections.release_file()
+    def _take_idle(self) -> list[Connection]:
+        # Closed first: the last connection of a process that is a writer checkpoints the WAL and
+        # removes it, so that one file is left.
+        return self._idle.take_all()
 
-    def _close_writer(self) -> None:
-        if self._writer is not None:
-            self._connections.close(self._writer)
-            self._writer = None
+    def _close_connection(self, connection: Connection) -> None:
+        self._connections.close(connection)
+
+    def _release(self) -> None:
+        self._connections.release_file()
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
