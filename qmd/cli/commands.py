@@ -59,8 +59,6 @@ TABLE = (
     Place(_WRITE, "note", "qmd.cli.notes:note_"),
     Place(_WRITE, "summary", "qmd.cli.summary:summary"),
     Place(_WRITE, "image", "qmd.cli.images:image"),
-    Place(_WRITE, "mv", "qmd.cli.history:mv"),
-    Place(_WRITE, "rm", "qmd.cli.history:rm"),
     Place(_WRITE, "undo", "qmd.cli.history:undo"),
     Place(_WRITE, "history", "qmd.cli.history:history"),
     Place(_WRITE, "restore", "qmd.cli.history:restore"),

@@ -1,4 +1,4 @@
-"""``qmd history``, ``undo``, ``rm``, ``mv`` and so on: what tools write, and taking it back."""
+"""``qmd history``, ``undo`` and ``restore``: what tools write, and taking it back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from qmd.cli.listings import limit_options
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import fitting_path, note, one_line, write, write_json, write_text
+from qmd.operations import edit_texts
 from qmd.system import clock
-from qmd.tools import edit_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -184,58 +184,6 @@ def _list_changes(session_name: str | None, limit: int | None, *, as_json: bool)
                     done = f"{'':14}to  "
                 name = one_line(kb.file_name(Path(revision.path)))
                 write(f"{done}{fitting_path(name, len(done))}\n")
-
-
-@command("rm", examples=("qmd rm notes/old.md", "qmd rm 'Old plan' && qmd undo"), destroys=True)
-@click.argument("name", shell_complete=complete.documents)
-@click.option("--preview", is_flag=True, help="Show what would go, and delete nothing.")
-@setting_option("write_roots")
-@json_option
-def rm(name: str, preview: bool, as_json: bool) -> None:
-    """
-    Delete a note; its content stays in the history.
-
-    NAME is that of the note, its path or its docid. 'qmd undo' brings it back.
-    """
-    with session().open(write=True) as kb:
-        deleted = kb.delete_note(name, preview=preview)
-    if as_json:
-        write_json(deleted)
-        return
-    write_text(edit_texts.deleted(deleted) + "\n")
-
-
-@command(
-    "mv",
-    examples=(
-        "qmd mv notes/plan.md 'Plan 2026'",
-        "qmd mv 'Old plan' archive/ --preview",
-    ),
-)
-@click.argument("name", shell_complete=complete.documents)
-@click.argument("new_path", shell_complete=complete.documents)
-@click.option("--preview", is_flag=True, help="Show what would change, and write nothing.")
-@click.option(
-    "--rewrite-links/--no-rewrite-links",
-    default=True,
-    help="Rewrite the links that would lose the note, or only list them. Default: rewrite.",
-)
-@setting_option("write_roots")
-@json_option
-def mv(name: str, new_path: str, preview: bool, rewrite_links: bool, as_json: bool) -> None:
-    """
-    Move or rename a note, and rewrite the links to it.
-
-    NAME is that of the note, its path or its docid. A NEW_PATH without / renames the note in its
-    folder; another begins with a collection, or at the root of the note's collection. A folder
-    keeps the name of the note. 'qmd undo' takes the move back, with all rewritten links.
-    """
-    with session().open(write=True) as kb:
-        moved = kb.move_note(name, new_path, rewrite_links=rewrite_links, preview=preview)
-    if as_json:
-        write_json(moved)
-        return
-    write_text(edit_texts.moved(moved) + "\n")
 
 
 def _head(row: Revision | FileChange) -> str:

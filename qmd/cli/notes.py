@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.group(
     "note",
     cls=Group,
+    operations="note",
     examples=(
         "qmd note list",
         "qmd note read notes/2025/plan",

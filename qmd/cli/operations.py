@@ -14,7 +14,18 @@ from qmd.cli.command import Command, json_option
 from qmd.cli.listings import ListingOptions, ListingView, max_tokens_option
 from qmd.cli.places import full_path_option
 from qmd.cli.session import session
-from qmd.cli.terminal import beside, note, one_line, paint, table_row, use_color, write
+from qmd.cli.setting_options import setting_option
+from qmd.cli.terminal import (
+    beside,
+    note,
+    one_line,
+    paint,
+    table_row,
+    use_color,
+    write,
+    write_json,
+    write_text,
+)
 from qmd.operations import Operation, every_operation
 from qmd.operations.definition import Replied, Row, Styled
 from qmd.values.facts import FieldFacts, Range, Shell, without_none
@@ -44,10 +55,18 @@ def command_of(operation: Operation) -> Command:
     assert words is not None
 
     def run(
-        max_tokens: int | None, as_json: bool, mode: str, full_path: bool = False, **arguments: Any
+        as_json: bool,
+        mode: str = "local",
+        max_tokens: int | None = None,
+        full_path: bool = False,
+        **arguments: Any,
     ) -> None:
         options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
-        _run(operation, options, mode, _without_all(arguments))
+        sent = _as_called(operation, arguments)
+        if operation.text is None:
+            _list(operation, options, mode, sent)
+        else:
+            _tell(operation, sent, as_json=as_json)
 
     command = Command(
         words.rpartition(" ")[2],
@@ -55,16 +74,28 @@ def command_of(operation: Operation) -> Command:
         params=[param for each in operation.arguments for param in _params(each)],
         help="\n\n".join((*operation.paragraphs, *_about_arguments(operation.arguments))),
         examples=operation.examples or _examples(words, operation.arguments),
-        pages=True,
+        pages=not operation.writes,
+        destroys=operation.destroys,
     )
     at_the_end = command.params[-2:]  # --db and --index
     del command.params[-2:]
-    for add in (max_tokens_option, *([full_path_option] if operation.names_files else ())):
+    for add in _options(operation):
         add(command)
-    json_option(command)
-    _mode_option(command)
     command.params += at_the_end
     return command
+
+
+def _options(operation: Operation) -> Iterable[Callable[[Command], Command]]:
+    """The options that an operation has besides its arguments."""
+    if operation.writes:
+        yield setting_option("write_roots")
+    if operation.lists:
+        yield max_tokens_option
+        if operation.names_files:
+            yield full_path_option
+    yield json_option
+    if operation.text is None:
+        yield _mode_option
 
 
 _mode_option = click.option(
@@ -82,6 +113,7 @@ def _params(field: FieldFacts) -> Iterable[click.Parameter]:
     if _is_positional(field):
         yield click.Argument(
             [field.name],
+            type=_type(field),
             required=field.is_required,
             default=None if field.is_required else field.default,
             metavar=shell.metavar or None,
@@ -90,9 +122,13 @@ def _params(field: FieldFacts) -> Iterable[click.Parameter]:
         return
     hint = without_none(field.hint)
     is_limit = field.name == "limit"
-    short = "-n" if is_limit else shell.short
+    short, name = "-n" if is_limit else shell.short, field.name.replace("_", "-")
     yield click.Option(
-        [*filter(None, [short]), f"--{field.name.replace('_', '-')}", field.name],
+        [
+            *filter(None, [short]),
+            f"--{name}/--no-{name}" if field.default is True else f"--{name}",
+            field.name,
+        ],
         type=_type(field),
         is_flag=hint is bool,
         default=field.default,
@@ -115,7 +151,20 @@ def _type(field: FieldFacts) -> Any:
     hint, bounds = without_none(field.hint), field.get(Range)
     if bounds is not None and hint is int:
         return click.IntRange(bounds.low, bounds.high)
-    return click.Choice(get_args(hint)) if get_origin(hint) is Literal else hint
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    return hint if isinstance(hint, type) else _as_json_or_text
+
+
+def _as_json_or_text(text: str) -> object:
+    """A value of one of several types as it is typed: ``3``, ``true``, ``["a"]``, or a word."""
+    import json
+
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (bool, int, float, list)) else text
 
 
 def _about_arguments(fields: Iterable[FieldFacts]) -> Iterable[str]:
@@ -133,14 +182,31 @@ def _examples(words: str, fields: Iterable[FieldFacts]) -> tuple[str, str]:
     return line, f"{line} --json"
 
 
-def _without_all(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of the operation: ``--all`` is a limit of None."""
+def _as_called(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation: ``--all`` is a limit of None, and ``-`` what is on stdin."""
     if arguments.pop("is_all", False):
         arguments["limit"] = None
+    for field in operation.arguments:
+        shell = field.get(Shell)
+        if shell is not None and shell.stdin and arguments[field.name] == "-":
+            arguments[field.name] = sys.stdin.buffer.read().decode()
     return arguments
 
 
-def _run(
+def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+    """Run an operation, and print the text of its reply."""
+    with session().open(write=operation.writes) as kb:
+        value = operation.run(kb, **arguments)
+    if as_json:
+        write_json(to_wire(value))
+    else:
+        assert operation.text is not None
+        write_text(f"{operation.text(Replied(value, arguments))}\n")
+    if operation.fails is not None and operation.fails(value):
+        click.get_current_context().exit(1)
+
+
+def _list(
     operation: Operation, options: ListingOptions, mode: str, arguments: Mapping[str, Any]
 ) -> None:
     if mode == "server":

@@ -13,7 +13,7 @@ from qmd.operations.definition import Joined, Operation
 
 __all__ = ["FAMILIES", "Joined", "Operation", "every_joined", "every_operation", "operations_of"]
 
-FAMILIES = ("graph", "documents")
+FAMILIES = ("graph", "documents", "editing")
 """The modules with operations, in the order of the references."""
 
 

@@ -79,33 +79,43 @@ class Operation:
 
     Attributes:
         run: Calls the knowledge base, which is its first argument.
-        rows: The lines of a reply for people.
+        zh: What it does, in Chinese, for models.
+        text: Words a reply that is no list, for people and models.
+        rows: The lines of a list for people.
         lines: The lines of a reply for models; None for those of ``rows``.
         heading: What models read above the lines.
         none: The sentence for an empty reply.
         rest: Words what is missing, for the name of the budget; "" for nothing. None for the usual.
         noun: What one item of the list is.
+        fails: Whether a reply says that nothing could be done; None for never.
         bare: ``--json`` prints the list alone, as it did before there were operations.
+        brief: The tool says the summary alone, because the server lists it for everyone.
         title: Of the tool; "" for its name.
         toolset: The toolset with its tool; "" for that of the family.
         group: Where the reference of REST lists it; "" for the family.
-        zh: What it does, in Chinese, for models.
         command: Its name in the shell; "" for its own name, None for no command.
         other_names: Names of the command at the top level that no help lists.
         section: Where the help of all commands lists it; "" for nowhere.
         examples: Command lines; () for one that is made from the arguments.
+        bodies: Requests of REST, as examples.
+        in_shell_alone: A short form of another operation, for people who type.
+        destroys: No hint of the shell suggests it to a person who typed another name.
+        idempotent: Whether a second call with the same arguments changes nothing.
         errors: What it raises besides errors of its arguments.
     """
 
     run: Callable[..., Any]
-    rows: Callable[[Any], Iterable[Row]]
-    heading: Sentence
-    none: Sentence
     zh: str
+    text: Callable[[Replied], str] | None = None
+    rows: Callable[[Any], Iterable[Row]] = lambda value: ()
+    heading: Sentence = ""
+    none: Sentence = ""
     lines: Callable[[Any], Iterable[str]] | None = None
     rest: Callable[[Any, str], str] | None = None
     noun: str = ""
+    fails: Callable[[Any], bool] | None = None
     bare: bool = False
+    brief: bool = False
     title: str = ""
     toolset: str = ""
     group: str = ""
@@ -113,6 +123,10 @@ class Operation:
     other_names: tuple[str, ...] = ()
     section: str = "Search and read"
     examples: tuple[str, ...] = ()
+    bodies: tuple[Mapping[str, Any], ...] = ()
+    in_shell_alone: bool = False
+    destroys: bool = False
+    idempotent: bool = True
     errors: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
 
@@ -123,6 +137,10 @@ class Operation:
     @property
     def family(self) -> str:
         return self.run.__module__.rpartition(".")[2]
+
+    @property
+    def writes(self) -> bool:
+        return self.lane == "write"
 
     @property
     def words(self) -> str | None:
@@ -155,6 +173,8 @@ class Operation:
     @cached_property
     def lists(self) -> tuple[str, ...]:
         """The fields of the reply that a budget shortens, in the order in which it does."""
+        if self.text is not None:
+            return ()
         return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
 
     @cached_property

@@ -14,7 +14,7 @@ from qmd.errors import (
 from qmd.operations.arguments import File, InCollection, Limit
 from qmd.operations.definition import Joined, Replied, Row, Styled, operation
 from qmd.system import clock
-from qmd.values.facts import Describe, LooksLike, Shell
+from qmd.values.facts import Describe, InSchema, Shell
 from qmd.values.graph import (
     Backlinks,
     BrokenLinks,
@@ -268,8 +268,8 @@ def recent(
             "Since 7d, yesterday, 2026-11 or another date",
             zh="自 7d、yesterday、2026-11 或其他日期起",
         ),
-        LooksLike(
-            r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
+        InSchema(
+            pattern=r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
             r"|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
         ),
         Shell("WHEN"),

@@ -22,7 +22,7 @@ from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schemas import reply_model, without_titles
 from qmd.values.conditions import FILTER_PATTERNS
-from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, LooksLike, OnProperties
+from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, InSchema, OnProperties
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -372,10 +372,12 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
 def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
     """What is to be said of a field beyond its type, and of the fields of a list's items."""
     field = body.model_fields[name]
-    extra = dict(field.json_schema_extra) if isinstance(field.json_schema_extra, dict) else {}
+    extra: dict[str, Any] = {}
+    if isinstance(field.json_schema_extra, dict):
+        extra |= field.json_schema_extra
     for fact in field.metadata:
-        if isinstance(fact, LooksLike):
-            extra["pattern"] = fact.text
+        if isinstance(fact, InSchema):
+            extra |= fact.keywords
     for item in get_args(field.annotation):
         if isclass(item) and issubclass(item, Arguments):
             extra["items"] = _item(item)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, create_model
 from pydantic.alias_generators import to_camel
 
+from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations import Joined, Operation, every_joined, every_operation
 from qmd.operations.definition import Replied
-from qmd.tools.arguments import Arguments, OptionalText, whole_number
+from qmd.tools.arguments import Arguments, OptionalText, TextAsSent, whole_number
 from qmd.tools.budget import ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.texts import Dialect
-from qmd.values.facts import Describe, FieldFacts, without_none
+from qmd.tools.schemas import output_schema
+from qmd.tools.texts import Dialect, error_text
+from qmd.values.facts import AsSent, Describe, FieldFacts, without_none
 from qmd.values.list_budget import ListBudget
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
@@ -26,7 +28,11 @@ from qmd.values.wire import to_wire
 def tools_of_operations(toolset: str) -> tuple[Tool[Any], ...]:
     """The tools of a toolset: one for each operation, or for several that are joined."""
     joined = {part: each for each in every_joined() for part in each.parts}
-    members = [each for each in every_operation() if (each.toolset or each.family) == toolset]
+    members = [
+        each
+        for each in every_operation()
+        if (each.toolset or each.family) == toolset and not each.in_shell_alone
+    ]
     chosen = dict.fromkeys(joined.get(each, each) for each in members)
     return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
 
@@ -52,26 +58,35 @@ def _member(field: FieldFacts) -> tuple[Any, Any]:
     """The annotation and the default of an argument in the model; ``...``: it is required."""
     hint: Any = without_none(field.hint)
     before = [BeforeValidator(whole_number)] if hint is int else []
-    if hint is str and not field.is_required:  # models send "" for what they do not use
+    if field.has(AsSent):
+        hint = TextAsSent
+    elif hint is str and not field.is_required:  # models send "" for what they do not use
         hint = OptionalText
     for fact in (*field.facts, *before):
         hint = Annotated[hint, fact]
-    return hint, ... if field.is_required else field.default or None
+    absent = None if field.default == "" else field.default
+    return hint, ... if field.is_required else absent
 
 
 def _tool(operation: Operation) -> Tool[Any]:
     def run(kb: KnowledgeBase, arguments: Arguments, dialect: Dialect) -> Reply:
         sent, budget = called(operation, arguments)
         value = operation.call(kb, sent, budget)
-        text = TextBlock(_text(operation, value, sent, dialect))
-        return Reply((text,), to_wire(value, dialect.field))
+        text = TextBlock(text_of(operation, value, sent, dialect))
+        is_error = operation.fails is not None and operation.fails(value)
+        return Reply((text,), to_wire(value, dialect.field), is_error)
 
     return Tool(
         name=operation.name,
         title=operation.title or operation.name.replace("_", " ").capitalize(),
-        description=" ".join(operation.paragraphs[:2]),
+        description=" ".join(operation.paragraphs[: 1 if operation.brief else 2]),
         arguments=arguments_of(operation),
         run=run,
+        output_schema=partial(output_schema, operation.reply) if operation.writes else None,
+        read_only=not operation.writes,
+        destructive=operation.writes,
+        idempotent=operation.idempotent,
+        failed=_failed if operation.writes else None,
         bulky=operation.lane == "bulk",
         chinese=_chinese(operation.zh, arguments_of(operation)),
     )
@@ -86,7 +101,7 @@ def _joined_tool(joined: Joined) -> Tool[Any]:
         structured: dict[str, object] = {}
         for left, operation in zip(range(len(joined.parts), 0, -1), joined.parts, strict=True):
             value = operation.call(kb, sent, budget, share=1 / left)
-            texts.append(TextBlock(_text(operation, value, sent, dialect)))
+            texts.append(TextBlock(text_of(operation, value, sent, dialect)))
             structured[operation.name] = to_wire(value, dialect.field)
         return Reply(tuple(texts), structured)
 
@@ -112,11 +127,21 @@ def _chinese(does: str, arguments: type[Arguments]) -> Mapping[str, str]:
     return {"does": does, **described}
 
 
-def _text(
+def _failed(error: QmdError) -> Reply:
+    """The reply for an error; of a note that has changed, with the diff."""
+    text = error_text(error)
+    if isinstance(error, FileChangedError) and error.diff:
+        text = f"{text}\n\nWhat has changed since:\n{error.diff}"
+    return Reply((TextBlock(text),), is_error=True)
+
+
+def text_of(
     operation: Operation, value: Any, arguments: Mapping[str, object], dialect: Dialect
 ) -> str:
-    """A heading, and the listed items below it, each on one line."""
+    """The text of a reply: of a list a heading, and the items below it, each on one line."""
     replied, budget = Replied(value, arguments), dialect.field("max_tokens")
+    if operation.text is not None:
+        return operation.text(replied)
     if getattr(value, "nearest", ()):  # what was named is not there
         return one_line(operation.sentence(operation.none, replied))
     lines = [operation.sentence(operation.heading, replied), *operation.texts(value)]

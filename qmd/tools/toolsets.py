@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
     "graph": ("qmd graph", ""),
-    "edit": ("qmd edit", "qmd.tools.edit"),
+    "edit": ("qmd edit", ""),
     "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
     "summary": ("SummaryMCP", "qmd.tools.summary"),
     "notes": ("Axon", "qmd.tools.notes"),

@@ -77,13 +77,24 @@ class Range:
         return {**schema, **bounds}
 
 
-class LooksLike:
-    """What the text looks like, for descriptions alone: errors of the engine say more."""
+class InSchema:
+    """Keywords of JSON Schema, for descriptions alone: errors of the engine say more."""
 
-    __slots__ = ("text",)
+    __slots__ = ("keywords",)
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, **keywords: object) -> None:
+        self.keywords = keywords
+
+    def __get_pydantic_json_schema__(
+        self, schema: object, handler: Callable[[object], _Schema]
+    ) -> _Schema:
+        return {**handler(schema), **self.keywords}
+
+
+class AsSent:
+    """The text may be any, also half of a surrogate pair, which other texts may not have."""
+
+    __slots__ = ()
 
 
 class Shell:
@@ -94,18 +105,26 @@ class Shell:
         metavar: What stands for its value in a help text; "" for its name.
         completes: The function of `qmd.cli.complete` for the Tab key; "" for none.
         short: A letter that does as well as the option's name: ``-c``.
+        stdin: ``-`` takes the text from stdin.
         positional: It is given by its place; required arguments are so anyway.
     """
 
-    __slots__ = ("completes", "metavar", "positional", "short")
+    __slots__ = ("completes", "metavar", "positional", "short", "stdin")
 
     def __init__(
-        self, metavar: str = "", *, completes: str = "", short: str = "", positional: bool = False
+        self,
+        metavar: str = "",
+        *,
+        completes: str = "",
+        short: str = "",
+        positional: bool = False,
+        stdin: bool = False,
     ) -> None:
         self.metavar = metavar
         self.completes = completes
         self.short = short
         self.positional = positional
+        self.stdin = stdin
 
 
 class DateOrSpan:

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from qmd.files.edits.apply import NEEDS
-from qmd.tools.edit import EditNoteArguments
+from qmd.operations.editing import edit_note
 from qmd.values.edits import EditAction, NoteEdit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_an_action_is_described(action: str) -> None:
     assert action in NEEDS
     # So that a model need not guess what an action takes.
-    assert action in str(EditNoteArguments.model_fields["action"].description)
+    assert action in str({each.name: each for each in edit_note.arguments}["action"].description)
     assert action in str(NoteEdit.__doc__)
     page = (ROOT / "docs/writing.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]

@@ -26,6 +26,7 @@ ENDPOINTS = (
     *documents.ENDPOINTS,
     *endpoints_of("documents"),
     *endpoints_of("graph"),
+    *endpoints_of("editing"),
     *editing.ENDPOINTS,
     *embedding.ENDPOINTS,
     *collections.ENDPOINTS,

@@ -1,4 +1,4 @@
-"""What the tools of the toolset ``edit`` and their commands say of edits and undos."""
+"""What tools and commands say of edits and undos."""
 
 from __future__ import annotations
 
