@@ -255,7 +255,8 @@ def fitted(messages: Sequence[Message], room: float, fence: Fence) -> list[Messa
 def _shorter(messages: Sequence[Message], fence: Fence) -> Iterator[tuple[int, Message]]:
     """
     Positions of messages with shorter ones to take their places, in the order of what is missed
-    least: old results, then the newest ones down to a few lines, then the model's own answers.
+    least: old results, then the newest ones down to a few lines, then the model's own answers. If
+    there were too many results even for that, the old ones are left out, then the newest.
     """
     last = len(messages) - 1
     for position, message in enumerate(messages[:last]):
@@ -268,7 +269,22 @@ def _shorter(messages: Sequence[Message], fence: Fence) -> Iterator[tuple[int, M
         if message.role == "assistant":
             text = _cut(message.content, SHORT_RESULT, "more characters of this answer left out")
             yield position, Message("assistant", text)
-    yield last, shortened(messages[last], fence, _LEAST_RESULT)
+    for position, message in enumerate(messages[:last]):
+        if message.role == "user" and (results := parts_of_results(message.content, fence)):
+            yield position, _first_of(results, 0)
+    newest = shortened(messages[last], fence, _LEAST_RESULT)
+    yield last, newest
+    results = parts_of_results(newest.content, fence)
+    count = len(results)
+    while count:
+        count //= 2
+        yield last, _first_of(results, count)
+
+
+def _first_of(parts: Sequence[str], count: int) -> Message:
+    """A message with the first ``count`` results of another, each in its fence."""
+    notice = f"[{len(parts) - count} results left out; call fewer tools at once to see them]"
+    return Message("user", "\n\n".join([RESULTS, *parts[:count], notice]))
 
 
 def shortened(message: Message, fence: Fence, most: int = SHORT_RESULT) -> Message:

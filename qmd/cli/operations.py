@@ -16,8 +16,9 @@ from qmd.cli.places import full_path_option
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, note, one_line, paint, table_row, use_color, write
 from qmd.operations import Operation, every_operation
-from qmd.operations.definition import Row, Styled
+from qmd.operations.definition import Replied, Row, Styled
 from qmd.values.facts import FieldFacts, Range, Shell, without_none
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,17 +149,30 @@ def _run(
         with session().open() as kb:
             view = options.view(kb)
             value = sent = operation.call(kb, arguments, view.budget())
-    if options.as_json:
+    if options.as_json and not operation.bare:
         view.write_json(sent)
         return
-    color = use_color(sys.stdout)
-    for row in operation.rows(value):
-        write(f"{_line(row, view, color)}\n")
-    shown, total = operation.shown(value), operation.total(value)
-    if total:
-        view.note_rest(shown, total, operation.item)
+    rows = list(operation.rows(value))
+    if options.as_json:
+        view.write_json(_list_of(operation, sent))
     else:
-        note(operation.says_none(value, arguments))
+        color = use_color(sys.stdout)
+        for row in rows:
+            write(f"{_line(row, view, color)}\n")
+    if operation.rest is not None:
+        if rest := operation.rest(value, "--max-tokens"):
+            note(rest)
+    else:
+        view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
+    if not (rows or options.as_json or operation.total(value)):
+        note(operation.sentence(operation.none, Replied(value, arguments)))
+
+
+def _list_of(operation: Operation, sent: Any) -> object:
+    """The items of the one list of a reply that has any."""
+    wire = to_wire(sent)
+    assert isinstance(wire, Mapping)
+    return next(filter(None, (wire.get(name) for name in operation.lists)), [])
 
 
 def _answer_of_server(

@@ -60,7 +60,6 @@ def address_options(function: F) -> F:
         click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
                      help="Accept this host name too, e.g. that of a proxy; repeat for several."),
         setting_option("allow_origins"),
-        setting_option("legacy_sse"),
         setting_option("allow_other_users"),
     ]  # fmt: skip
     return apply_options(options, function)
@@ -239,7 +238,6 @@ def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
         oauth_resource=options["oauth_resource"],
         allowed_hosts=options["allowed_hosts"],
         allowed_origins=session().settings.allow_origins,
-        legacy_sse=session().settings.legacy_sse,
         allow_other_users=session().settings.allow_other_users,
         read_only=options.get("read_only", False),
         toolsets=toolsets,

@@ -55,7 +55,6 @@ class Configuration(NamedTuple):
     allow_insecure_key: bool
     allow_other_users: bool
     allow_origins: tuple[str, ...]
-    legacy_sse: bool
     ask_write: bool
     config_file: Path
     sources: Mapping[str, str]

@@ -221,14 +221,6 @@ _ROWS = (
         "Let pages of this origin in, such as https://chat.example.org; repeat for several.",
     ),
     Setting(
-        "legacy_sse",
-        "switch",
-        "whether a server has MCP over HTTP with SSE at /sse, too",
-        "--legacy-sse",
-        None,
-        "Serve MCP at /sse, too, for clients that know only HTTP with SSE.",
-    ),
-    Setting(
         "ask_write",
         "switch",
         "whether qmd ask may write, if you agree each time",

@@ -13,7 +13,8 @@ from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTe
 from qmd.files.edits.line_ends import ended_like, line_end
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
-from qmd.system.surrogates import shown
+from qmd.system.surrogates import is_utf8, shown
+from qmd.values.printable import is_safe_name
 
 SummaryMode = Literal["append", "overwrite"]
 
@@ -158,6 +159,11 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
         raise SummaryError("Invalid mode: must be append or overwrite")
     if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
         raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
+    # What no file can be called has a sentence of its own.
+    if is_utf8(file_path) and "\0" not in file_path and not is_safe_name(file_path):
+        raise SummaryError(
+            "Invalid file_path: must not contain control characters or marks of direction"
+        )
     return content, file_path, checked_mode
 
 

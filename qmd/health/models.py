@@ -17,7 +17,7 @@ from qmd.values import Check
 
 if TYPE_CHECKING:
     from qmd.store import Store
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
 PATIENCE_S = 20.0

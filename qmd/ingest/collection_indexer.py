@@ -26,7 +26,7 @@ from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
-from qmd.store.files import DocumentPlace, StoredFile
+from qmd.store.sql.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from qmd.ingest import token_states
 from qmd.ingest.token_states import TextMaker, text_maker, texts_of
-from qmd.store.embeddings import ChunkText
-from qmd.store.models import StoredModel
+from qmd.store.sql.embeddings import ChunkText
+from qmd.store.sql.models import StoredModel
 from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from qmd.store.embedding_claims import EmbeddingClaims
 
 PACE = "embedding_seconds"
-"""The key of `qmd.store.meta` under which the seconds for one new chunk are kept."""
+"""The key of `qmd.store.sql.meta` under which the seconds for one new chunk are kept."""
 TYPICAL_PACE_S = 0.04
 """Seconds for one chunk by the built-in model on a laptop, until there is a measured pace."""
 

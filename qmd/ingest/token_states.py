@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from qmd.inference.embedded import build
 from qmd.inference.protocols import token_embedder
 from qmd.parse.chunk import embedded_text
-from qmd.store.tokens import StoredProjection
+from qmd.store.sql.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
-    from qmd.store.embeddings import ChunkText
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.embeddings import ChunkText
+    from qmd.store.sql.models import StoredModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class AccessMethods(Parts):
         import secrets
 
         from qmd.ingest.new_collection import check_name
-        from qmd.store.access import StoredAccessToken
+        from qmd.store.sql.access import StoredAccessToken
         from qmd.system import clock
         from qmd.values.access import TOKEN_PREFIX, AccessScope, AccessToken, NewAccessToken
 
@@ -159,7 +159,7 @@ class AccessMethods(Parts):
         from datetime import datetime, timezone
 
         from qmd.search.query.dates import moment
-        from qmd.store.access import MAX_AUDIT_ENTRIES
+        from qmd.store.sql.access import MAX_AUDIT_ENTRIES
 
         limit = MAX_AUDIT_ENTRIES if limit is None else limit
         start = None if since is None else moment(since, datetime.now(timezone.utc))

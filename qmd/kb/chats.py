@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qmd.files.notes.notes import WrittenNote
     from qmd.settings import BackendSettings
     from qmd.store import Writer
-    from qmd.store.conversations import ChatSummary, StoredTurn
+    from qmd.store.sql.conversations import ChatSummary, StoredTurn
     from qmd.values.chats import Chat, ChatPage
 
 _MAX_WORDS = 16  # of a search; each reads all conversations

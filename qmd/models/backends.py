@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from qmd.errors import ConfigError, InferenceError, QmdError
-from qmd.store.model_cache import MAX_ANSWER_BYTES
+from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker

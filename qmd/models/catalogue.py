@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError
 from qmd.models.embedder_choice import EmbedderChoice
-from qmd.store.models import StoredModel
+from qmd.store.sql.models import StoredModel
 from qmd.values import ModelChange, ModelInfo, ProgressCallback
 
 if TYPE_CHECKING:

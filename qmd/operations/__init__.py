@@ -11,9 +11,9 @@ from importlib import import_module
 
 from qmd.operations.definition import Joined, Operation
 
-__all__ = ["FAMILIES", "Joined", "Operation", "every_operation", "joined_of", "operations_of"]
+__all__ = ["FAMILIES", "Joined", "Operation", "every_joined", "every_operation", "operations_of"]
 
-FAMILIES = ("graph",)
+FAMILIES = ("graph", "documents")
 """The modules with operations, in the order of the references."""
 
 
@@ -23,11 +23,11 @@ def operations_of(family: str) -> list[Operation]:
     return [each for each in members if isinstance(each, Operation)]
 
 
-def joined_of(family: str) -> list[Joined]:
-    """The tools of a family that stand for several of its operations."""
-    members = vars(import_module(f"{__name__}.{family}")).values()
-    return [each for each in members if isinstance(each, Joined)]
-
-
 def every_operation() -> list[Operation]:
     return [each for family in FAMILIES for each in operations_of(family)]
+
+
+def every_joined() -> list[Joined]:
+    """The tools that stand for several operations."""
+    members = [import_module(f"{__name__}.{family}") for family in FAMILIES]
+    return [each for one in members for each in vars(one).values() if isinstance(each, Joined)]

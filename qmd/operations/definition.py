@@ -61,11 +61,15 @@ class Row(NamedTuple):
     more: tuple[Styled | str, ...] = ()
 
 
-class Nothing(NamedTuple):
-    """An empty reply, and the arguments that led to it: what `Operation.none` words."""
+class Replied(NamedTuple):
+    """A reply, and the arguments that led to it: what a sentence about it is made of."""
 
     value: Any
     arguments: Mapping[str, Any]
+
+
+Sentence = str | Callable[[Replied], str]
+"""A text with fields of the reply in braces, or what words one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +81,14 @@ class Operation:
         run: Calls the knowledge base, which is its first argument.
         rows: The lines of a reply for people.
         lines: The lines of a reply for models; None for those of ``rows``.
-        heading: What models read above the lines, with fields of the reply in braces.
-        none: The sentence for an empty reply, with fields of the reply in braces.
+        heading: What models read above the lines.
+        none: The sentence for an empty reply.
+        rest: Words what is missing, for the name of the budget; "" for nothing. None for the usual.
         noun: What one item of the list is.
+        bare: ``--json`` prints the list alone, as it did before there were operations.
         title: Of the tool; "" for its name.
+        toolset: The toolset with its tool; "" for that of the family.
+        group: Where the reference of REST lists it; "" for the family.
         zh: What it does, in Chinese, for models.
         command: Its name in the shell; "" for its own name, None for no command.
         other_names: Names of the command at the top level that no help lists.
@@ -91,12 +99,16 @@ class Operation:
 
     run: Callable[..., Any]
     rows: Callable[[Any], Iterable[Row]]
-    heading: str
-    none: str | Callable[[Nothing], str]
+    heading: Sentence
+    none: Sentence
     zh: str
     lines: Callable[[Any], Iterable[str]] | None = None
+    rest: Callable[[Any, str], str] | None = None
     noun: str = ""
+    bare: bool = False
     title: str = ""
+    toolset: str = ""
+    group: str = ""
     command: str | None = ""
     other_names: tuple[str, ...] = ()
     section: str = "Search and read"
@@ -181,8 +193,8 @@ class Operation:
         return value
 
     def shown(self, value: Any) -> int:
-        """How many items of its first list a reply has."""
-        return len(getattr(value, self.lists[0]))
+        """How many items a reply has."""
+        return sum(len(getattr(value, name)) for name in self.lists)
 
     def total(self, value: Any) -> int:
         """How many there are, with those that have no room."""
@@ -191,20 +203,16 @@ class Operation:
         )
         return total
 
-    @property
-    def item(self) -> str:
-        """What one item of its first list is called."""
-        return self.noun or self.lists[0].removesuffix("s")
+    def item(self, value: Any) -> str:
+        """What one item of a reply is called."""
+        filled = [name for name in self.lists if getattr(value, name)]
+        return self.noun or (filled or self.lists)[0].removesuffix("s")
 
-    def says_none(self, value: Any, arguments: Mapping[str, Any]) -> str:
-        """The sentence for a reply without items."""
-        if not isinstance(self.none, str):
-            return self.none(Nothing(value, arguments))
-        return self.none.format_map(_Fields(value))
-
-    def headed(self, value: Any) -> str:
-        """The heading of a reply."""
-        return self.heading.format_map(_Fields(value))
+    def sentence(self, sentence: Sentence, replied: Replied) -> str:
+        """A sentence about a reply, such as `none`."""
+        if not isinstance(sentence, str):
+            return sentence(replied)
+        return sentence.format_map(_Fields(self, replied.value))
 
     def texts(self, value: Any) -> Iterable[str]:
         """The lines of a reply for models, each with one item."""
@@ -235,10 +243,10 @@ def operation(**about: Any) -> Callable[[Callable[..., Any]], Operation]:
 
 
 class _Fields(dict[str, Any]):
-    """The fields of a value, for a text with their names in braces."""
+    """The fields of a reply, for a text with their names in braces."""
 
-    def __init__(self, value: Any) -> None:
-        super().__init__()
+    def __init__(self, operation: Operation, value: Any) -> None:
+        super().__init__(total=operation.total(value))
         self._value = value
 
     def __missing__(self, name: str) -> Any:

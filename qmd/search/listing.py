@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.search.ordering import existing_key, group_names, in_groups, parse_order
-from qmd.store.documents import Order
+from qmd.store.sql.documents import Order
 from qmd.values import DocumentInfo
 
 if TYPE_CHECKING:

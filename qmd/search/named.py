@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from qmd.search.candidates import Candidate
 from qmd.search.query.language import ParsedQuery
-from qmd.store.documents import NAME_KINDS, NameKind
+from qmd.store.sql.documents import NAME_KINDS, NameKind
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection

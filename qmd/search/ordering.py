@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from qmd.errors import NotFoundError
-from qmd.store.documents import Order
+from qmd.store.sql.documents import Order
 from qmd.values.conditions import parse_filter
 from qmd.values.properties import MAX_VALUE, fold_key
 from qmd.values.search import LEAST_DEPTH

@@ -15,7 +15,7 @@ from qmd.values import Filters, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
-    from qmd.store.documents import NameKind
+    from qmd.store.sql.documents import NameKind
 
 
 class Scope(NamedTuple):

@@ -13,7 +13,7 @@ from qmd.search.retrieve import Retrieved
 if TYPE_CHECKING:
     from qmd.search.present.snippet import Needle
     from qmd.store import Reader
-    from qmd.store.documents import FullDocument
+    from qmd.store.sql.documents import FullDocument
 
 #: A passage has at most this many characters. A model may read fewer.
 PASSAGE_CHARS = 4000

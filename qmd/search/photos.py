@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.parse.formats import is_photo
-from qmd.store.documents import Order
+from qmd.store.sql.documents import Order
 from qmd.values import DocumentInfo, Filters
 from qmd.values.conditions import parse_filter
 from qmd.values.photos import ListedPhoto, PhotoChoices, PhotoFilter, PhotoList

@@ -16,7 +16,7 @@ from qmd.values import SearchRequest
 if TYPE_CHECKING:
     from qmd.inference.protocols import Expansion
     from qmd.store import Reader
-    from qmd.store.documents import NameKind
+    from qmd.store.sql.documents import NameKind
 
 #: Each run of `query` has at least this many documents, if so many match.
 RUN_DEPTH = 100

@@ -28,7 +28,7 @@ from qmd.values import SearchRequest
 if TYPE_CHECKING:
     from qmd.search.models import SearchModels
     from qmd.store import Reader
-    from qmd.store.documents import NameKind
+    from qmd.store.sql.documents import NameKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from qmd.values.search import SHOWING
 if TYPE_CHECKING:
     from qmd.search.query.language import ParsedQuery
     from qmd.store import Reader, Selection
-    from qmd.store.documents import FullDocument
+    from qmd.store.sql.documents import FullDocument
 
 #: Words of fewer letters have too many neighbours.
 SHORTEST = 4

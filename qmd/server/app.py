@@ -22,7 +22,6 @@ from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
 from qmd.server.client_tokens import ClientTokens
 from qmd.server.large_replies import LargeReplies
-from qmd.server.legacy_sse import LegacySse
 from qmd.server.logins import Logins
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
@@ -61,7 +60,6 @@ def build_app(
     access_log: bool = False,
     chats: Chats | None = None,
     editor: str | None = None,
-    legacy_sse: bool = False,
 ) -> Starlette:
     """
     Build the application for an open knowledge base, which the caller closes.
@@ -76,7 +74,6 @@ def build_app(
         chats: The conversations with the agent, which the caller ends; None for new ones, which
             end with the application.
         editor: The setting; browsers of this machine get links that open notes in it.
-        legacy_sse: Serve MCP over the transport of 2024-11-05, too.
     """
     security = security or Security()
     streams = streams or Streams()
@@ -91,7 +88,6 @@ def build_app(
         chats=chats,
         editor=editor,
         streams=streams,
-        legacy_sse=legacy_sse,
         logins=logins,
         sessions=sessions,
     )
@@ -117,7 +113,6 @@ def build_app(
             read_only=is_closed,
             toolsets=() if tools is None else tools.toolsets,
             streams=streams,
-            legacy_sse=legacy_sse,
             logins=logins,
         ).app()
 
@@ -155,7 +150,6 @@ class _Faces:
         toolsets: Sequence[str] = (),
         chats: Chats | None = None,
         editor: str | None = None,
-        legacy_sse: bool = False,
         logins: Logins | None = None,
         sessions: Sessions | None = None,
     ) -> None:
@@ -187,8 +181,6 @@ class _Faces:
                 streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
             )
             self.routes += [Route(MCP_PATH, LargeReplies(each.app)) for each in _routes_of(mcp_app)]
-            if legacy_sse:
-                self.routes += LegacySse(face.server).routes
             self._manager = face.server.session_manager
 
     def app(

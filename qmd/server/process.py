@@ -72,7 +72,6 @@ class ServerOptions:
     oauth_resource: str | None = None  # the URL at which clients reach MCP; None for this server's
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()  # whose pages may use the server
-    legacy_sse: bool = False  # serve MCP over the transport of 2024-11-05, too
     allow_other_users: bool = False  # without a token, serve every user of this machine
     read_only: bool = False
     toolsets: tuple[str, ...] = ()  # empty: the tools that the database calls for
@@ -413,7 +412,6 @@ class _ServerProcess:
             access_log=self._options.access_log,
             chats=self._chats,
             editor=self._options.editor,
-            legacy_sse=self._options.legacy_sse,
         )
         self._url = url_of(port.listener)
         self._announce(self._url, port)

@@ -19,7 +19,6 @@ from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
-from qmd.values.properties import PropertySummary, PropertyValue
 from qmd.values.pushes import MAX_FILES
 from qmd.values.revisions import FileChange
 from qmd.values.search import MAX_TAGS
@@ -168,11 +167,6 @@ class ExportChatArguments(Arguments):
     path: str = Field(description="The new note, as collection/path")
 
 
-class PropertiesArguments(Arguments):
-    key: OptionalText = Field(None, description="The property whose values to list; none for all")
-    limit: Count = Field(100, le=MAX_PAGE, description="Most keys or values to list")
-
-
 # --- replies -------------------------------------------------------------------------
 
 
@@ -228,14 +222,6 @@ class DocumentList:
 @dataclass(frozen=True, slots=True)
 class ChangeList:
     changes: tuple[FileChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyList:
-    """Keys without the argument key, else values."""
-
-    keys: Annotated[tuple[PropertySummary, ...], Describe("Those of most documents first")] = ()
-    values: Annotated[tuple[PropertyValue, ...], Describe("Those of most documents first")] = ()
 
 
 @dataclass(frozen=True, slots=True)

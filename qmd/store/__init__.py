@@ -1,11 +1,11 @@
 """
-The database, behind protocols: `open_store` opens one, `Store` reads and writes it.
+The database: `open_store` opens one, `Store` reads and writes it.
 
     with store.reading() as reader: reader.documents.by_path("notes", "a.md")
     store.write(lambda writer: writer.collections.remove("notes"))
 
-Each capability of `Reader` and `Writer` is a protocol in a module of its own; `sqlite` is the one
-implementation, and nobody above this package imports it.
+Each capability of `Reader` and `Writer` is a class in `sql`, whose statements serve both engines;
+`sqlite` and `postgres` have what differs by nature. Nobody above this package imports those.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from qmd.store.embeddings import ChunkText
+    from qmd.store.sql.embeddings import ChunkText
 
 
 class EmbeddingClaims(Protocol):

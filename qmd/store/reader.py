@@ -3,42 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from qmd.store.access import Access, AccessWriter
-from qmd.store.collections import Collections, CollectionsWriter
-from qmd.store.contexts import Contexts, ContextsWriter
-from qmd.store.conversations import Conversations, ConversationsWriter
-from qmd.store.documents import Documents
-from qmd.store.embeddings import Embeddings, EmbeddingsWriter
-from qmd.store.files import Files, FilesWriter
-from qmd.store.full_text import FullText
-from qmd.store.graph import Graph
-from qmd.store.links import Links
-from qmd.store.meta import Meta, MetaWriter
-from qmd.store.model_cache import ModelCache, ModelCacheWriter
-from qmd.store.models import Models, ModelsWriter
-from qmd.store.pending import PendingWrites, PendingWritesWriter
-from qmd.store.posts import Posts
-from qmd.store.properties import Properties
-from qmd.store.recent import Recent
-from qmd.store.revisions import Revisions, RevisionsWriter
-from qmd.store.selection import Selection
-from qmd.store.tags import Tags
-from qmd.store.tokens import Tokens, TokensWriter
-from qmd.store.upkeep import Upkeep, UpkeepWriter
-from qmd.store.vectors import Vectors
-from qmd.values import Filters
-from qmd.values.conditions import PropertyCondition
+if TYPE_CHECKING:
+    from qmd.store.full_text import FullText
+    from qmd.store.selection import Selection
+    from qmd.store.sql import Connection, Sql
+    from qmd.store.sql.access import Access, AccessWriter
+    from qmd.store.sql.collections import Collections, CollectionsWriter
+    from qmd.store.sql.contexts import Contexts, ContextsWriter
+    from qmd.store.sql.conversations import Conversations, ConversationsWriter
+    from qmd.store.sql.documents import Documents
+    from qmd.store.sql.embeddings import Embeddings, EmbeddingsWriter
+    from qmd.store.sql.files import Files, FilesWriter
+    from qmd.store.sql.graph import Graph
+    from qmd.store.sql.links import Links
+    from qmd.store.sql.meta import Meta, MetaWriter
+    from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
+    from qmd.store.sql.models import Models, ModelsWriter
+    from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.posts import Posts
+    from qmd.store.sql.properties import Properties
+    from qmd.store.sql.recent import Recent
+    from qmd.store.sql.revisions import Revisions, RevisionsWriter
+    from qmd.store.sql.tags import Tags
+    from qmd.store.sql.tokens import Tokens, TokensWriter
+    from qmd.store.upkeep import Upkeep, UpkeepWriter
+    from qmd.store.vectors import Vectors
+    from qmd.values import Filters
+    from qmd.values.conditions import PropertyCondition
 
 
-class Reader(Protocol):
-    """One snapshot of a store. Its results are consistent, whatever is written meanwhile."""
+#: The capabilities that differ between the engines by nature, and for a client with a scope beyond
+#: the rows that it sees.
+BY_ENGINE = frozenset({"full_text", "vectors", "upkeep"})
+
+
+class Reader:
+    """
+    One snapshot of a store. Its results are consistent, whatever is written meanwhile.
+
+    Each attribute is a capability: an instance of the named class, which lies in the module of the
+    attribute's name. It is imported when it is first used: a command line search needs few of them.
+    """
+
+    documents: Documents
+    full_text: FullText
+    vectors: Vectors
+    models: Models
+    embeddings: Embeddings
+    tokens: Tokens
+    collections: Collections
+    contexts: Contexts
+    files: Files
+    links: Links
+    posts: Posts
+    graph: Graph
+    tags: Tags
+    recent: Recent
+    properties: Properties
+    revisions: Revisions
+    conversations: Conversations
+    model_cache: ModelCache
+    pending: PendingWrites
+    meta: Meta
+    access: Access
+    upkeep: Upkeep
+
+    def __init__(self, sql: Sql) -> None:
+        self.sql = sql
+
+    if not TYPE_CHECKING:  # else mypy would take every name for a capability
+
+        def __getattr__(self, name: str) -> object:
+            kind, place = _class_name(type(self), name), f"sql.{name}"
+            if name in BY_ENGINE:
+                dialect, scoped = self.sql.dialect, self.sql.is_scoped
+                kind = f"{'Scoped' if scoped else ''}{dialect.prefix}{kind}"
+                place = f"{dialect.package}.{'scoped_reader' if scoped else name}"
+            capability = getattr(import_module(f"qmd.store.{place}"), kind)(self.sql)
+            setattr(self, name, capability)
+            return capability
+
+    @property
+    def connection(self) -> Connection:
+        return self.sql.connection
 
     @property
     def all_documents(self) -> Selection:
         """The selection that leaves out nothing."""
-        ...
+        from qmd.store.sql.filters import ALL_DOCUMENTS
+
+        return ALL_DOCUMENTS
 
     def select(
         self,
@@ -64,113 +121,32 @@ class Reader(Protocol):
             CollectionNotFoundError: With suggestions.
             InputError: A filter by a property is no condition.
         """
-        ...
+        from qmd.store.sql.filters import select
 
-    @property
-    def documents(self) -> Documents: ...
-
-    @property
-    def full_text(self) -> FullText: ...
-
-    @property
-    def vectors(self) -> Vectors: ...
-
-    @property
-    def models(self) -> Models: ...
-
-    @property
-    def embeddings(self) -> Embeddings: ...
-
-    @property
-    def tokens(self) -> Tokens: ...
-
-    @property
-    def collections(self) -> Collections: ...
-
-    @property
-    def contexts(self) -> Contexts: ...
-
-    @property
-    def files(self) -> Files: ...
-
-    @property
-    def links(self) -> Links: ...
-
-    @property
-    def posts(self) -> Posts: ...
-
-    @property
-    def graph(self) -> Graph: ...
-
-    @property
-    def tags(self) -> Tags: ...
-
-    @property
-    def recent(self) -> Recent: ...
-
-    @property
-    def properties(self) -> Properties: ...
-
-    @property
-    def revisions(self) -> Revisions: ...
-
-    @property
-    def conversations(self) -> Conversations: ...
-
-    @property
-    def model_cache(self) -> ModelCache: ...
-
-    @property
-    def pending(self) -> PendingWrites: ...
-
-    @property
-    def meta(self) -> Meta: ...
-
-    @property
-    def access(self) -> Access: ...
-
-    @property
-    def upkeep(self) -> Upkeep: ...
+        return select(self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file)
 
 
-class Writer(Reader, Protocol):
+class Writer(Reader):
     """One transaction: all of it is written, or nothing."""
 
-    @property
-    def models(self) -> ModelsWriter: ...
+    models: ModelsWriter
+    embeddings: EmbeddingsWriter
+    tokens: TokensWriter
+    collections: CollectionsWriter
+    contexts: ContextsWriter
+    files: FilesWriter
+    revisions: RevisionsWriter
+    conversations: ConversationsWriter
+    model_cache: ModelCacheWriter
+    pending: PendingWritesWriter
+    meta: MetaWriter
+    access: AccessWriter
+    upkeep: UpkeepWriter
 
-    @property
-    def embeddings(self) -> EmbeddingsWriter: ...
 
-    @property
-    def tokens(self) -> TokensWriter: ...
-
-    @property
-    def collections(self) -> CollectionsWriter: ...
-
-    @property
-    def contexts(self) -> ContextsWriter: ...
-
-    @property
-    def files(self) -> FilesWriter: ...
-
-    @property
-    def revisions(self) -> RevisionsWriter: ...
-
-    @property
-    def conversations(self) -> ConversationsWriter: ...
-
-    @property
-    def model_cache(self) -> ModelCacheWriter: ...
-
-    @property
-    def pending(self) -> PendingWritesWriter: ...
-
-    @property
-    def meta(self) -> MetaWriter: ...
-
-    @property
-    def access(self) -> AccessWriter: ...
-
-    @property
-    def upkeep(self) -> UpkeepWriter: ...
+def _class_name(kind: type, name: str) -> str:
+    """The class of a capability. Raises AttributeError: There is none of this name."""
+    for each in kind.__mro__[:-1]:
+        if class_name := each.__annotations__.get(name):
+            return str(class_name)
+    raise AttributeError(f"a {kind.__name__} has no capability {name!r}")

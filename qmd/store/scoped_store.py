@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 from qmd.errors import ScopeError
 
 if TYPE_CHECKING:
-    from qmd.store.conversations import ChatSummary, ConversationsWriter, StoredTurn
-    from qmd.store.models import StoredModel
     from qmd.store.reader import Reader, Writer
+    from qmd.store.sql.conversations import ChatSummary, ConversationsWriter, StoredTurn
+    from qmd.store.sql.models import StoredModel
     from qmd.store.store import ReplicaState, Store
     from qmd.values.access import AccessScope
     from qmd.values.chats import ChatInfo, ChatMode, TurnStatus

@@ -65,19 +65,18 @@ def overlaps(folders: Iterable[tuple[int, str]]) -> list[Overlap]:
     return pairs
 
 
-def outside_inner(overlap: Overlap, values: list[object], *, mark: str, also: str = "") -> str:
+def outside_inner(overlap: Overlap, values: list[object], *, also: str = "") -> str:
     """
     The SQL condition that the inner collection of an overlap has no document of the file of ``d``.
 
     Args:
         values: Its values are appended; those of ``also`` must follow.
-        mark: What stands for a value: ``?`` or ``%s``.
         also: A condition that the inner document ``i`` must meet.
     """
     length = len(overlap.prefix)
     values += [overlap.outer, length, overlap.prefix, overlap.inner, length + 1]
     return (
-        f"NOT (d.collection_id = {mark} AND substr(d.path, 1, {mark}) = {mark} AND EXISTS"
-        f" (SELECT 1 FROM documents i WHERE i.collection_id = {mark}"
-        f" AND i.path = substr(d.path, {mark}){f' AND {also}' if also else ''}))"
+        f"NOT (d.collection_id = ? AND substr(d.path, 1, ?) = ? AND EXISTS"
+        f" (SELECT 1 FROM documents i WHERE i.collection_id = ?"
+        f" AND i.path = substr(d.path, ?){f' AND {also}' if also else ''}))"
     )

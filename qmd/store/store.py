@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from qmd.store.changes import ChangeFeed
     from qmd.store.embedding_claims import EmbeddingClaims
-    from qmd.store.models import StoredModel
     from qmd.store.reader import Reader, Writer
+    from qmd.store.sql.models import StoredModel
     from qmd.values.access import AccessScope
     from qmd.values.location import DatabaseLocation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from qmd.store.models import StoredModel
 from qmd.store.selection import Selection
+from qmd.store.sql.models import StoredModel
 
 if TYPE_CHECKING:
     import numpy as np

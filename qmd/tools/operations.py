@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, create_model
 from pydantic.alias_generators import to_camel
 
 from qmd.kb import KnowledgeBase
-from qmd.operations import Joined, Operation, joined_of, operations_of
+from qmd.operations import Joined, Operation, every_joined, every_operation
+from qmd.operations.definition import Replied
 from qmd.tools.arguments import Arguments, OptionalText, whole_number
 from qmd.tools.budget import ListTokens
 from qmd.tools.definition import Reply, TextBlock, Tool
@@ -21,10 +22,12 @@ from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
 
-def tools_of_family(family: str) -> tuple[Tool[Any], ...]:
-    """The tools of a family: one for each operation, or for several that are joined."""
-    joined = {part: each for each in joined_of(family) for part in each.parts}
-    chosen = dict.fromkeys(joined.get(each, each) for each in operations_of(family))
+@cache
+def tools_of_operations(toolset: str) -> tuple[Tool[Any], ...]:
+    """The tools of a toolset: one for each operation, or for several that are joined."""
+    joined = {part: each for each in every_joined() for part in each.parts}
+    members = [each for each in every_operation() if (each.toolset or each.family) == toolset]
+    chosen = dict.fromkeys(joined.get(each, each) for each in members)
     return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
 
 
@@ -112,12 +115,13 @@ def _chinese(does: str, arguments: type[Arguments]) -> Mapping[str, str]:
 def _text(
     operation: Operation, value: Any, arguments: Mapping[str, object], dialect: Dialect
 ) -> str:
-    """A title with the number of all items, and the listed ones below it, each on one line."""
-    total, shown = operation.total(value), operation.shown(value)
+    """A heading, and the listed items below it, each on one line."""
+    replied, budget = Replied(value, arguments), dialect.field("max_tokens")
     if getattr(value, "nearest", ()):  # what was named is not there
-        return one_line(operation.says_none(value, arguments))
-    rest = total - shown
-    more = f"… {rest:,} more: raise limit or {dialect.field('max_tokens')}"
-    lines = [f"{one_line(operation.headed(value))}: {total:,}"]
-    lines += map(one_line, operation.texts(value))
-    return "\n".join([*lines, more] if rest > 0 else lines)
+        return one_line(operation.sentence(operation.none, replied))
+    lines = [operation.sentence(operation.heading, replied), *operation.texts(value)]
+    if operation.rest is not None:
+        lines += filter(None, [operation.rest(value, budget)])
+    elif rest := operation.total(value) - operation.shown(value):
+        lines.append(f"… {rest:,} more: raise limit or {budget}")
+    return "\n".join(map(one_line, lines))

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InputError
 from qmd.tools.definition import Tool
+from qmd.tools.operations import tools_of_operations
 from qmd.tools.wording import Language, worded
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
-#: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``).
+#: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``; ""
+#: for one whose tools all come from operations).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", "qmd.tools.knowledge"),
-    "graph": ("qmd graph", "qmd.tools.graph"),
+    "graph": ("qmd graph", ""),
     "edit": ("qmd edit", "qmd.tools.edit"),
     "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
     "summary": ("SummaryMCP", "qmd.tools.summary"),
@@ -158,6 +160,8 @@ def select_by_database(
 
 def tools_of(toolset: str, *, alone: bool) -> Sequence[Tool[Any]]:
     """The tools of a toolset; ``alone``: as on a server that offers no other one."""
+    if not TOOLSETS[toolset][1]:
+        return tools_of_operations(toolset)
     module = import_module(TOOLSETS[toolset][1])
     together: Mapping[str, Tool[Any]] = {} if alone else getattr(module, "TOGETHER", {})
     return [together.get(tool.name, tool) for tool in module.TOOLS]

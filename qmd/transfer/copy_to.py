@@ -30,7 +30,7 @@ from qmd.values.imports import NotTaken
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: Vectors in one transaction.
 BATCH_VECTORS = 1_000

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from qmd.errors import InputError
-from qmd.store.conversations import ChatSummary, StoredTurn
-from qmd.store.revisions import NO_FILE, RevisionContent, pack_revision
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.system.surrogates import is_utf8
 from qmd.transfer import archive
 from qmd.transfer.archive import (

@@ -98,7 +98,7 @@ class KeptRevision:
 
 @dataclass(frozen=True, slots=True)
 class ExportedTurn:
-    """A turn of a conversation; `qmd.store.conversations.StoredTurn` explains the fields."""
+    """A turn of a conversation; `qmd.store.sql.conversations.StoredTurn` explains the fields."""
 
     number: int
     question: str

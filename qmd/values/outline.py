@@ -48,16 +48,6 @@ class DocumentOutline:
         int, Range(0), OmitDefault(), Describe("More headings and blocks than max_tokens allows")
     ] = 0
 
-    def rest(self, raise_what: str) -> str | None:
-        """
-        One line about what is not listed, and how to get it; None if all is listed.
-
-        ``raise_what``: the name of the budget, as the caller spells it.
-        """
-        headings = self.total - len(self.headings)
-        count = max(headings, self.left_out)
-        if not count:
-            return None
-        more = f"{count:,} more {'heading' if headings else 'block'}{'' if count == 1 else 's'}"
-        or_raise = f", or raise {raise_what}" if self.left_out else ""
-        return f"… {more}: name a section, as in FILE#Heading{or_raise}"
+    @property
+    def file(self) -> str:
+        return self.document.file

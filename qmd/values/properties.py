@@ -81,6 +81,15 @@ class PropertyValue:
     documents: Annotated[int, Range(1), Describe("How many have it")]
 
 
+@dataclass(frozen=True, slots=True)
+class PropertyList:
+    """The properties of all documents, or the values of one."""
+
+    keys: Annotated[tuple[PropertySummary, ...], Describe("Those of most documents first")] = ()
+    values: Annotated[tuple[PropertyValue, ...], Describe("Those of most documents first")] = ()
+    total: Annotated[int, Range(0), Describe("How many there are in all")] = 0
+
+
 # --- folded forms -----------------------------------------------------------------------
 
 

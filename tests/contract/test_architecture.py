@@ -70,8 +70,8 @@ def test_sql_is_written_in_the_store_alone() -> None:
 
 
 def test_the_scan_for_sql_finds_the_sql_of_the_store() -> None:
-    names = {"documents", "collections", "vectors", "full_text"}
-    assert {f"qmd/store/sqlite/{name}.py" for name in names} <= {name for name, _ in sql()}
+    names = {"sql/documents", "sql/collections", "sqlite/vectors", "postgres/full_text"}
+    assert {f"qmd/store/{name}.py" for name in names} <= {name for name, _ in sql()}
 
 
 def test_nothing_is_left_for_later() -> None:

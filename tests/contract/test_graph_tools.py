@@ -76,6 +76,7 @@ def test_properties_and_the_values_of_one(face: McpFace) -> None:
     result = call(face, "properties", key="status", max_tokens=300)
     assert texts(result) == ["Values of status, with their documents: 1\ndraft 1"]
     assert result.structured_content == {
+        "keys": [],
         "values": [{"value": "draft", "kind": "text", "documents": 1}],
         "total": 1,
     }
@@ -103,8 +104,8 @@ def test_the_listing_is_small(face: McpFace) -> None:
         "tags",
         "recent",
         "similar",
-        "properties",
         "outline",
+        "properties",
     ]
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     assert len(json.dumps(listing, separators=(",", ":"))) <= 5_000

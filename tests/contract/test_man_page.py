@@ -45,11 +45,6 @@ def checked(*command: str, **variables: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_the_page_of_the_wheel_is_current(page: Path) -> None:
-    """``python docs/generate_man.py`` writes it."""
-    assert (DOCS / "qmd.1").read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
-
-
 def test_mandoc_has_no_complaint(page: Path) -> None:
     complaints, _ = checked("mandoc", "-Tlint", "-W", "warning", str(page))
     # A page that is made anew each time has no date.

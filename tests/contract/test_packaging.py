@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import qmd
+from qmd.cli.main import cli
+from qmd.cli.man import man_page
 from qmd.store.sqlite import migrate
 
 if sys.version_info >= (3, 11):
@@ -66,6 +68,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert [name for name in names if ".data/" in name] == [
         f"qmd_python-{qmd.__version__}.data/data/share/man/man1/qmd.1"
     ]
+    (archive,) = tmp_path.iterdir()
+    with zipfile.ZipFile(archive) as wheel:
+        page = wheel.read(next(name for name in names if name.endswith("/qmd.1")))
+    assert page.decode() == man_page(cli)
     assert {f"qmd/migrations/{name}" for name in MIGRATIONS} <= set(names)
     data = {
         path.relative_to(ROOT).as_posix()

@@ -8,6 +8,7 @@ All requests are derived: from the protocols of the store, the endpoints, the to
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -38,9 +39,9 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
-from qmd.store.documents import Order
 from qmd.store.match import Combined, Phrase
-from qmd.store.reader import Reader
+from qmd.store.reader import BY_ENGINE, Reader
+from qmd.store.sql.documents import Order
 from qmd.tools import texts
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
@@ -236,12 +237,20 @@ NAMES = {
 
 
 def capabilities() -> list[tuple[str, str]]:
-    pairs = []
-    for name, member in vars(Reader).items():
-        if isinstance(member, property) and name != "all_documents":
-            protocol = get_type_hints(member.fget)["return"]
-            pairs += [(name, each) for each in vars(protocol) if not each.startswith("_")]
-    return pairs
+    return [
+        (name, each)
+        for name in Reader.__annotations__
+        for each in vars(capability_class(name))
+        if not each.startswith("_")
+    ]
+
+
+def capability_class(name: str) -> type:
+    """What a type checker takes for the attribute of a reader."""
+    place = name if name in BY_ENGINE else f"sql.{name}"
+    module = importlib.import_module(f"qmd.store.{place}")
+    kind: type = getattr(module, Reader.__annotations__[name])
+    return kind
 
 
 #: What belongs to no collection.
@@ -254,8 +263,7 @@ def test_no_method_of_the_store_tells_of_closed_collections(
 ) -> None:
     if (capability, method) == ("upkeep", "copy_to"):
         pytest.skip("a copy is for the administrator, see below")
-    protocol = get_type_hints(vars(Reader)[capability].fget)["return"]
-    function = getattr(protocol, method)
+    function = getattr(capability_class(capability), method)
     if isinstance(function, property):
         function = function.fget
     hints = get_type_hints(function, {**vars(sys.modules[function.__module__]), **NAMES})

@@ -24,20 +24,20 @@ from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
-from qmd.store.access import StoredAccessToken
-from qmd.store.embeddings import ChunkText
-from qmd.store.files import DocumentPlace, StoredFile
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
-from qmd.store.model_cache import MAX_ANSWER_BYTES
-from qmd.store.models import StoredModel
-from qmd.store.revisions import (
+from qmd.store.sql.access import StoredAccessToken
+from qmd.store.sql.embeddings import ChunkText
+from qmd.store.sql.files import DocumentPlace, StoredFile
+from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
+from qmd.store.sql.models import StoredModel
+from qmd.store.sql.revisions import (
     MAX_REVISIONS,
     NO_FILE,
     FileStep,
     RevisionContent,
     pack_revision,
 )
-from qmd.store.tokens import StoredProjection
+from qmd.store.sql.tokens import StoredProjection
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
 from qmd.values.access import AccessToken, AuditEntry

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from qmd.kb import KnowledgeBase
 from qmd.store import Writer
-from qmd.store.conversations import ChatSummary, StoredTurn
-from qmd.store.revisions import NO_FILE, pack_revision
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.revisions import NO_FILE, pack_revision
 from qmd.values.chats import ChatInfo
 from qmd.values.exports import KeptChange, KeptRevision
 

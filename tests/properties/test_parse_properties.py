@@ -170,7 +170,7 @@ KEYS = st.sampled_from(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4, unique_by=lambda pair: pair[0]))
-def test_the_short_cut_reads_frontmatter_as_yaml_does(pairs: list[tuple[str, str]]) -> None:
+def test_frontmatter_has_the_values_that_yaml_gives(pairs: list[tuple[str, str]]) -> None:
     source = "".join(f"{key}: {value}\n" for key, value in pairs)
     front = split(f"---\n{source}---\n")
     try:

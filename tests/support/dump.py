@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from qmd.store.reader import Reader
+from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.reader import SqliteReader
 
 Dump = dict[str, list[tuple[Any, ...]]]
 
@@ -55,7 +56,7 @@ def vector_rows(database: Path) -> list[tuple[Any, ...]]:
     """Each chunk with its exact vector and its copy in the index, None where one is missing."""
     connection = sqlite.connect(database, read_only=True)
     try:
-        model = SqliteReader(connection).models.active()
+        model = Reader(Sql(connection, SQLITE)).models.active()
         if model is None:
             return []
         rows = list(

@@ -279,7 +279,7 @@ def test_the_face_is_in_the_audit_log(kb: KnowledgeBase, token: str) -> None:
 def test_a_conversation_is_of_the_client_that_began_it(
     kb: KnowledgeBase, part: ScopedKnowledgeBase, token: str
 ) -> None:
-    from qmd.store.conversations import StoredTurn
+    from qmd.store.sql.conversations import StoredTurn
 
     turn = StoredTurn(1, "question", "answer", "done", "2025-01-01", 1.0, "1.1", "[]", "[]")
     kb.begin_chat_turn("c-admin", "admin's", "read", turn)

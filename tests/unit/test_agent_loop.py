@@ -24,6 +24,7 @@ from qmd.agent.loop import (
     ToolExecution,
     ToolStarted,
 )
+from qmd.agent.native import natively
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import (
     LONGEST_RESULT,
@@ -336,6 +337,26 @@ class TestWindow:
         self.assert_fits(model)
         assert model.told.count("word word") >= 30
         assert model.told.count(CLOSING) == 30
+
+    def test_rounds_of_many_calls_fit_whatever_they_return(self, kb: KnowledgeBase) -> None:
+        calls = "\n".join([block("read_note", path="notes/plan")] * MAX_CALLS)
+        _, model = self.ask(kb, *[calls] * 9, "Done.")
+        self.assert_fits(model)
+        assert f"[{MAX_CALLS} results left out" in model.asked[-1][3].content
+        assert model.told.count("We deploy") == MAX_CALLS
+
+    @pytest.mark.parametrize("native", [False, True])
+    def test_the_first_of_the_newest_results_stay_in_a_small_window(
+        self, kb: KnowledgeBase, native: bool
+    ) -> None:
+        calls = "\n".join([block("read_note", path="notes/words")] * MAX_CALLS)
+        model = Model(calls, "Done.")
+        loop = ExecutionLoop(model, executor(kb), system=RULES, window=2_000)
+        loop.run("question")
+        sent = natively(model.asked[1], RULES) if native else model.asked[1]
+        assert tokens(sent) <= 1_500
+        assert "Tool 1: read_note" in sent[-1].content
+        assert "results left out" in sent[-1].content
 
     def test_the_models_own_answer_is_shortened_at_last(self, kb: KnowledgeBase) -> None:
         endless = "word " * 100_000 + block("status")

@@ -15,8 +15,8 @@ from qmd.errors import InputError
 from qmd.parse.lines import split_lines
 from qmd.tools import texts
 from qmd.tools.definition import DocumentBlock, Reply, TextBlock
-from qmd.tools.graph import TOOLS as GRAPH
 from qmd.tools.knowledge import TOOLS
+from qmd.tools.operations import tools_of_operations
 from qmd.values import DocumentSlice
 from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
 from tests.support.corpus import Corpus
@@ -314,7 +314,7 @@ class TestLists:
     def test_a_reply_fits_and_says_how_much_is_missing(
         self, linked: KnowledgeBase, name: str, arguments: dict[str, Any], budget: int
     ) -> None:
-        (tool,) = (tool for tool in GRAPH if tool.name == name)
+        (tool,) = (tool for tool in tools_of_operations("graph") if tool.name == name)
         whole = tool.call(linked, arguments, texts.MCP)
         reply = tool.call(linked, {**arguments, "maxTokens": budget}, texts.MCP)
         assert not reply.is_error

@@ -17,11 +17,11 @@ from qmd.parse.document import parse_document
 from qmd.search.present.reply import TOO_MANY
 from qmd.search.words.expressions import phrase
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite import full_text
 from qmd.store.sqlite.common_word_build import WordLimits
 from qmd.store.sqlite.common_words import CommonWords
 from qmd.store.sqlite.full_text import SqliteFullText
-from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import FileState, Filters, NewDocument
 
@@ -69,7 +69,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
     store.close()
 
 
-def fill(writer: SqliteWriter, numbers: range, seed: int = 0) -> None:
+def fill(writer: Writer, numbers: range, seed: int = 0) -> None:
     if not writer.collections.all():
         writer.collections.add(name="notes", path="/notes", pattern="**/*.md", ignore=[])
     notes = writer.collections.by_name("notes").id
@@ -77,13 +77,13 @@ def fill(writer: SqliteWriter, numbers: range, seed: int = 0) -> None:
         writer.files.put(notes, document(number, seed))
 
 
-def remove_four(writer: SqliteWriter) -> None:
+def remove_four(writer: Writer) -> None:
     notes = writer.collections.by_name("notes").id
     stored = writer.files.in_collection(notes)
     writer.files.delete(notes, [(path, stored[path]) for path in ("5.md", "6.md", "8.md", "9.md")])
 
 
-def stored_ids(reader: SqliteReader) -> list[int]:
+def stored_ids(reader: Reader) -> list[int]:
     return sorted(number for number, *_ in reader.documents.identities())
 
 
@@ -112,8 +112,8 @@ expressions = st.recursive(
 excluding = st.tuples(expressions, leaves).map(lambda pair: but_not(*pair))
 
 
-def in_both_ways(reader: SqliteReader) -> tuple[SqliteFullText, SqliteFullText]:
-    return SqliteFullText(reader.connection, many=0), SqliteFullText(reader.connection)
+def in_both_ways(reader: Reader) -> tuple[SqliteFullText, SqliteFullText]:
+    return SqliteFullText(reader.sql, many=0), SqliteFullText(reader.sql)
 
 
 @given(
@@ -143,7 +143,7 @@ def ranks(rows: list[tuple[int, float]]) -> list[tuple[float, int]]:
 @given(match=st.sampled_from([*map(leaf, WORDS), *BEGINNINGS]))
 def test_frequencies_are_those_of_full_text(store: SqliteStore, match: Phrase) -> None:
     with store.reading() as reader:
-        common = CommonWords(reader.connection)
+        common = CommonWords(reader.sql)
         _, plain = in_both_ways(reader)
         if not common.documents(match):
             return
@@ -156,7 +156,7 @@ def test_frequencies_are_those_of_full_text(store: SqliteStore, match: Phrase) -
 
 def test_common_words_and_characters_are_in_the_table(store: SqliteStore) -> None:
     with store.reading() as reader:
-        common = CommonWords(reader.connection)
+        common = CommonWords(reader.sql)
         held = {word for word in WORDS if common.documents(leaf(word))}
         assert {"running", "数据", "数"} <= held
         assert not held & {"数据库", "x-ray"}, "phrases have several tokens"
@@ -175,7 +175,7 @@ def test_few_documents_need_no_table(tmp_path: Path) -> None:
     store.write(lambda writer: fill(writer, range(9)))
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        assert CommonWords(reader.connection).build_id is None
+        assert CommonWords(reader.sql).build_id is None
         for table in ("z_common_word_builds", "z_changed_documents"):
             assert reader.connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     store.close()
@@ -191,10 +191,10 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
     store.close()
     store = SqliteStore(path)
     with store.reading() as reader:
-        assert CommonWords(reader.connection).build_id is None
+        assert CommonWords(reader.sql).build_id is None
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        first = CommonWords(reader.connection)
+        first = CommonWords(reader.sql)
         assert first.build_id == 1 and first.documents(leaf("running"))
     assert store.gather_common_words(limits=LIMITS) == 0, "nothing has changed"
     # An unfinished build is finished, whatever has changed.
@@ -204,7 +204,7 @@ def test_an_interrupted_build_goes_on_and_a_finished_one_replaces_the_earlier(
     store.write(lambda writer: fill(writer, range(60, 80)))
     assert store.gather_common_words(limits=LIMITS) == 0
     with store.reading() as reader:
-        second = CommonWords(reader.connection)
+        second = CommonWords(reader.sql)
         assert second.build_id == 2
         assert len(second.changed_ids()) == 20, "changed while it was built"
         builds = reader.connection.execute(

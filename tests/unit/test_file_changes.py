@@ -21,7 +21,7 @@ from qmd.errors import (
 )
 from qmd.files.writing import rename
 from qmd.files.writing.locked_folder import LockedFolder, locked
-from qmd.store.revisions import MAX_REVISION_BYTES
+from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.system.session import in_session
 from qmd.values.proposed import Proposed, ProposedDeletion, ProposedMove
 from qmd.values.revisions import FileChange

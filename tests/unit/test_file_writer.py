@@ -23,7 +23,7 @@ from qmd.files.revisions import FileHistory
 from qmd.files.writing import locked_folder
 from qmd.files.writing.writer import FileWriter
 from qmd.store import open_store
-from qmd.store.revisions import MAX_REVISION_BYTES
+from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")

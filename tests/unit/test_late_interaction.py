@@ -22,8 +22,8 @@ from qmd.search.meaning.late_interaction import late_interaction, token_nearness
 from qmd.search.models import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
-from qmd.store.models import StoredModel
-from qmd.store.tokens import StoredProjection
+from qmd.store.sql.models import StoredModel
+from qmd.store.sql.tokens import StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashTokenEmbedder

@@ -49,7 +49,7 @@ from qmd.search.query.terms import loose_parts
 from qmd.search.words import literals
 from qmd.server.page.diff_rows import diff_rows
 from qmd.server.page.note_text import parts_of, shown_plain
-from qmd.store.links import NamedFile
+from qmd.store.sql.links import NamedFile
 from qmd.values import FileState
 from qmd.values.conditions import parse_filter
 from qmd.values.edits import NoteEdit

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 NOTES = 3 * BATCH
 #: The same text, title included, in so many further notes.

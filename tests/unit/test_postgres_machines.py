@@ -15,7 +15,7 @@ from qmd.errors import ConflictError
 from qmd.health import keeping
 from qmd.ingest.keep import freshness
 from qmd.store import open_store
-from qmd.store.conversations import StoredTurn
+from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock
 from qmd.values.location import ServerDatabase
 from tests.support import child

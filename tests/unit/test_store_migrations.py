@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import MigrationRequiredError, SchemaTooNewError
+from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
 from qmd.store import open_store
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate
@@ -162,3 +162,12 @@ def test_every_shipped_migration_is_known_in_order() -> None:
     names = migrate.available(migrate.migrations_folder())
     assert names[0] == "0001_schema"
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+
+
+def test_an_older_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite.dbapi, "sqlite_version_info", (3, 38, 5))
+    monkeypatch.setattr(sqlite.dbapi, "sqlite_version", "3.38.5")
+    with pytest.raises(StoreError, match=r"SQLite 3\.38\.5 is too old") as raised:
+        open_store(tmp_path / "new.sqlite", create=True)
+    assert "pysqlite3" in (raised.value.hint or "")
+    assert not (tmp_path / "new.sqlite").exists()

@@ -136,6 +136,8 @@ WRONG = [
     (("text", "a/../x.md", "append"), "Invalid file_path: must not contain '..'"),
     (("text", "a\\..\\x.md", "append"), "Invalid file_path: must not contain '..'"),
     (("text", "/tmp/../etc/x.md", "append"), "Invalid file_path: must not contain '..'"),
+    (("text", "a\nb.md", "append"), "Invalid file_path: must not contain control characters"),
+    (("text", "a\u202eb/x.md", None), "Invalid file_path: must not contain control characters"),
     (("half \ud83d", "x.md", "append"), "Invalid content: character 6 is half"),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ConflictError, NotFoundError
-from qmd.store.revisions import MAX_REVISIONS
+from qmd.store.sql.revisions import MAX_REVISIONS
 from qmd.system.session import in_session
 from qmd.tools import edit_texts
 from qmd.values.edits import UndoneFile, UndoReply

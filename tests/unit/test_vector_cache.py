@@ -22,8 +22,8 @@ from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
-from qmd.store.models import StoredModel
-from qmd.store.sqlite import document_rows, vector_state
+from qmd.store.sql import document_rows, vector_state
+from qmd.store.sql.models import StoredModel
 from qmd.store.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
@@ -267,7 +267,7 @@ def test_every_change_of_the_index_moves_its_state_in_the_same_transaction(corpu
     assert state() == first
 
     def fail(writer: Writer) -> None:
-        document_rows.delete_chunks(writer.connection, [1])
+        document_rows.delete_chunks(writer.sql, [1])
         assert writer.vectors.version() != first
         raise KeyError
 
@@ -340,7 +340,7 @@ def test_a_large_index_is_loaded_by_a_thread_and_then_follows_changes(corpus: Co
         assert len(nearest(reader) or ()) == len(PAGES) + 1
     remove_most = "DELETE FROM documents WHERE id > 5"
     corpus.store.write(lambda writer: writer.connection.execute(remove_most))
-    corpus.store.write(lambda writer: vector_state.advance(writer.connection))
+    corpus.store.write(lambda writer: vector_state.advance(writer.sql))
     with corpus.store.reading() as reader:
         assert len(nearest(reader) or ()) == 5
         assert nearest(reader) is None, "most of what is in memory is gone: it is loaded anew"
@@ -398,7 +398,7 @@ def test_codes_of_a_large_index_are_saved_for_the_next_start(
             assert nearest(start()) is None
         file.path.write_bytes(saved)
         assert nearest(start()) is not None
-        corpus.store.write(lambda writer: vector_state.advance(writer.connection, remade=True))
+        corpus.store.write(lambda writer: vector_state.advance(writer.sql, remade=True))
         assert nearest(start()) is None, "vectors may differ from those that were saved"
     first.close()
 

@@ -21,7 +21,7 @@ from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import Delta, Retry
-from qmd.store.conversations import StoredTurn
+from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock
 
 LONGEST_RESULT = 4_000

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from qmd.errors import ChatNotFoundError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import ChatInfo, ChatMode
 

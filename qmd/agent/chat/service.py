@@ -24,7 +24,7 @@ from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
-from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.system.consent import confirming
 from qmd.system.session import in_session

@@ -9,7 +9,7 @@ from qmd.agent.loop import ChatModel
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
-from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
 
 LONGEST_SUMMARY = 2_400
 """The most characters of a summary."""

@@ -19,7 +19,7 @@ from qmd.agent.reading import Reading
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
-from qmd.store.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system.session import current_session
 from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatMode, TurnStatus
 from qmd.values.tokens import estimate_tokens

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qmd.search.lookup.link_targets import LinkedFiles
-from qmd.store.links import NamedFile
+from qmd.store.sql.links import NamedFile
 from qmd.values.names import fold, link_path
 from qmd.values.vaults import LinkFormat
 

@@ -41,7 +41,7 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
 from qmd.ingest.verdict import judge_path
 from qmd.parse.decode import decode
-from qmd.store.posts import StoredPost
+from qmd.store.sql.posts import StoredPost
 from qmd.system import cancellation
 from qmd.system.surrogates import is_utf8
 from qmd.values import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText

@@ -22,7 +22,7 @@ from qmd.files.writing.records import ChangeRecords, content_to_keep
 from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.turns import holds_turn, turn_given_up
 from qmd.files.writing.written import Draft, Written
-from qmd.store.revisions import MAX_REVISION_BYTES, NO_FILE, FileStep, RevisionContent
+from qmd.store.sql.revisions import MAX_REVISION_BYTES, NO_FILE, FileStep, RevisionContent
 from qmd.system import cancellation
 from qmd.values.names import fold
 from qmd.values.proposed import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import ConflictError, QmdError
 from qmd.files.writing.locked_folder import LockedFolder, is_temporary_name, locked
-from qmd.store.revisions import FileStep, RevisionContent, pack_revision
+from qmd.store.sql.revisions import FileStep, RevisionContent, pack_revision
 from qmd.system import clock
 from qmd.system.session import current_face
 from qmd.values.access import AuditEntry

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from qmd.search.lookup.link_targets import LinkTarget
     from qmd.store import Reader
-    from qmd.store.graph import KeyedDocument
-    from qmd.store.links import StoredLink
+    from qmd.store.sql.graph import KeyedDocument
+    from qmd.store.sql.links import StoredLink
 
 
 def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -> BrokenLinks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.link_targets import LinkTargets
-from qmd.store.links import StoredLink
+from qmd.store.sql.links import StoredLink
 from qmd.values.graph import Backlink, Backlinks, NoteLink, NoteLinks
 from qmd.values.names import link_key, link_keys_to
 

@@ -13,7 +13,7 @@ from qmd.values.graph import RecentChange, RecentChanges
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.store.recent import RecentDocument
+    from qmd.store.sql.recent import RecentDocument
     from qmd.values import Revision
 
 #: What the time of a change calls a program that is not a tool of qmd.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Reader
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
     from qmd.values import DocumentInfo
 
 T = TypeVar("T")

@@ -40,7 +40,7 @@ from qmd.values.names import (
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.store.links import NamedFile, StoredLink
+    from qmd.store.sql.links import NamedFile, StoredLink
 
 #: Links that are resolved between two checks whether the caller has given up.
 _LINKS_AT_ONCE = 1000

@@ -13,7 +13,7 @@ from qmd.values.names import fold, name_key, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.store.documents import DocumentName
+    from qmd.store.sql.documents import DocumentName
 
 _NOTE_SUFFIX = re.compile(r"(?<=[^/])\.(?:md|markdown)\Z", re.IGNORECASE)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenStates
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: Seconds that a query spends on token states which are not stored. The default model takes 0.05 s
 #: a chunk, a large one 2 s. The first chunk may take longer.

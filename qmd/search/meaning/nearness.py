@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.store import Reader
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: The share of the mean vector that is subtracted from a question. 0.2 to 0.6 work equally well.
 CENTRED = 0.4

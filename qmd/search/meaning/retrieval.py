@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from qmd.search.parse import Scope
     from qmd.search.plan import Expanded
     from qmd.store import Reader, Selection
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: The first scan of the int8 vectors returns this many chunks for each document to return.
 CHUNKS_PER_DOCUMENT = 2

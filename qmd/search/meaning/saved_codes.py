@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 #: The head of a file: JSON, filled with spaces.
 _HEAD_BYTES = 1024

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.store import Reader, Selection
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 
 _log = logging.getLogger(__name__)

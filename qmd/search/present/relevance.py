@@ -26,7 +26,7 @@ from qmd.values.search import LEAST_DEPTH
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.store.documents import FullDocument
+    from qmd.store.sql.documents import FullDocument
 
 #: The constant and the coefficients of `features` for a search without vectors, by the script of
 #: the query: a pair of Chinese characters is more often held by chance than a word. (The number of

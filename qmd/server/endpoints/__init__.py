@@ -24,6 +24,7 @@ from qmd.server.endpoints.operations import endpoints_of
 ENDPOINTS = (
     *search.ENDPOINTS,
     *documents.ENDPOINTS,
+    *endpoints_of("documents"),
     *endpoints_of("graph"),
     *editing.ENDPOINTS,
     *embedding.ENDPOINTS,

@@ -9,21 +9,14 @@ from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.documents import GetArguments, MultiGetArguments
 from qmd.tools.index_status import StatusArguments
-from qmd.tools.outline import OUTLINE, OutlineArguments, fitted_outline
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, IndexStatus
-from qmd.values.outline import DocumentOutline
 
 
 def _get(call: Call) -> models.GetReply:
     block = tool.run("get", call.kb, call.arguments).blocks[0]
     assert isinstance(block, DocumentBlock)
     return models.GetReply(models.Document(block))
-
-
-def _outline(call: Call) -> Answer:
-    arguments: OutlineArguments = call.arguments
-    return fitted_outline(call.kb, arguments)
 
 
 def _multi_get(call: Call) -> models.DocumentBatch:
@@ -59,14 +52,6 @@ def _documents(call: Call) -> models.DocumentList:
     )
 
 
-def _properties(call: Call) -> models.PropertyList:
-    arguments: models.PropertiesArguments = call.arguments
-    if arguments.key is None:
-        return models.PropertyList(keys=tuple(call.kb.properties()[: arguments.limit]))
-    values = call.kb.property_values(arguments.key, limit=arguments.limit)
-    return models.PropertyList(values=tuple(values))
-
-
 _STATUS = reply_model(IndexStatus, "StatusReply", content=str, freshness=Freshness)
 
 
@@ -88,18 +73,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         run=_get,
         errors=(404,),
         examples=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
-    ),
-    RestEndpoint(
-        method="GET",
-        path="/outline",
-        name="outline",
-        group="read",
-        summary="The headings of one document",
-        description=OUTLINE.description,
-        query=OutlineArguments,
-        reply=DocumentOutline,
-        run=_outline,
-        errors=(404,),
     ),
     RestEndpoint(
         method="POST",
@@ -125,18 +98,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         query=models.DocumentsArguments,
         reply=models.DocumentList,
         run=_documents,
-        errors=(404,),
-    ),
-    RestEndpoint(
-        method="GET",
-        path="/properties",
-        name="properties",
-        group="read",
-        summary="The properties of documents, or the values of one",
-        description="Frontmatter and inline fields: keys, kinds of values, and how many documents.",
-        query=models.PropertiesArguments,
-        reply=models.PropertyList,
-        run=_properties,
         errors=(404,),
     ),
     RestEndpoint(

@@ -25,7 +25,7 @@ def _endpoint(operation: Operation) -> RestEndpoint:
         method="GET",
         path=f"/{operation.name}",
         name=operation.name,
-        group=operation.family,
+        group=operation.group or operation.family,
         summary=summary.rstrip("."),
         description=more[0] if more else "",
         query=arguments_of(operation),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
 
 if TYPE_CHECKING:
-    from qmd.store.embeddings import ChunkText
-    from qmd.store.models import StoredModel
     from qmd.store.postgres.store import PostgresStore
+    from qmd.store.sql.embeddings import ChunkText
+    from qmd.store.sql.models import StoredModel
 
 #: How many chunks are tried, for each one that is claimed: others may have claimed the first ones.
 _TRIED = 32

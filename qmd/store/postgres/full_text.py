@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.filters import require_sql
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.match import MatchQuery, leaf, translate
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.rows import one, require_sql
 from qmd.store.selection import Selection
+from qmd.store.sql import Sql
 from qmd.store.sqlite.common_words import idf
 
 #: The constant b in the bm25 of FTS5, which both engines share.
@@ -24,8 +24,9 @@ class PostgresFullText:
 
     is_incomplete = False
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def document_count(self) -> int:
         return int(one(self._connection, "SELECT documents FROM z_full_text_totals")[0])

@@ -8,11 +8,11 @@ scan of the selected vectors finds.
 
 from __future__ import annotations
 
-from qmd.store.models import StoredModel
 from qmd.store.postgres import pgvector
 from qmd.store.postgres.library import Connection
-from qmd.store.postgres.models import PostgresModels
 from qmd.store.postgres.rows import one
+from qmd.store.sql import POSTGRES, Sql
+from qmd.store.sql.models import Models, StoredModel
 
 #: With fewer vectors a scan is fast enough.
 LEAST = 100_000
@@ -36,7 +36,7 @@ def build(connection: Connection, least: int) -> None:
 
     Others can write meanwhile. The connection must be outside a transaction.
     """
-    model, schema = PostgresModels(connection).active(), pgvector.schema(connection)
+    model, schema = Models(Sql(connection, POSTGRES)).active(), pgvector.schema(connection)
     if model is None or schema is None or exists(connection, model):
         return
     held = "SELECT count(*) FROM (SELECT 1 FROM z_vectors WHERE model_id = %s LIMIT %s) v"

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from qmd.store.models import StoredModel
 from qmd.store.postgres import scope
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import many
+from qmd.store.sql.models import StoredModel
 
 #: More dimensions do not fit in a page of 8 KiB, and so not in the table: such vectors are
 #: compared by the program.

@@ -20,8 +20,8 @@ from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState
 
 if TYPE_CHECKING:
     from qmd.store.embedding_claims import EmbeddingClaims
-    from qmd.store.models import StoredModel
-    from qmd.store.postgres.reader import PostgresReader, PostgresWriter
+    from qmd.store.reader import Reader, Writer
+    from qmd.store.sql.models import StoredModel
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
     from qmd.values.location import ServerDatabase
@@ -106,16 +106,16 @@ class ReplicatedStore:
 
     # -- reading -----------------------------------------------------------------------
 
-    def reading(self) -> AbstractContextManager[PostgresReader]:
+    def reading(self) -> AbstractContextManager[Reader]:
         """As `PostgresStore.reading`, from the server that may answer."""
         return self._reading(None)
 
     @contextmanager
-    def _reading(self, scope: AccessScope | None) -> Iterator[PostgresReader]:
+    def _reading(self, scope: AccessScope | None) -> Iterator[Reader]:
         with ExitStack() as stack:
             yield self._enter(stack, scope)
 
-    def _enter(self, stack: ExitStack, scope: AccessScope | None) -> PostgresReader:
+    def _enter(self, stack: ExitStack, scope: AccessScope | None) -> Reader:
         if self._may_ask_replica():
             try:
                 return stack.enter_context(self._require_replica().reading_for(scope))
@@ -148,7 +148,7 @@ class ReplicatedStore:
 
     # -- writing -----------------------------------------------------------------------
 
-    def write(self, function: Callable[[PostgresWriter], T]) -> T:
+    def write(self, function: Callable[[Writer], T]) -> T:
         """As `PostgresStore.write`; later reads see it."""
         primary = self._require_primary()
         result = primary.write(function)
@@ -156,7 +156,7 @@ class ReplicatedStore:
         return result
 
     def write_soon(
-        self, function: Callable[[PostgresWriter], object], written: Callable[[], object]
+        self, function: Callable[[Writer], object], written: Callable[[], object]
     ) -> None:
         """As `qmd.store.store.Store.write_soon`; what it writes may be seen late."""
         with suppress(StoreError):

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qmd.store.postgres.library import Connection
+from qmd.store.sql import POSTGRES
+from qmd.store.sql.filters import SqlSelection
+from qmd.store.sql.filters import require_sql as sql_of
 
 if TYPE_CHECKING:
     from qmd.store.postgres.library import Row
+    from qmd.store.selection import Selection
 
 
 def one(connection: Connection, sql: str, values: Sequence[object] = ()) -> Row:
@@ -31,18 +35,7 @@ def many(connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> 
             cursor.executemany(sql, rows)
 
 
-def returned(connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> list[Row]:
-    """As `many`, for a statement that returns a row for each row of values, in their order."""
-    results: list[Row] = []
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.executemany(sql, rows, returning=True)
-            results += cursor.fetchall()
-            while cursor.nextset():
-                results += cursor.fetchall()
-    return results
-
-
-def path_below(column: str) -> str:
-    """SQL for "this path or below it"; bind path, path + "/", path + "0" ("0" follows "/")."""
-    return f"({column} = %s OR ({column} > %s AND {column} < %s))"
+def require_sql(selection: Selection) -> SqlSelection:
+    """A selection in the form that psycopg takes. Raises TypeError: Another store made it."""
+    where = sql_of(selection)
+    return where._replace(sql=POSTGRES.statement(where.sql))

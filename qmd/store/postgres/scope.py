@@ -4,9 +4,8 @@ Restricts a transaction to some collections: in it, all other rows do not exist.
 A schema beside that of the tables has a view of each table, by the same name, with the rows that
 belong to the collections which settings of the transaction name. A restricted transaction has this
 schema as its whole `search_path`, so that every statement of every capability reads the views: the
-tables themselves have no name in it. A table that is not in `_ROWS` has no rows, and one that has
-no view does not exist: whoever adds a table must say which rows of it belong to a collection before
-a restricted client sees any.
+tables themselves have no name in it. `qmd.store.scoped_rows` says which rows those are; a table
+that has no view does not exist.
 
 Temporary views, as in a database file, would not do: a replica cannot create any. All settings are
 local to the transaction, whose end resets them. Without them a view raises an error.
@@ -23,84 +22,33 @@ from typing import TYPE_CHECKING
 from qmd.errors import StoreError
 from qmd.store.postgres.library import Connection, lock_in_transaction
 from qmd.store.postgres.rows import one
+from qmd.store.scoped_rows import ScopeWords, visible_rows
 
 if TYPE_CHECKING:
     from qmd.values.access import AccessScope
     from qmd.values.location import ServerDatabase
 
 _IDS = "(current_setting('qmd.collection_ids')::bigint[])"
-_OWNER = "current_setting('qmd.owner')"
-_ALL = "true"
-_OF_COLLECTION = f"t.collection_id = ANY({_IDS})"
 #: Stands for the schema of the tables.
 _MAIN = "{main}"
-
-
-def _of_document(column: str) -> str:
-    return (
-        f"t.{column} IN (SELECT d.id FROM {_MAIN}.documents d WHERE d.collection_id = ANY({_IDS}))"
+_OF_DOCUMENT = (
+    f"{{0}} IN (SELECT d.id FROM {{{_MAIN}}}.documents d WHERE d.collection_id = ANY({_IDS}))"
+)
+_ROWS = visible_rows(
+    ScopeWords(
+        main=_MAIN,
+        is_open=f"{{0}}.id = ANY({_IDS})",
+        of_collection=f"{{0}}.collection_id = ANY({_IDS})",
+        of_document=_OF_DOCUMENT,
+        owner="current_setting('qmd.owner')",
     )
-
-
-def _below_a_collection(column: str) -> str:
-    """
-    The condition that the innermost collection around an absolute path is one of the scope.
-
-    So a collection that lies inside the folder of another stays closed with it.
-    """
-    return (
-        f"coalesce((SELECT c.id = ANY({_IDS}) FROM {_MAIN}.collections c"
-        f" WHERE {column} > c.path || '/' AND {column} < c.path || '0'"
-        " ORDER BY length(c.path) DESC, 1 DESC LIMIT 1), false)"
-    )
-
-
-def _revision(row: str) -> str:
-    """The condition that the places of a revision's file, before and after it, are visible."""
-    moved = f"({row}.moved_from IS NULL OR {_below_a_collection(f'{row}.moved_from')})"
-    return f"({_below_a_collection(f'{row}.path')} AND {moved})"
-
-
-#: Table → the condition on its row ``t`` that makes it visible.
-_ROWS = {
-    "collections": f"t.id = ANY({_IDS})",
-    "contexts": f"(t.collection_id IS NULL OR {_OF_COLLECTION})",
-    "documents": _OF_COLLECTION,
-    "attachments": _OF_COLLECTION,
-    "skipped_files": _OF_COLLECTION,
-    "z_vectors": _OF_COLLECTION,
-    "aliases": _of_document("document_id"),
-    "chunks": _of_document("document_id"),
-    "z_document_tokens": _of_document("document_id"),
-    "links": _of_document("document_id"),
-    "z_names": _of_document("document_id"),
-    "z_postings": _of_document("document_id"),
-    "properties": _of_document("document_id"),
-    "tags": _of_document("document_id"),
-    "revisions": _revision("t"),
-    # A change of several files is visible if all of them are, for it is undone as a whole.
-    "changes": (
-        f"(EXISTS (SELECT 1 FROM {_MAIN}.revisions r WHERE r.change_id = t.id)"
-        f" AND NOT EXISTS (SELECT 1 FROM {_MAIN}.revisions r WHERE r.change_id = t.id"
-        f" AND NOT {_revision('r')}))"
-    ),
-    "chats": f"t.owner = {_OWNER}",
-    "chat_turns": (f"t.chat_id IN (SELECT c.id FROM {_MAIN}.chats c WHERE c.owner = {_OWNER})"),
-    # They are reached by the chunks, which are restricted, and hold no text.
-    "z_embeddings": _ALL,
-    "z_token_states": _ALL,
-    # What the program knows of itself and of its models.
-    "z_meta": _ALL,
-    "z_models": _ALL,
-    "qmd_migrations": _ALL,
-    "z_token_projections": _ALL,
-}
+) | {"qmd_migrations": "true"}
 #: Table → a query of figures of the scope in place of those of the whole table.
 _FIGURES = {
     "z_full_text_totals": (
         "SELECT true AS only_row, count(*) AS documents,"
         " coalesce(sum(t.length), 0)::bigint AS length"
-        f" FROM {_MAIN}.z_document_tokens t WHERE {_of_document('document_id')}"
+        f" FROM {_MAIN}.z_document_tokens t WHERE {_OF_DOCUMENT.format('t.document_id')}"
     ),
 }
 #: Functions that statements call: arguments, result and body.

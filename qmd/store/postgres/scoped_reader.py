@@ -1,4 +1,4 @@
-"""A snapshot as a client with a scope sees it."""
+"""What differs for a client with a scope beyond the rows that it sees."""
 
 from __future__ import annotations
 
@@ -9,32 +9,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from qmd.errors import ScopeError
 from qmd.store.postgres.full_text import PostgresFullText
-from qmd.store.postgres.reader import PostgresReader
 from qmd.store.postgres.rows import one
 from qmd.store.postgres.upkeep import PostgresUpkeep
 from qmd.store.postgres.vectors import PostgresVectors
 
 if TYPE_CHECKING:
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
 
 
-class ScopedPostgresReader(PostgresReader):
-    """A snapshot in a transaction that `qmd.store.postgres.scope` has restricted."""
-
-    @cached_property
-    def full_text(self) -> PostgresFullText:
-        return _ScopedFullText(self.connection)
-
-    @cached_property
-    def vectors(self) -> PostgresVectors:
-        return _ScopedVectors(self.connection)
-
-    @cached_property
-    def upkeep(self) -> PostgresUpkeep:
-        return _ScopedUpkeep(self.connection)
-
-
-class _ScopedFullText(PostgresFullText):
+class ScopedPostgresFullText(PostgresFullText):
     def _totals(self) -> tuple[int, float]:
         return self._totals_of_scope
 
@@ -44,7 +27,7 @@ class _ScopedFullText(PostgresFullText):
         return super()._totals()
 
 
-class _ScopedVectors(PostgresVectors):
+class ScopedPostgresVectors(PostgresVectors):
     def sample(self, model: StoredModel, most: int) -> list[bytes]:
         # The table of exact vectors does not say whose text one is of, so chunks are sampled.
         rows = self._connection.execute(
@@ -57,7 +40,7 @@ class _ScopedVectors(PostgresVectors):
         return [vector for (vector,) in rows]
 
 
-class _ScopedUpkeep(PostgresUpkeep):
+class ScopedPostgresUpkeep(PostgresUpkeep):
     def size_bytes(self) -> int:
         """The bytes of the texts in the scope: the size of the database would tell of others."""
         sql = "SELECT coalesce(sum(bytes), 0) FROM documents"

@@ -21,7 +21,8 @@ from qmd.store.postgres.library import (
     translate,
 )
 from qmd.store.postgres.locks import SessionLock, is_taken
-from qmd.store.postgres.reader import PostgresReader, PostgresWriter
+from qmd.store.reader import Reader, Writer
+from qmd.store.sql import POSTGRES, Sql
 from qmd.store.store import LOCK_TIMEOUT_S
 from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
@@ -29,9 +30,9 @@ from qmd.values.location import ServerDatabase
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from qmd.store.models import StoredModel
     from qmd.store.postgres.changes import PostgresChanges
     from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
+    from qmd.store.sql.models import StoredModel
     from qmd.store.store import Store
     from qmd.values.access import AccessScope
 
@@ -110,7 +111,7 @@ class PostgresStore:
 
     # -- reading -----------------------------------------------------------------------
 
-    def reading(self) -> AbstractContextManager[PostgresReader]:
+    def reading(self) -> AbstractContextManager[Reader]:
         """
         A reader inside one snapshot; keep it short: the server keeps old rows meanwhile.
 
@@ -122,7 +123,7 @@ class PostgresStore:
         return self.reading_for(None)
 
     @contextmanager
-    def reading_for(self, scope: AccessScope | None) -> Iterator[PostgresReader]:
+    def reading_for(self, scope: AccessScope | None) -> Iterator[Reader]:
         """A reader that is restricted to a scope; None for no restriction."""
         cancellation.check()
         if not self._places.acquire(timeout=self.timeout_s):
@@ -149,12 +150,11 @@ class PostgresStore:
         finally:
             self._places.release()
 
-    def _reader(self, connection: Connection, scope: AccessScope | None) -> PostgresReader:
+    def _reader(self, connection: Connection, scope: AccessScope | None) -> Reader:
         """A reader in the transaction that has just begun, which is restricted if need be."""
         if scope is None:
-            return PostgresReader(connection)
+            return Reader(Sql(connection, POSTGRES))
         from qmd.store.postgres import scope as views
-        from qmd.store.postgres.scoped_reader import ScopedPostgresReader
 
         if not views.restrict(connection, scope):
             if self.read_only:
@@ -164,7 +164,7 @@ class PostgresStore:
             connection.execute(_SNAPSHOT)
             if not views.restrict(connection, scope):
                 raise views.missing_views(self.location)
-        return ScopedPostgresReader(connection)
+        return Reader(Sql(connection, POSTGRES, is_scoped=True))
 
     def _begin_reading(self, is_restricted: bool) -> Connection:
         """A connection inside a new snapshot. One that was lost while idle is replaced."""
@@ -198,7 +198,7 @@ class PostgresStore:
 
     # -- writing -----------------------------------------------------------------------
 
-    def write(self, function: Callable[[PostgresWriter], T]) -> T:
+    def write(self, function: Callable[[Writer], T]) -> T:
         """
         Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
 
@@ -212,7 +212,7 @@ class PostgresStore:
         return self._wait(self._submit(lambda: self._transaction(function, self.timeout_s)))
 
     def write_soon(
-        self, function: Callable[[PostgresWriter], object], written: Callable[[], object]
+        self, function: Callable[[Writer], object], written: Callable[[], object]
     ) -> None:
         """As `qmd.store.store.Store.write_soon`."""
 
@@ -251,10 +251,10 @@ class PostgresStore:
             self._writer.execute("SELECT set_config('qmd.writer', %s, false)", [self._name])
         return self._writer
 
-    def _transaction(self, function: Callable[[PostgresWriter], T], patience_s: float) -> T:
+    def _transaction(self, function: Callable[[Writer], T], patience_s: float) -> T:
         connection = self._begin_writing(patience_s)
         try:
-            result = function(PostgresWriter(connection))
+            result = function(Writer(Sql(connection, POSTGRES)))
             connection.execute("COMMIT")
         except BaseException:
             if not is_lost(connection):

@@ -8,9 +8,10 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 from qmd.errors import ServerDatabaseError
-from qmd.store.postgres import migrate, vector_state
+from qmd.store.postgres import migrate
 from qmd.store.postgres.library import Connection
 from qmd.store.postgres.rows import one
+from qmd.store.sql import Sql, vector_state
 from qmd.store.upkeep import MOST_COMPARED, Counts
 
 #: What `cleanup` removes: a name for people, the table and the condition.
@@ -38,8 +39,9 @@ _waiting: WeakKeyDictionary[Connection, tuple[tuple[object, ...], int]] = WeakKe
 class PostgresUpkeep:
     """`qmd.store.upkeep.Upkeep` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def counts(self) -> Counts:
         documents = self._count("SELECT count(*) FROM documents")
@@ -134,7 +136,7 @@ class PostgresUpkeepWriter(PostgresUpkeep):
             tell(len(removed), len(_LEFTOVERS) + 1, name)
             cursor = self._connection.execute(f"DELETE FROM {table} WHERE {condition}")
             removed[name] = cursor.rowcount
-        vector_state.advance(self._connection)
+        vector_state.advance(self._sql)
         return removed
 
     def remove_misplaced_vectors(self) -> None:

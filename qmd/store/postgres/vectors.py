@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from qmd.store.models import StoredModel
-from qmd.store.postgres import nearest_index, pgvector, vector_state
-from qmd.store.postgres.filters import require_sql
+from qmd.store.postgres import nearest_index, pgvector
 from qmd.store.postgres.library import Connection, stream
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.rows import one, require_sql
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sql.models import StoredModel
 from qmd.store.vectors import MAX_NEAREST, pack_vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.postgres.filters import PostgresSelection
     from qmd.store.selection import Selection
+    from qmd.store.sql.filters import SqlSelection
 
 _EXACT = "SELECT k.id, k.document_id, e.vector"
 _FROM = (
@@ -37,8 +37,9 @@ _ROWS_AT_ONCE = 10_000
 class PostgresVectors:
     """`qmd.store.vectors.Vectors` in PostgreSQL."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def nearest(
         self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
@@ -62,7 +63,7 @@ class PostgresVectors:
             pass
         elif where.collection_ids is not None:
             condition = " AND v.collection_id = ANY(%s)"
-            values = where.values
+            values = (list(where.collection_ids),)
         else:
             condition = (
                 " AND v.chunk_id IN (SELECT k.id FROM documents d"
@@ -86,7 +87,7 @@ class PostgresVectors:
         )
 
     def _compared_here(
-        self, model: StoredModel, query: NDArray[np.float32], k: int, where: PostgresSelection
+        self, model: StoredModel, query: NDArray[np.float32], k: int, where: SqlSelection
     ) -> list[tuple[int, int, bytes]]:
         """As `nearest`, by reading all vectors of the selected documents."""
         import numpy as np
@@ -194,7 +195,7 @@ class PostgresVectors:
         return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 
     def version(self) -> tuple[int, int]:
-        return vector_state.read(self._connection)
+        return vector_state.read(self._sql)
 
     def require_engine(self) -> str:
         import numpy as np

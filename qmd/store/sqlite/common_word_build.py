@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.common_words import (
     BEGINS,
     FIRST_CJK,
@@ -21,7 +22,6 @@ from qmd.store.sqlite.common_words import (
     WEIGHTS,
     totals,
 )
-from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
 from qmd.system import cancellation
 
@@ -137,7 +137,7 @@ def is_due(connection: Connection, limits: WordLimits) -> bool:
     return bool(changed > most)
 
 
-def begin(writer: SqliteWriter) -> int:
+def begin(writer: Writer) -> int:
     """The id of the build that goes on, or of a new one. From now on changes are noted for it."""
     execute = writer.connection.execute
     row = execute("SELECT max(id) FROM z_common_word_builds WHERE NOT finished").fetchone()
@@ -147,12 +147,12 @@ def begin(writer: SqliteWriter) -> int:
     return int(execute("SELECT max(id) FROM z_common_word_builds").fetchone()[0])
 
 
-def least_held(reader: SqliteReader, limits: WordLimits) -> int:
+def least_held(reader: Reader, limits: WordLimits) -> int:
     """How many documents hold a common word at least."""
     return max(limits.held, int(totals(reader.connection).documents * LEAST_SHARE))
 
 
-def remaining_steps(reader: SqliteReader, build_id: int, limits: WordLimits) -> list[PlanStep]:
+def remaining_steps(reader: Reader, build_id: int, limits: WordLimits) -> list[PlanStep]:
     """What the build has to read yet. It reads the whole vocabulary: 10 s of a million."""
     connection = reader.connection
     _use_vocabulary(connection)
@@ -221,7 +221,7 @@ class WordReader:
         self._least = least
         self._sums: list[_Sum] = []
 
-    def read(self, reader: SqliteReader) -> list[CommonWord]:
+    def read(self, reader: Reader) -> list[CommonWord]:
         """The words of the next steps, until they fill a transaction."""
         _use_vocabulary(reader.connection)
         words: list[CommonWord] = []
@@ -294,7 +294,7 @@ def _packed(numbers: NDArray[np.int64]) -> bytes:
     return numbers.astype(kind).tobytes()
 
 
-def put_words(writer: SqliteWriter, build_id: int, words: list[CommonWord]) -> bool:
+def put_words(writer: Writer, build_id: int, words: list[CommonWord]) -> bool:
     """Store words. Returns False if the build is gone: another process has taken its place."""
     row = writer.connection.execute(
         "SELECT 1 FROM z_common_word_builds WHERE id = ? AND NOT finished", [build_id]
@@ -309,7 +309,7 @@ def put_words(writer: SqliteWriter, build_id: int, words: list[CommonWord]) -> b
     return True
 
 
-def read_lengths(reader: SqliteReader) -> bytes:
+def read_lengths(reader: Reader) -> bytes:
     """uint32[highest document id + 1]: how many tokens each document has."""
     import numpy as np
 
@@ -323,7 +323,7 @@ def read_lengths(reader: SqliteReader) -> bytes:
     return lengths.tobytes()
 
 
-def finish(writer: SqliteWriter, build_id: int, lengths: bytes) -> None:
+def finish(writer: Writer, build_id: int, lengths: bytes) -> None:
     """Make a build the one that searches use, and remove the earlier one."""
     execute = writer.connection.execute
     execute(

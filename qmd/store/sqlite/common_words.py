@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase
+from qmd.store.sql import Sql
 from qmd.store.sqlite.library import Connection, ReadingConnection
 from qmd.store.sqlite.match import render
 from qmd.store.sqlite.tokenizer import tokens
@@ -104,9 +105,10 @@ def token_of(phrase: Phrase) -> str | None:
 class CommonWords:
     """The finished build of ``z_common_words`` in one snapshot; `build_id` is None without one."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        row = connection.execute(
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
+        row = self._connection.execute(
             "SELECT max(id) FROM z_common_word_builds WHERE finished"
         ).fetchone()
         self.build_id: int | None = row[0]

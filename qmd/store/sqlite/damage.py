@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
-from qmd.store.revisions import unpack_revision
-from qmd.store.sqlite import collections, vector_state
+from qmd.store.sql import collections, vector_state
+from qmd.store.sql.revisions import unpack_revision
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
 from qmd.store.sqlite.tables import stored_name
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qmd.store.embeddings import ChunkText
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.embeddings import ChunkText
+    from qmd.store.sql.models import StoredModel
     from qmd.store.sqlite.store import SqliteStore
 
 

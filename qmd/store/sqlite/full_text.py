@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
 from qmd.store.selection import Selection
+from qmd.store.sql import Sql
+from qmd.store.sql.documents import Documents
+from qmd.store.sql.filters import ALL_DOCUMENTS, SqlSelection, require_sql
 from qmd.store.sqlite.common_words import WEIGHTS, CommonWords, idf, totals
-from qmd.store.sqlite.documents import SqliteDocuments
-from qmd.store.sqlite.filters import ALL_DOCUMENTS, SqlSelection, require_sql
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
 
@@ -42,8 +43,9 @@ _WEIGHTS = ", ".join(map(str, WEIGHTS))
 class SqliteFullText:
     """`qmd.store.full_text.FullText` in SQLite."""
 
-    def __init__(self, connection: Connection, *, many: int = MANY) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql, *, many: int = MANY) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
         self._many = many
         self._common_words: CommonWords | None = None
         self.is_incomplete = False
@@ -89,7 +91,7 @@ class SqliteFullText:
 
     def _common(self) -> CommonWords:
         if self._common_words is None:
-            self._common_words = CommonWords(self._connection)
+            self._common_words = CommonWords(self._sql)
         return self._common_words
 
     def _condition(self, match: Expression, where: SqlSelection) -> str:
@@ -141,7 +143,7 @@ class SqliteFullText:
                 return passing[:limit]
             tested *= 4
         if not where.is_all:
-            selected = SqliteDocuments(self._connection).selected_ids(where)
+            selected = Documents(self._sql).selected_ids(where)
             inside = np.isin(ids, np.array(selected, np.int64))
             ids, scores = ids[inside], scores[inside]
         if size < len(ids):

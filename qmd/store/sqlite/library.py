@@ -55,6 +55,8 @@ __all__ = [
 ]
 
 BUSY_TIMEOUT_S = 15.0
+#: The first version that knows RETURNING (3.35) and IS NOT DISTINCT FROM.
+OLDEST = (3, 39, 0)
 #: SQLite takes such files for empty databases, and would write over a short note.
 _TOO_SHORT = range(1, 512)
 
@@ -151,8 +153,10 @@ def connect(
 
     Raises:
         DatabaseMissingError: There is no such file, and none is to be made.
-        StoreError: Whatever SQLite says, translated.
+        StoreError: The library is too old; or whatever SQLite says, translated.
     """
+    if dbapi.sqlite_version_info < OLDEST:
+        raise _too_old()
     try:
         size = path.stat().st_size
     except OSError:
@@ -176,6 +180,16 @@ def connect(
         connection.close()
         raise translate(error, path) from error
     return connection
+
+
+def _too_old() -> StoreError:
+    from qmd.system import installation
+
+    oldest = ".".join(map(str, OLDEST))
+    return StoreError(
+        f"SQLite {dbapi.sqlite_version} is too old: qmd needs {oldest} or newer.",
+        hint=f"{installation.current().install('pysqlite3')}, which brings its own.",
+    )
 
 
 def _open_to_read(path: Path, timeout: float, *, tolerant: bool) -> Connection:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
-from qmd.store.revisions import unpack_revision
-from qmd.store.sqlite import collections, meta, tables
+from qmd.store.reader import Writer
+from qmd.store.sql import collections, require_types
+from qmd.store.sql.models import CHOICE
+from qmd.store.sql.revisions import unpack_revision
+from qmd.store.sqlite import tables
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
-from qmd.store.sqlite.models import CHOICE
-from qmd.store.sqlite.reader import SqliteWriter
-from qmd.store.sqlite.rows import require_types
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
 
@@ -199,7 +199,7 @@ def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
             row = source.execute(f"SELECT {columns} FROM {name} WHERE id = ?", [row_id]).fetchone()
             if row is None:
                 raise ValueError("only an index has it")
-            require_types(row, *table.types.values())
+            require_types(row, list(table.types.values()))
             table.check(*row)
         except (*FAILURES, ValueError, TypeError, MemoryError, struct.error, zlib.error):
             lost += 1
@@ -249,12 +249,14 @@ def _ids(source: Connection, table: str) -> set[int]:
 
 def _chosen_model(source: Connection) -> str | None:
     try:
-        return meta.read(source, CHOICE, table=tables.stored_name(source, "z_meta"))
+        table = tables.stored_name(source, "z_meta")
+        row = source.execute(f"SELECT value FROM {table} WHERE key = ?", [CHOICE]).fetchone()
+        return None if row is None else str(row[0])
     except FAILURES:
         return None
 
 
-def _insert(writer: SqliteWriter, table: _Table, rows: Sequence[Row]) -> int:
+def _insert(writer: Writer, table: _Table, rows: Sequence[Row]) -> int:
     """Insert the rows that fit to what is there; returns how many do."""
     columns = ", ".join(table.types)
     marks = ", ".join("?" * len(table.types))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from qmd.errors import VectorsUnavailableError
 from qmd.store.sqlite.library import Connection, OperationalError, extensions_loadable
 
 if TYPE_CHECKING:
+    from qmd.store.sql.models import StoredModel
     from qmd.system.installation import Installation
+
+#: int8 copies are clip(round(256 x), ±63): sqlite-vec's NEON build overflows beyond.
+SCALE, CLIP = 256, 63
 
 
 def load(connection: Connection) -> str:
@@ -49,6 +54,49 @@ def load(connection: Connection) -> str:
     # A scan for the nearest vectors reads the whole table: copying its pages took half the time.
     connection.execute(f"PRAGMA mmap_size = {1 << 30}")
     return str(connection.execute("SELECT vec_version()").fetchone()[0])
+
+
+def quantize(vector: bytes) -> bytes:
+    """float16[dimension] → int8[dimension] as the index holds it."""
+    import numpy as np
+
+    exact = np.frombuffer(vector, dtype=np.float16).astype(np.float32)
+    return np.clip(np.rint(exact * SCALE), -CLIP, CLIP).astype(np.int8).tobytes()
+
+
+def prepare(connection: Connection) -> None:
+    """Raises VectorsUnavailableError: Vectors that cannot be searched are not worth making."""
+    load(connection)
+
+
+def put(connection: Connection, model: StoredModel, rows: Iterable[tuple[int, int, bytes]]) -> None:
+    """Store copies of vectors that are searched: triples of chunk id, collection id and vector."""
+    connection.executemany(
+        "INSERT INTO z_vectors (chunk_id, model_id, collection_id, embedding)"
+        " VALUES (?, ?, ?, ?) ON CONFLICT (chunk_id, model_id)"
+        " DO UPDATE SET embedding = excluded.embedding",
+        [(chunk, model.id, collection, quantize(vector)) for chunk, collection, vector in rows],
+    )
+
+
+def renumber(connection: Connection, model_id: int, chunk_id: int, new_id: int) -> None:
+    """Give the copy of a chunk's vector to another chunk."""
+    connection.execute(
+        "UPDATE z_vectors SET chunk_id = ? WHERE chunk_id = ? AND model_id = ?",
+        [new_id, chunk_id, model_id],
+    )
+
+
+def remove(
+    connection: Connection,
+    model: StoredModel,
+    condition: str = "true",
+    values: Sequence[object] = (),
+) -> None:
+    """Remove the copies of a model's vectors, or some of them."""
+    connection.execute(
+        f"DELETE FROM z_vectors WHERE model_id = ? AND {condition}", [model.id, *values]
+    )
 
 
 def _installation() -> Installation:

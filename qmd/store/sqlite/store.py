@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreError
+from qmd.store.reader import Reader, Writer
+from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate, old_vectors
 from qmd.store.sqlite.connections import PATIENCE_MS, Connections, exists
 from qmd.store.sqlite.idle_readers import IdleReaders
@@ -26,13 +28,12 @@ from qmd.store.sqlite.library import (
     translate,
 )
 from qmd.store.sqlite.opened_file import Change, replaced_error
-from qmd.store.sqlite.reader import SqliteReader, SqliteWriter
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from qmd.store.models import StoredModel
+    from qmd.store.sql.models import StoredModel
     from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
     from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
     from qmd.store.store import Store
@@ -128,7 +129,7 @@ class SqliteStore:
     # -- reading -----------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[SqliteReader]:
+    def reading(self) -> Iterator[Reader]:
         """
         A reader inside one snapshot; keep it short, it holds back the WAL.
 
@@ -137,7 +138,7 @@ class SqliteStore:
             RequestEndedError: In the middle of the block, too: see `qmd.system.cancellation`.
         """
         with self._reading(None) as connection:
-            yield SqliteReader(connection)
+            yield Reader(Sql(connection, SQLITE))
 
     @contextmanager
     def _reading(self, scope: AccessScope | None) -> Iterator[Connection]:
@@ -177,15 +178,13 @@ class SqliteStore:
         return ScopedStore(self, scope, self._reading_scoped)
 
     @contextmanager
-    def _reading_scoped(self, scope: AccessScope) -> Iterator[SqliteReader]:
-        from qmd.store.sqlite.scoped_reader import ScopedSqliteReader
-
+    def _reading_scoped(self, scope: AccessScope) -> Iterator[Reader]:
         with self._reading(scope) as connection:
-            yield ScopedSqliteReader(connection)
+            yield Reader(Sql(connection, SQLITE, is_scoped=True))
 
     # -- writing -----------------------------------------------------------------------
 
-    def write(self, function: Callable[[SqliteWriter], T]) -> T:
+    def write(self, function: Callable[[Writer], T]) -> T:
         """
         Run ``function(writer)`` on the writer thread in one transaction, and wait for it.
 
@@ -195,17 +194,17 @@ class SqliteStore:
         """
         return self._wait(self._submit(lambda: self._transaction(function)))
 
-    def write_outside_transaction(self, function: Callable[[SqliteWriter], T]) -> T:
+    def write_outside_transaction(self, function: Callable[[Writer], T]) -> T:
         """For VACUUM and checkpoints, which SQLite refuses inside a transaction."""
 
         def run() -> T:
             self.require_current()
-            return function(SqliteWriter(self._writing()))
+            return function(Writer(Sql(self._writing(), SQLITE)))
 
         return self._wait(self._submit(run))
 
     def write_soon(
-        self, function: Callable[[SqliteWriter], object], written: Callable[[], object]
+        self, function: Callable[[Writer], object], written: Callable[[], object]
     ) -> None:
         """
         Queue a write whose loss does not matter: nobody waits for it. ``written`` is called
@@ -328,12 +327,12 @@ class SqliteStore:
             self._writer = self._connections.open(read_only=False)
         return self._writer
 
-    def _transaction(self, function: Callable[[SqliteWriter], T]) -> T:
+    def _transaction(self, function: Callable[[Writer], T]) -> T:
         self.require_current()
         connection = self._writing()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            result = function(SqliteWriter(connection))
+            result = function(Writer(Sql(connection, SQLITE)))
             connection.execute("COMMIT")
         except BaseException:
             # A full disk or an interrupt may have ended the transaction already.
@@ -356,7 +355,7 @@ class SqliteStore:
     def merge_full_text(self) -> None:
         from qmd.store.sqlite import upkeep
 
-        def merge(writer: SqliteWriter) -> bool:
+        def merge(writer: Writer) -> bool:
             return upkeep.merge_full_text(writer.connection, is_first=is_first)
 
         is_first = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from qmd.store.sqlite import old_vectors, tables, vector_state
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sqlite import old_vectors, tables
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
 from qmd.store.upkeep import MOST_COMPARED, Counts
@@ -104,8 +105,9 @@ def merge_full_text(connection: Connection, *, is_first: bool) -> bool:
 class SqliteUpkeep:
     """`qmd.store.upkeep.Upkeep` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def counts(self) -> Counts:
         (documents,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
@@ -215,7 +217,7 @@ class SqliteUpkeepWriter(SqliteUpkeep):
         removed[_UNMATCHED] = self._unmatched()
         if removed[_UNMATCHED]:
             tables.table(self._connection, "z_documents_fts").rebuild_fts()
-        vector_state.advance(self._connection)
+        vector_state.advance(self._sql)
         return removed
 
     def remove_misplaced_vectors(self) -> None:

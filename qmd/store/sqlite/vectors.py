@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from qmd.store.models import StoredModel
-from qmd.store.sqlite import sqlite_vec, vector_state
-from qmd.store.sqlite.filters import require_sql
+from qmd.store.sql import Sql, vector_state
+from qmd.store.sql.filters import require_sql
+from qmd.store.sql.models import StoredModel
+from qmd.store.sqlite import sqlite_vec
 from qmd.store.sqlite.library import Connection
 from qmd.store.vectors import MAX_NEAREST, pack_vectors
 
@@ -23,26 +24,13 @@ if TYPE_CHECKING:
 
     from qmd.store.selection import Selection
 
-#: int8 copies are clip(round(256 x), ±63): sqlite-vec's NEON build overflows beyond.
-SCALE, CLIP = 256, 63
-
-
-# --- bytes ---------------------------------------------------------------------------
-
-
-def quantize(vector: bytes) -> bytes:
-    """float16[dimension] → int8[dimension] as the index holds it."""
-    import numpy as np
-
-    exact = np.frombuffer(vector, dtype=np.float16).astype(np.float32)
-    return np.clip(np.rint(exact * SCALE), -CLIP, CLIP).astype(np.int8).tobytes()
-
 
 class SqliteVectors:
     """`qmd.store.vectors.Vectors` in SQLite."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self._connection: Connection = sql.connection
 
     def nearest(
         self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
@@ -75,7 +63,7 @@ class SqliteVectors:
                 model.id,
                 model.dimension,
                 *values,
-                quantize(pack_vectors(query[None])[0]),
+                sqlite_vec.quantize(pack_vectors(query[None])[0]),
                 min(k, MAX_NEAREST),
                 model.id,
             ],
@@ -130,7 +118,7 @@ class SqliteVectors:
             [after, model.id, model.dimension, limit],
         ).fetchall()
         packed = np.frombuffer(b"".join(row[3] for row in rows), np.int8)
-        values = packed.reshape(len(rows), model.dimension).astype(np.float32) / SCALE
+        values = packed.reshape(len(rows), model.dimension).astype(np.float32) / sqlite_vec.SCALE
         return [(*row[:3], vector) for row, vector in zip(rows, values, strict=True)]
 
     def waiting_chunk_ids(self) -> list[int]:
@@ -189,7 +177,7 @@ class SqliteVectors:
         return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 
     def version(self) -> tuple[int, int]:
-        return vector_state.read(self._connection)
+        return vector_state.read(self._sql)
 
     def require_engine(self) -> str:
         return f"sqlite-vec {sqlite_vec.load(self._connection)}"

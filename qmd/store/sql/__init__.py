@@ -1,0 +1,376 @@
+"""
+One SQL for both engines: each capability is one class, whose statements are written for SQLite.
+
+What the engines spell differently, and more than one capability needs, has a name in `SqlDialect`.
+What they do differently (full text, vectors, opening, migrations, locks) is in `qmd.store.sqlite`
+and `qmd.store.postgres`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from itertools import count
+from types import ModuleType, NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from qmd.system import cancellation
+
+#: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
+Connection: TypeAlias = Any
+Value: TypeAlias = Any
+Row: TypeAlias = tuple[Any, ...]
+#: What `isinstance` takes, for each column.
+Types: TypeAlias = Sequence["type | UnionType | tuple[type, ...]"]
+Rows: TypeAlias = Iterable[Sequence[object]]
+T = TypeVar("T")
+
+
+class Cursor(Protocol):
+    """What a statement returns."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Value: ...
+
+    def fetchall(self) -> list[Row]: ...
+
+    def __iter__(self) -> Iterator[Row]: ...
+
+
+class SqlDialect:
+    """
+    What SQLite says, and in which words.
+
+    Attributes:
+        package: The package in `qmd.store` of what only this engine has.
+        prefix: What the names of its classes begin with.
+        full_text_rows: Its module that stores what is searched of a document.
+        vector_copies: Its module that keeps copies of vectors in a form that is searched.
+        among: The condition that a column has one of the values of an `array`.
+        each: The table ``item`` of one column ``value``: the texts of an `array`.
+        listed: A subquery of one column as one value, for `parsed`: the column, then the rest.
+        json_text: A column with JSON as text.
+        full_text_table: The table that has a row for each document with full text.
+        as_bytes: A text as UTF-8.
+        no_case: A text without the case of its ASCII letters, for LIKE.
+        no_limit: What stands for no limit.
+        first: Joins what follows to what stands before it, which is read first.
+        unindexed: Keeps a column's index from being used where another leads to fewer rows.
+        beginning: A range of the values of a column, for which its index is read.
+        key: A column of names without the case of ASCII letters, for a column of names.
+        folded: A text without the case of its ASCII letters, for sorting.
+        moment: When a document ``d`` was written, its own date if it has one; for comparison.
+        moment_of: A given time as a `moment`.
+        repeats_tags: Whether ``documents`` has a column with the tags of a document as JSON.
+        next_number: The next value of a numbered column, given as column and table.
+        is_shared: Whether processes on several machines use a database.
+        is_typed: Whether a value has the type of its column, also in a damaged database.
+    """
+
+    package = "sqlite"
+    prefix = "Sqlite"
+    full_text_rows = "searchable"
+    vector_copies = "sqlite_vec"
+    among = "IN (SELECT value FROM json_each(?))"
+    each = "json_each(?) AS item"
+    listed = "(SELECT json_group_array({0}) FROM (SELECT {0} {1}))"
+    json_text = "{}"
+    full_text_table = "z_searchable"
+    as_bytes = "CAST({} AS BLOB)"
+    no_case = "{}"
+    no_limit: int | None = -1
+    first = "CROSS JOIN"
+    unindexed = "+"
+    beginning = "{0} >= ? AND {0} < ?"
+    folded = "{} COLLATE NOCASE"
+    moment = "coalesce(julianday(d.date), julianday(d.modified_at))"
+    moment_of = "julianday(?)"
+    key = "{}"  # its collation ignores the case
+    next_number = "(SELECT coalesce(max({0}), 0) + 1 FROM {1})"
+    repeats_tags = True
+    is_shared = False
+    is_typed = False
+
+    def array(self, values: Iterable[object]) -> object:
+        """Numbers or texts as the value of `among` and `each`."""
+        return json.dumps(list(values))
+
+    def parsed(self, stored: Value) -> Value:
+        """The value of a column with JSON; the values of a `listed` subquery."""
+        return json.loads(stored)
+
+    def any_of(self, keys: Sequence[bytes]) -> Iterator[tuple[str, list[object]]]:
+        """The condition that a column is one of the keys, and its values; of some keys each."""
+        for start in range(0, len(keys), 500):
+            some = list(keys[start : start + 500])
+            yield f"IN ({', '.join('?' * len(some))})", list[object](some)
+
+    def statement(self, sql: str) -> str:
+        return sql
+
+    def execute(
+        self, connection: Connection, sql: str, values: Sequence[object], *, as_binary: bool
+    ) -> Cursor:
+        cursor: Cursor = connection.execute(sql, values)
+        return cursor
+
+    def many(self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """Execute a statement once for each row of values; how many rows it has changed."""
+        return int(connection.executemany(sql, rows).rowcount)
+
+    def returned(
+        self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]
+    ) -> list[Row]:
+        """As `many`, for a statement that returns a row for each row of values, in their order."""
+        return [row for values in rows for row in connection.execute(sql, values).fetchall()]
+
+    def count_on(self, connection: Connection, table: str) -> None:
+        """Let new rows have ids greater than all that are there, after one was given."""
+
+    def stream(
+        self, connection: Connection, sql: str, values: Sequence[object], rows_at_once: int
+    ) -> Iterator[Row]:
+        """The rows of a result that is longer than memory may hold."""
+        return iter(connection.execute(sql, values))
+
+
+class _PostgresDialect(SqlDialect):
+    package = "postgres"
+    prefix = "Postgres"
+    full_text_rows = "postings"
+    vector_copies = "pgvector"
+    among = "= ANY(?)"
+    each = "unnest(?::text[]) AS item (value)"
+    listed = "ARRAY(SELECT {0} {1})"
+    json_text = "{}::text"
+    full_text_table = "z_document_tokens"
+    as_bytes = "convert_to({}, 'UTF8')"
+    no_case = 'lower({} COLLATE "C")'
+    no_limit = None
+    first = "JOIN"
+    unindexed = ""
+    beginning = "left({0}, 500) >= left(?, 500) AND left({0}, 500) < ?"  # more do not fit
+    folded = "lower({})"
+    moment = "d.moment"
+    moment_of = "qmd_moment(?)"
+    key = "{}_key"
+    next_number = "DEFAULT"  # of an identity column
+    repeats_tags = False
+    is_shared = True
+    is_typed = True
+
+    def array(self, values: Iterable[object]) -> object:
+        return list(values)
+
+    def parsed(self, stored: Value) -> Value:
+        return stored
+
+    def any_of(self, keys: Sequence[bytes]) -> Iterator[tuple[str, list[object]]]:
+        yield "= ANY(?)", [list(keys)]
+
+    @lru_cache(1024)  # noqa: B019 - there is one dialect, which lives as long as the program
+    def statement(self, sql: str) -> str:
+        return sql.replace("%", "%%").replace("?", "%s")
+
+    def execute(
+        self, connection: Connection, sql: str, values: Sequence[object], *, as_binary: bool
+    ) -> Cursor:
+        cursor: Cursor = connection.execute(sql, values, binary=as_binary)
+        return cursor
+
+    def many(self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        with connection.cursor() as cursor:
+            cursor.executemany(sql, rows)
+            return int(cursor.rowcount)
+
+    def returned(
+        self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]
+    ) -> list[Row]:
+        results: list[Row] = []
+        with connection.cursor() as cursor:
+            cursor.executemany(sql, rows, returning=True)
+            results += cursor.fetchall()
+            while cursor.nextset():
+                results += cursor.fetchall()
+        return results
+
+    def count_on(self, connection: Connection, table: str) -> None:
+        connection.execute(
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"
+        )
+
+    def stream(
+        self, connection: Connection, sql: str, values: Sequence[object], rows_at_once: int
+    ) -> Iterator[Row]:
+        # By a cursor on the server; other statements may be executed meanwhile.
+        with connection.cursor(f"qmd_sql_{next(_stream_numbers)}") as cursor:
+            cursor.itersize = rows_at_once
+            cursor.execute(sql, values)
+            for row in cursor:
+                cancellation.check()
+                yield row
+
+
+_stream_numbers = count(1)
+SQLITE = SqlDialect()
+POSTGRES: SqlDialect = _PostgresDialect()
+
+
+class Sql(NamedTuple):
+    """
+    A connection with its dialect: what each capability reads and writes through.
+
+    Statements have ``?`` for each value.
+
+    Attributes:
+        is_scoped: Whether only the rows of some collections exist in it.
+    """
+
+    connection: Connection
+    dialect: SqlDialect
+    is_scoped: bool = False
+
+    def run(self, sql: str, values: Sequence[object] = (), *, as_binary: bool = False) -> Cursor:
+        """``as_binary``: long byte strings take half of the room on their way from a server."""
+        statement = self.dialect.statement(sql)
+        return self.dialect.execute(self.connection, statement, values, as_binary=as_binary)
+
+    def many(self, sql: str, rows: Rows) -> int:
+        """Run a statement once for each row of values; how many rows it has changed."""
+        if not (every := list(rows)):
+            return 0
+        return self.dialect.many(self.connection, self.dialect.statement(sql), every)
+
+    def count_on(self, table: str) -> None:
+        """Let new rows have ids greater than all that are there, after one was given."""
+        self.dialect.count_on(self.connection, table)
+
+    def stream(
+        self, sql: str, values: Sequence[object] = (), *, rows_at_once: int = 500
+    ) -> Iterator[Row]:
+        """The rows of a result that is longer than memory may hold."""
+        statement = self.dialect.statement(sql)
+        return self.dialect.stream(self.connection, statement, values, rows_at_once)
+
+    def with_keys(
+        self, sql: str, keys: Iterable[bytes], values: Sequence[object] = ()
+    ) -> Iterator[Row]:
+        """
+        The rows of a statement in which ``{}`` stands for the condition that a column is one of the
+        keys; the other values stand behind it.
+        """
+        for condition, some in self.dialect.any_of(list(set(keys))):
+            yield from self.run(sql.format(condition), [*some, *values], as_binary=True)
+
+    def returned(self, sql: str, rows: Rows) -> list[Row]:
+        """As `many`, for a statement that returns a row for each row of values, in their order."""
+        if not (every := list(rows)):
+            return []
+        return self.dialect.returned(self.connection, self.dialect.statement(sql), every)
+
+    @property
+    def full_text_rows(self) -> ModuleType:
+        """`qmd.store.sqlite.searchable`, or `qmd.store.postgres.postings`."""
+        return import_module(f"qmd.store.{self.dialect.package}.{self.dialect.full_text_rows}")
+
+    @property
+    def vector_copies(self) -> ModuleType:
+        """`qmd.store.sqlite.sqlite_vec`, or `qmd.store.postgres.pgvector`."""
+        return import_module(f"qmd.store.{self.dialect.package}.{self.dialect.vector_copies}")
+
+    def first(self, sql: str, values: Sequence[object] = ()) -> Value:
+        """The first row; None without one."""
+        return self.run(sql, values).fetchone()
+
+    def value(self, sql: str, values: Sequence[object] = ()) -> Value:
+        """The first value of the first row. Raises LookupError: There is no row."""
+        if (row := self.first(sql, values)) is None:
+            raise LookupError("a row that must exist does not")
+        return row[0]
+
+    def number(self, sql: str, values: Sequence[object] = ()) -> int:
+        """As `value`, for a number."""
+        return int(self.value(sql, values))
+
+    def rows(self, types: Types, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """
+        All rows; ``types`` are those of the columns.
+
+        Raises:
+            TypeError: A value has another type; `Store` looks for damage then.
+        """
+        rows = self.run(sql, values).fetchall()
+        if not self.dialect.is_typed:
+            for row in rows:
+                require_types(row, types)
+        return rows
+
+    def all(self, kind: Callable[..., T], sql: str, values: Sequence[object] = ()) -> list[T]:
+        """All rows as instances of a class, whose fields are the columns. Raises as `rows`."""
+        return list(self.records(kind, self.run(sql, values).fetchall()))
+
+    def records(self, kind: Callable[..., T], rows: Iterable[Row]) -> Iterator[T]:
+        """As `all`, of rows that are read already, or are yet to be."""
+        types = None if self.dialect.is_typed else _types(kind)
+        for row in rows:
+            if types is not None:
+                require_types(row, types)
+            yield kind(*row)
+
+
+def require_types(row: Sequence[object], types: Types) -> None:
+    """
+    SQLite keeps a value of any type in any column, and damage makes use of that.
+
+    Raises:
+        TypeError: A value has another type; `Store` looks for damage then.
+    """
+    for value, expected in zip(row, types, strict=True):
+        if not isinstance(value, expected):
+            raise TypeError(f"{type(value).__name__} where {expected} is stored")
+
+
+@cache
+def _types(kind: Any) -> Types:
+    """The types of the fields of a record."""
+    hints = get_type_hints(kind)
+    return [_plain(hints[name]) for name in kind.__match_args__]
+
+
+def _plain(hint: Any) -> Any:
+    """What `isinstance` takes."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return str
+    if origin in (Union, UnionType):
+        return tuple(NoneType if each is NoneType else _plain(each) for each in get_args(hint))
+    return hint if isinstance(hint, type) else object
+
+
+def path_below(column: str) -> str:
+    """
+    SQL for "this path or below it", for which an index is read in one range.
+
+    It takes `path_values`. ("0" follows "/"; between both are the names that only begin like it.)
+    """
+    return f"({column} >= ? AND {column} < ? AND ({column} = ? OR {column} > ?))"
+
+
+def path_values(path: str) -> list[object]:
+    """The values of `path_below`."""
+    return [path, f"{path}0", path, f"{path}/"]

@@ -1,0 +1,290 @@
+"""Collections: the folders that are indexed, with their rules."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from qmd.errors import CollectionNotFoundError, ConflictError
+from qmd.store.sql import Sql, access, vector_state
+from qmd.system import clock
+from qmd.system.surrogates import whole
+from qmd.values import Collection
+
+_COLUMNS = """
+    SELECT c.id, c.name, c.path, c.pattern, c.ignore,
+           (SELECT count(*) FROM documents d WHERE d.collection_id = c.id),
+           c.updated_at, c.indexed_at, c.included, c.owner
+    FROM collections c
+"""
+
+
+class _Row(NamedTuple):
+    id: int
+    name: str
+    path: str
+    pattern: str
+    ignore: str
+    documents: int
+    updated_at: str | None
+    indexed_at: str | None
+    included: int
+    owner: str
+
+
+def is_directory_path(path: str) -> bool:
+    """Whether a directory can be there: relative to nothing, of characters that names have."""
+    return os.path.isabs(path) and "\0" not in path  # noqa: PTH117
+
+
+def _json(value: Sequence[str] | Mapping[str, int]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class Collections:
+    """Reads collections."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def all(self) -> list[Collection]:
+        """All collections, the one whose documents changed last first."""
+        return self._collections("ORDER BY c.updated_at IS NULL, c.updated_at DESC, c.name")
+
+    def _collections(self, clauses: str, values: Sequence[object] = ()) -> list[Collection]:
+        rows = self._sql.all(_Row, _COLUMNS + clauses, values)
+        return list(map(self._collection, rows))
+
+    def _collection(self, row: _Row) -> Collection:
+        ignore = self._sql.dialect.parsed(row.ignore)
+        if not self._sql.dialect.is_typed:
+            if not is_directory_path(row.path):
+                raise ValueError("a collection's path is none")
+            if not all(isinstance(each, str) for each in ignore):
+                raise TypeError("a rule that is no text")
+        return Collection(
+            *(row.id, row.name, row.path, row.pattern, tuple(ignore), row.documents),
+            *(row.updated_at, row.indexed_at, bool(row.included), row.owner),
+        )
+
+    def by_name(self, name: str) -> Collection:
+        """
+        The collection of a name.
+
+        Raises:
+            CollectionNotFoundError: There is none; the error names similar ones.
+        """
+        name = whole(name)
+        collections = self._collections("WHERE c.name = ?", [name])
+        if not collections:
+            raise CollectionNotFoundError(name, self._similar(name))
+        return collections[0]
+
+    def require_unchanged(self, collection: Collection) -> None:
+        """
+        Check that id, path, mask and ignore patterns of a collection have not changed.
+
+        The id alone would not do: after a removal the next new collection may get the same id.
+
+        Raises:
+            CollectionNotFoundError: It was removed or changed since it was read.
+        """
+        row = self._sql.first(
+            "SELECT 1 FROM collections WHERE id = ? AND path = ? AND pattern = ?"
+            f" AND {self._sql.dialect.json_text.format('ignore')} = ?",
+            [collection.id, collection.path, collection.pattern, _json(collection.ignore)],
+        )
+        if row is None:
+            raise CollectionNotFoundError(collection.name)
+
+    def _similar(self, name: str) -> list[str]:
+        """Names of collections that ``name`` may have been meant for, nearest first."""
+        from rapidfuzz import fuzz, process
+
+        names = [row[0] for row in self._sql.run("SELECT name FROM collections ORDER BY name")]
+        matches = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
+        return [match for match, _, _ in matches]
+
+    def ids(self, names: Sequence[str]) -> list[int]:
+        # Without the count of documents, which takes 50 ms for a million.
+        """
+        The ids of named collections, in the order of the names.
+
+        Raises:
+            CollectionNotFoundError: For the first name that no collection has.
+        """
+        stored: dict[str, int] = dict(self._sql.run("SELECT name, id FROM collections").fetchall())
+        return [stored[name] if name in stored else self.by_name(name).id for name in names]
+
+    def included_names(self) -> list[str] | None:
+        """The collections in which searches look that name none; None if these are all."""
+        rows = self._sql.run("SELECT name, included FROM collections").fetchall()
+        if all(included for _, included in rows):
+            return None
+        return [name for name, included in rows if included]
+
+    def definitions(self) -> list[tuple[object, ...]]:
+        """
+        The settings of all collections, to be compared with an earlier result.
+
+        The call is cheap enough for every second.
+        """
+        rows = self._sql.run(
+            "SELECT id, name, path, pattern,"
+            f" {self._sql.dialect.json_text.format('ignore')} FROM collections ORDER BY id"
+        )
+        return [tuple(row) for row in rows]
+
+    def last_changes(self) -> list[tuple[object, ...]]:
+        """
+        A value that differs from an earlier one if a document was added, changed or removed.
+
+        The call is cheap enough for every second.
+        """
+        rows = self._sql.run("SELECT id, name, updated_at FROM collections ORDER BY id")
+        return [tuple(row) for row in rows]
+
+    def is_vault(self, name: str) -> bool:
+        """
+        Whether a collection was an Obsidian vault at its last scan; True before the first one.
+
+        Where its Markdown links lead depends on it.
+        """
+        row = self._sql.run("SELECT is_vault FROM collections WHERE name = ?", [name]).fetchone()
+        return row is None or row[0] is None or bool(row[0])
+
+    def excluded_counts(self) -> dict[str, int]:
+        """How many files and folders the rules left out at the last scans, by reason."""
+        total: dict[str, int] = {}
+        for (counts,) in self._sql.run("SELECT excluded FROM collections"):
+            for reason, count in self._sql.dialect.parsed(counts).items():
+                total[reason] = total.get(reason, 0) + count
+        return dict(sorted(total.items()))
+
+    def last_indexed_at(self) -> str | None:
+        """When any collection was last scanned to the end (ISO 8601 UTC); None if none ever was."""
+        latest = self._sql.value("SELECT max(indexed_at) FROM collections")
+        return None if latest is None else str(latest)
+
+
+class CollectionsWriter(Collections):
+    """Changes collections."""
+
+    def add(
+        self, *, name: str, path: str, pattern: str, ignore: Sequence[str], owner: str = ""
+    ) -> Collection:
+        """
+        Add a collection.
+
+        Args:
+            path: The absolute path of a directory.
+            pattern: Which files belong to it (see `qmd.ingest.rules`).
+            ignore: Patterns of files to leave out, as in a .gitignore.
+            owner: Whose folder it is, if another machine pushes it.
+
+        Raises:
+            ConflictError: A collection of this name exists.
+        """
+        same = self._sql.run("SELECT path FROM collections WHERE name = ?", [name]).fetchone()
+        if same is not None:
+            hint = "Choose another name with --name, or 'qmd collection remove' the old one."
+            if same[0] == path:
+                hint = "It is this very folder; 'qmd index' brings it up to date."
+            raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
+        if not owner:  # a token may have been promised to push a folder of this name
+            access.remove_scopes(self._sql, name)
+        self._sql.run(
+            "INSERT INTO collections (name, path, pattern, ignore, created_at, owner)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            [name, path, pattern, _json(list(ignore)), clock.now(), owner],
+        )
+        return self.by_name(name)
+
+    def rename(self, old: str, new: str) -> Collection:
+        """
+        Rename a collection; its contexts stay with it.
+
+        Raises:
+            CollectionNotFoundError: There is none named ``old``.
+            ConflictError: There is one named ``new``.
+        """
+        collection = self.by_name(old)
+        if self._sql.run("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
+            raise ConflictError(
+                f"There is already a collection named '{new}'.", hint="Choose another name."
+            )
+        self._sql.run("UPDATE collections SET name = ? WHERE id = ?", [new, collection.id])
+        access.rename_scopes(self._sql, old, new)
+        return self.by_name(new)
+
+    def set_included(self, name: str, *, included: bool) -> Collection:
+        """
+        Say whether searches that name no collection look in this one.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
+        """
+        collection = self.by_name(name)
+        self._sql.run("UPDATE collections SET included = ? WHERE id = ?", [included, collection.id])
+        return self.by_name(name)
+
+    def set_rules(self, name: str, *, pattern: str, ignore: Sequence[str]) -> Collection:
+        """
+        Replace the mask and the ignore patterns of a collection; the next run applies them.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
+        """
+        collection = self.by_name(name)
+        self._sql.run(
+            "UPDATE collections SET pattern = ?, ignore = ? WHERE id = ?",
+            [pattern, _json(list(ignore)), collection.id],
+        )
+        return self.by_name(name)
+
+    def remove(self, name: str) -> Collection:
+        """
+        Remove a collection with its documents, contexts, chunks and vectors; cached vectors stay
+        until `UpkeepWriter.remove_leftovers`.
+
+        Raises:
+            CollectionNotFoundError: There is none of this name.
+        """
+        collection = self.by_name(name)
+        self._sql.run("DELETE FROM documents WHERE collection_id = ?", [collection.id])
+        self._sql.run("DELETE FROM collections WHERE id = ?", [collection.id])
+        access.remove_scopes(self._sql, name)
+        vector_state.advance(self._sql)
+        return collection
+
+    def mark_indexed(
+        self,
+        collection_id: int,
+        *,
+        excluded: Mapping[str, int],
+        changed: bool,
+        is_vault: bool,
+    ) -> None:
+        """
+        Record the end of a complete scan.
+
+        Args:
+            is_vault: Whether the folder is an Obsidian vault.
+            excluded: Reason → how many files and folders the rules left out.
+            changed: Whether a document was added, changed or removed.
+        """
+        now = clock.now()
+        self._sql.run(
+            "UPDATE collections SET indexed_at = ?, excluded = ?, is_vault = ?,"
+            " updated_at = CASE WHEN ? OR updated_at IS NULL THEN ? ELSE updated_at END"
+            " WHERE id = ?",
+            [now, _json(dict(excluded)), is_vault, changed, now, collection_id],
+        )
+
+    def mark_changed(self, collection_id: int) -> None:
+        """Record that documents were added, changed or removed, without a complete scan."""
+        self._sql.run(
+            "UPDATE collections SET updated_at = ? WHERE id = ?", [clock.now(), collection_id]
+        )

@@ -1,0 +1,269 @@
+"""Writes the rows of a document: itself, tags, names, links, properties, chunks, full text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qmd.store.sql import Sql, properties, vector_state
+from qmd.store.sql.embeddings import StoredChunk, chunk_rows
+from qmd.system import clock
+from qmd.values import Link, NewDocument, ParsedDocument
+from qmd.values.names import fold, link_key, name_key
+
+if TYPE_CHECKING:
+    from qmd.store.sql.files import DocumentPlace
+
+#: The columns of `_row`, but for ``tags``, which only a file has: for people who read it.
+_COLUMNS = (
+    "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
+    " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
+)
+_PARSED_TABLES = ("tags", "aliases", "z_names", "links", "properties")
+
+
+def put_all(
+    sql: Sql,
+    collection_id: int,
+    documents: Iterable[tuple[NewDocument, DocumentPlace | None]],
+) -> list[int]:
+    """As `qmd.store.sql.files.FilesWriter.put_all`."""
+    ids = []
+    stored: dict[int, NewDocument] = {}
+    old_texts: dict[int, str] = {}
+    batch = list(documents)
+    for (document, _), (document_id, old_text) in zip(
+        batch, _put_rows(sql, collection_id, batch), strict=True
+    ):
+        ids.append(document_id)
+        stored[document_id] = document
+        if old_text is not None:  # of two that replace it, the first has replaced the chunks' text
+            old_texts.setdefault(document_id, old_text)
+    in_order = sorted(stored.items())
+    for table in _PARSED_TABLES if old_texts else ():
+        sql.run(
+            f"DELETE FROM {table} WHERE document_id {sql.dialect.among}",
+            [sql.dialect.array(old_texts)],
+        )
+    _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
+    _put_chunks(sql, in_order, old_texts)
+    sql.full_text_rows.put(sql.connection, in_order)
+    return ids
+
+
+def _put_rows(
+    sql: Sql,
+    collection_id: int,
+    documents: Sequence[tuple[NewDocument, DocumentPlace | None]],
+) -> list[tuple[int, str | None]]:
+    """
+    The id of each document, and what it said before; None for a new one.
+
+    The documents of new paths take few round trips; the others are put one after the other.
+    """
+    paths = Counter(document.path for document, _ in documents)
+    stored = sql.run(
+        f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.dialect.among}",
+        [collection_id, sql.dialect.array(paths)],
+    )
+    taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
+    taken |= {path for path, count in paths.items() if count > 1}
+    is_plain = [place is None and document.path not in taken for document, place in documents]
+    new = iter(
+        sql.returned(
+            _insert(sql),
+            [
+                _row(sql, collection_id, document)
+                for (document, _), plain in zip(documents, is_plain, strict=True)
+                if plain
+            ],
+        )
+    )
+    return [
+        (int(next(new)[0]), None) if plain else _put_row(sql, collection_id, document, place)
+        for (document, place), plain in zip(documents, is_plain, strict=True)
+    ]
+
+
+def _put_row(
+    sql: Sql, collection_id: int, document: NewDocument, replace: DocumentPlace | None
+) -> tuple[int, str | None]:
+    """The id of the document, and what it said before; None for a new one."""
+    row = _row(sql, collection_id, document)
+    stored = _to_replace(sql, collection_id, document.path, replace)
+    if stored is None:
+        return sql.number(_insert(sql), row), None
+    changes = ", ".join(f"{column} = ?" for column in _columns(sql).split(", "))
+    sql.run(f"UPDATE documents SET {changes} WHERE id = ?", [*row, stored[0]])
+    return stored
+
+
+def _columns(sql: Sql) -> str:
+    return f"{_COLUMNS}, tags" if sql.dialect.repeats_tags else _COLUMNS
+
+
+def _insert(sql: Sql) -> str:
+    columns = _columns(sql)
+    marks = ", ".join("?" * len(columns.split(",")))
+    return f"INSERT INTO documents ({columns}) VALUES ({marks}) RETURNING id"
+
+
+def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
+    """The values of `_columns`."""
+    parsed = document.parsed
+    row: list[object] = [
+        collection_id,
+        document.path,
+        name_key(document.path),
+        parsed.title,
+        parsed.description,
+        document.hash,
+        parsed.date,
+        clock.from_ns(document.state.mtime_ns),
+        *document.state,
+        parsed.encoding,
+        document.parser_version,
+        parsed.body_start,
+        json.dumps(parsed.properties, ensure_ascii=False) if parsed.properties else "{}",
+        json.dumps(parsed.warnings, ensure_ascii=False) if parsed.warnings else "[]",
+        clock.now(),
+        parsed.text,
+    ]
+    if sql.dialect.repeats_tags:
+        row.append(json.dumps(_distinct(parsed.tags), ensure_ascii=False))
+    return row
+
+
+def _distinct(tags: Iterable[str]) -> list[str]:
+    """As the table ``tags`` has them: without letter case, and in its order."""
+    by_key: dict[bytes, str] = {}
+    for tag in tags:
+        by_key.setdefault(tag.encode("utf-8", "surrogatepass").lower(), tag)  # only ASCII letters
+    return [tag for _, tag in sorted(by_key.items())]
+
+
+def _to_replace(
+    sql: Sql, collection_id: int, path: str, replace: DocumentPlace | None
+) -> tuple[int, str] | None:
+    """
+    The document at the path; if there is none, the one at ``replace``, if it is still there.
+
+    Returns:
+        Its id and its text.
+    """
+    row = sql.first(
+        "SELECT id, text FROM documents WHERE collection_id = ? AND path = ?",
+        [collection_id, path],
+    )
+    if row is None and replace is not None:
+        row = sql.first(
+            "SELECT id, text FROM documents WHERE id = ? AND collection_id = ? AND path = ?",
+            [replace.id, collection_id, replace.path],
+        )
+    return None if row is None else (int(row[0]), str(row[1]))
+
+
+def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> None:
+    """Tags, names, links and properties of documents that have none stored."""
+    sql.many(
+        "INSERT INTO tags (document_id, tag) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(number, tag) for number, parsed in documents for tag in parsed.tags],
+    )
+    sql.many(
+        "INSERT INTO aliases (document_id, alias) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(number, alias) for number, parsed in documents for alias in parsed.aliases],
+    )
+    sql.many(
+        "INSERT INTO z_names (document_id, kind, name_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [row for number, parsed in documents for row in _name_rows(number, parsed)],
+    )
+    sql.many(
+        "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block, line)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
+    )
+    properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
+
+
+def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:
+    yield number, "title", fold(parsed.title)
+    for alias in parsed.aliases:
+        yield number, "alias", fold(alias)
+
+
+def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...]]:
+    for seq, link in enumerate(links):
+        yield (
+            number,
+            seq,
+            link.kind,
+            link.target,
+            link_key(link.kind, link.target),
+            link.text if link.kind in {"wikilink", "embed"} else None,
+            link.heading,
+            link.block,
+            link.line,
+        )
+
+
+def _put_chunks(
+    sql: Sql,
+    documents: Sequence[tuple[int, NewDocument]],
+    old_texts: Mapping[int, str],
+) -> None:
+    """``old_texts``: what the documents that are replaced said, by their ids."""
+    stored: dict[int, list[StoredChunk]] = {}
+    for document_id, *old in sql.run(
+        "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
+        f" FROM chunks WHERE document_id {sql.dialect.among} ORDER BY document_id, seq",
+        [sql.dialect.array(old_texts)],
+    ):
+        stored.setdefault(document_id, []).append(StoredChunk(*old))
+    inserts: list[tuple[object, ...]] = []
+    updates: list[tuple[object, ...]] = []
+    gone = {each.id for chunks in stored.values() for each in chunks}
+    for document_id, document in documents:
+        rows = chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
+        for chunk, row, digest in zip(
+            document.parsed.chunks, rows, document.chunk_hashes, strict=True
+        ):
+            place = (
+                document_id,
+                chunk.seq,
+                chunk.start_char,
+                chunk.end_char,
+                chunk.start_byte,
+                chunk.end_byte,
+                chunk.start_line,
+                chunk.end_line,
+                " > ".join(chunk.heading_path),
+                row.hash,
+            )
+            if row.id is None:
+                inserts.append(place)
+            else:
+                gone.remove(row.id)
+                updates.append((*place, row.next_hash, digest, row.id))
+    if gone:
+        delete_chunks(sql, sorted(gone))
+    # The vector for the model that is to follow belongs to the text that it was made of.
+    sql.many(
+        "UPDATE chunks SET document_id = ?, seq = ?, start_char = ?, end_char = ?,"
+        " start_byte = ?, end_byte = ?, start_line = ?, end_line = ?, heading_path = ?,"
+        " hash = ?, next_hash = ?, next_model_id = CASE coalesce(next_hash, hash)"
+        " WHEN ? THEN next_model_id END WHERE id = ?",
+        updates,
+    )
+    sql.many(
+        "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
+        " start_line, end_line, heading_path, hash)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        inserts,
+    )
+
+
+def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
+    sql.run(f"DELETE FROM chunks WHERE id {sql.dialect.among}", [sql.dialect.array(ids)])
+    vector_state.advance(sql)

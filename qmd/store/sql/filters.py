@@ -1,0 +1,210 @@
+"""Translates filters into SQL conditions on ``documents d``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.store.selection import Selection, outside_inner, overlaps
+from qmd.store.sql import Sql, path_below, path_values
+from qmd.store.sql.tags import tag_below
+
+if TYPE_CHECKING:
+    from qmd.values import Filters
+    from qmd.values.conditions import PropertyCondition
+
+#: A day is the day that is written in the note, or the one on the wall when it was saved: on this
+#: machine, not where a server is.
+_DAY = "CASE WHEN d.date IS NULL THEN d.modified_at {0} ? ELSE substr(d.date, 1, 10) {0} ? END"
+
+
+class SqlSelection(NamedTuple):
+    """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
+
+    sql: str
+    values: tuple[object, ...]
+    collection_ids: tuple[int, ...] | None
+    #: A SELECT of the ids that does not read ``documents``, if there is one; it takes ``values``.
+    short_ids: str = ""
+    #: The same by the index of tags or of paths: faster than testing all documents, not than
+    #: testing a few.
+    indexed_ids: str = ""
+
+    @property
+    def ids(self) -> str:
+        """A SELECT of the ids of these documents, some perhaps twice; it takes ``values``."""
+        every = f"SELECT d.id FROM documents d WHERE {self.sql}"
+        return self.short_ids or self.indexed_ids or every
+
+    @property
+    def is_all(self) -> bool:
+        return self.sql == "true"
+
+
+class _Condition(NamedTuple):
+    """A part of a `SqlSelection`; each of its forms takes the same values."""
+
+    sql: str
+    short_ids: str = ""
+    indexed_ids: str = ""
+
+
+ALL_DOCUMENTS = SqlSelection("true", (), ())
+
+
+def select(
+    sql: Sql,
+    filters: Filters,
+    *,
+    either: Sequence[Sequence[str | PropertyCondition]] = (),
+    none_of: Sequence[str | PropertyCondition] = (),
+    one_per_file: bool = True,
+) -> SqlSelection:
+    """As `qmd.store.reader.Reader.select`."""
+    parts: list[_Condition] = []
+    values: list[object] = []
+    ids = _ids(sql, [_storable(name) for name in filters.collections])
+    if ids:
+        parts.append(_Condition(f"d.collection_id IN ({', '.join(map(str, ids))})"))
+    if filters.path and filters.path.strip("/"):
+        parts.append(_below(sql, filters.path, values))
+    properties, no_properties = _property_filters(filters)
+    each_alone: list[list[str | PropertyCondition]] = [[tag] for tag in filters.tags]
+    each_alone += [[condition] for condition in properties]
+    parts += [_meets(sql, group, values) for group in (*each_alone, *either)]
+    if none_of or no_properties:
+        unwanted = _meets(sql, (*none_of, *no_properties), values)
+        parts.append(_Condition(f"NOT {unwanted.sql}"))
+    parts += map(_Condition, _dated(sql, filters, values))
+    parts += map(
+        _Condition, _outside_inner(sql, ids, filters.path, values, one_per_file=one_per_file)
+    )
+    alone = parts[0] if len(parts) == 1 else _Condition("")
+    return SqlSelection(
+        " AND ".join(part.sql for part in parts) or "true",
+        tuple(values),
+        tuple(ids) if len(parts) == (1 if ids else 0) else None,
+        alone.short_ids,
+        alone.indexed_ids,
+    )
+
+
+def _below(sql: Sql, path: str, values: list[object]) -> _Condition:
+    """
+    The condition for a path in any collection, or one that begins with a collection's name.
+
+    Its values are appended to ``values``.
+    """
+    prefix = _storable(path).removeprefix("qmd://").strip("/")
+    collection, _, rest = prefix.partition("/")
+    values += [*path_values(prefix), collection]
+    named = "d.collection_id = (SELECT id FROM collections WHERE name = ?)"
+    if rest:
+        named += f" AND {path_below('d.path')}"
+        values += path_values(rest)
+    in_any = path_below("d.path")
+    return _Condition(
+        f"({in_any} OR ({named}))",
+        indexed_ids=(
+            f"SELECT d.id FROM collections c {sql.dialect.first} documents d"
+            f" ON d.collection_id = c.id WHERE {in_any}"
+            f" UNION ALL SELECT d.id FROM documents d WHERE {named}"
+        ),
+    )
+
+
+def _outside_inner(
+    sql: Sql, ids: Sequence[int], path: str | None, values: list[object], *, one_per_file: bool
+) -> Iterator[str]:
+    """
+    The conditions that leave out documents of files that a collection further inside selects.
+
+    Their values are appended to ``values``; ``ids``: the selected collections, empty for all.
+    """
+    if not one_per_file:
+        return
+    folders = sql.run("SELECT id, path FROM collections WHERE owner = ''").fetchall()
+    for overlap in overlaps((row[0], row[1]) for row in folders if not ids or row[0] in ids):
+        below: list[object] = []
+        also = _below(sql, path, below).sql.replace("d.", "i.") if path and path.strip("/") else ""
+        yield outside_inner(overlap, values, also=also)
+        values += below
+
+
+def _dated(sql: Sql, filters: Filters, values: list[object]) -> Iterator[str]:
+    """The conditions for the dates; their values are appended to ``values``."""
+    for date, sign in ((filters.after, ">="), (filters.before, "<")):
+        if date is None:
+            continue
+        if len(date) == len("2025-03-01"):
+            values += [_midnight(date), date]
+            yield _DAY.format(sign)
+        else:  # A time of day is a moment, whatever offset from UTC it is written in.
+            values.append(date)
+            yield f"{sql.dialect.moment} {sign} {sql.dialect.moment_of}"
+
+
+def _midnight(day: str) -> str:
+    """When a day (``2025-03-01``) begins on this machine, in UTC as the database stores it."""
+    start = datetime.fromisoformat(day)
+    with suppress(OverflowError, OSError, ValueError):  # for the first and last days of Python
+        start = start.astimezone(timezone.utc)
+    return start.replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def _property_filters(
+    filters: Filters,
+) -> tuple[list[PropertyCondition], list[PropertyCondition]]:
+    """The conditions that documents must meet, and those that they must not meet."""
+    if not filters.properties:
+        return [], []
+    from qmd.values.conditions import parse_filter
+
+    parsed = list(map(parse_filter, filters.properties))
+    return [each for each, negated in parsed if not negated], [
+        each for each, negated in parsed if negated
+    ]
+
+
+def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[object]) -> _Condition:
+    """The condition for one of these tags and conditions; its values are appended to ``values``."""
+    tags = [_storable(each).lstrip("#") for each in group if isinstance(each, str)]
+    conditions = [each for each in group if not isinstance(each, str)]
+    alternatives, short_ids, indexed_ids = [], "", ""
+    if tags:
+        tagged = " OR ".join(tag_below(sql.dialect, tag, values) for tag in tags)
+        alternatives.append(
+            f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({tagged}))"
+        )
+        indexed_ids = f"SELECT t.document_id FROM tags t WHERE {tagged}"
+    if conditions:
+        from qmd.store.sql.properties import having
+
+        short_ids = " UNION ALL ".join([having(each, values) for each in conditions])
+        alternatives.append(f"d.id IN ({short_ids})")
+    condition = _Condition(f"({' OR '.join(alternatives)})")
+    if len(alternatives) == 1:
+        return condition._replace(short_ids=short_ids, indexed_ids=indexed_ids)
+    return condition
+
+
+def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
+    if not names:
+        return []
+    from qmd.store.sql.collections import Collections
+
+    return Collections(sql).ids(names)
+
+
+def _storable(text: str) -> str:
+    """Lone surrogates, which no stored text holds and no engine takes, as ``?``."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def require_sql(selection: Selection) -> SqlSelection:
+    """The SQL of a selection. Raises TypeError: Another kind of store made it."""
+    if not isinstance(selection, SqlSelection):
+        raise TypeError(f"not a selection of this store: {selection!r}")
+    return selection

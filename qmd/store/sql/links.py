@@ -1,0 +1,143 @@
+"""Reading the links of documents, and the files that a link may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from qmd.store.sql import Sql
+from qmd.values.documents import LinkKind
+
+
+class StoredLink(NamedTuple):
+    """
+    A link as it is written in a document.
+
+    Attributes:
+        collection, path: The place of the document that holds the link.
+        seq: The number of the link in its document, from 0, in the order of the text.
+        target: As `qmd.values.documents.Link.target`: without ``#heading`` and ``^block``.
+        target_key: `qmd.values.names.link_key` of the target: None for a web address, "" for a
+            link inside its own note.
+        text: What a wikilink shows (``[[target|text]]``); None for other kinds.
+        line: From 1.
+    """
+
+    document_id: int
+    collection: str
+    path: str
+    seq: int
+    kind: LinkKind
+    target: str
+    target_key: str | None
+    text: str | None
+    heading: str | None
+    block: str | None
+    line: int
+
+
+class NamedFile(NamedTuple):
+    """
+    A file of a collection that a link may lead to.
+
+    Attributes:
+        path: Relative to the collection.
+        document_id: None for an attachment, a file that is no document.
+    """
+
+    path: str
+    document_id: int | None
+
+
+#: The columns of a `StoredLink`.
+LINK = (
+    "l.document_id, c.name, d.path, l.seq, l.kind, l.target, l.target_key, l.text, l.heading,"
+    " l.block, l.line"
+)
+SELECT_LINKS = f"SELECT {LINK}"
+_FROM = (
+    "FROM links l JOIN documents d ON d.id = l.document_id"
+    " JOIN collections c ON c.id = d.collection_id"
+)
+
+
+class Links:
+    """
+    Reads links as they are written, and files by their keys.
+
+    `qmd.search.lookup.link_targets` says which file a link leads to.
+    """
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
+        """All links in these documents, also web addresses, by document id and ``seq``."""
+        dialect = self._sql.dialect
+        return self._sql.all(
+            StoredLink,
+            f"{SELECT_LINKS} {_FROM} WHERE l.document_id {dialect.among}"
+            " ORDER BY l.document_id, l.seq",
+            [dialect.array(document_ids)],
+        )
+
+    def to_keys(self, collection: str, keys: Iterable[str]) -> list[StoredLink]:
+        """
+        The links in a collection whose ``target_key`` is one of these, by path and ``seq``.
+
+        For the backlinks of a file pass `qmd.values.names.link_keys_to` of its path. These are
+        candidates: ``[[b/plan]]`` has the key of ``a/plan.md``, too.
+        """
+        return self._sql.all(
+            StoredLink,
+            f"{SELECT_LINKS} {_FROM} WHERE l.target_key {self._sql.dialect.among}"
+            f" AND {self._of_collection} ORDER BY d.path, l.seq",
+            [self._sql.dialect.array(keys), collection],
+        )
+
+    @property
+    def _of_collection(self) -> str:
+        """Not by the index of collections: it would lead to many more rows than the keys do."""
+        id_of_name = "(SELECT id FROM collections WHERE name = ?)"
+        return f"{self._sql.dialect.unindexed}d.collection_id = {id_of_name}"
+
+    def in_collection(self, collection: str) -> Iterator[StoredLink]:
+        """All links of a collection but web addresses, by document id and ``seq``."""
+        rows = self._sql.stream(
+            f"{SELECT_LINKS} {_FROM} WHERE c.name = ? AND l.target_key IS NOT NULL"
+            " ORDER BY l.document_id, l.seq",
+            [collection],
+        )
+        return self._sql.records(StoredLink, rows)
+
+    def files_with_keys(self, collection: str, keys: Iterable[str]) -> list[NamedFile]:
+        """The documents and attachments of a collection with these `name_key`s, in any order."""
+        where = f"WHERE d.name_key {self._sql.dialect.among} AND {self._of_collection}"
+        return self._sql.all(
+            NamedFile,
+            f"SELECT d.path, d.id FROM documents d {where}"
+            f" UNION ALL SELECT d.path, NULL FROM attachments d {where}",
+            [self._sql.dialect.array(keys), collection] * 2,
+        )
+
+    def has_folder(self, collection: str, path: str) -> bool:
+        # "0" is the character behind "/".
+        row = self._sql.first(
+            " UNION ALL ".join(
+                f"SELECT 1 FROM collections c {self._sql.dialect.first} {table} f"
+                " ON f.collection_id = c.id WHERE c.name = ? AND f.path > ? AND f.path < ?"
+                for table in ("documents", "attachments")
+            )
+            + " LIMIT 1",
+            [collection, f"{path}/", f"{path}0"] * 2,
+        )
+        return row is not None
+
+    def attachments(self, collection: str, *, limit: int | None = None) -> list[str]:
+        """The paths of files of a collection that are no documents, in order."""
+        rows = self._sql.run(
+            "SELECT a.path FROM attachments a JOIN collections c ON c.id = a.collection_id"
+            " WHERE c.name = ? ORDER BY a.path LIMIT ?",
+            [collection, self._sql.dialect.no_limit if limit is None else limit],
+        )
+        return [path for (path,) in rows]

@@ -1,0 +1,106 @@
+"""The properties of documents: which keys and values there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from qmd.store.sql import Sql
+from qmd.values.conditions import PropertyCondition, ValueRange
+from qmd.values.properties import PropertySummary, PropertyValue, property_rows
+
+
+def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+    """Store the values of documents that have none stored: pairs of id and properties."""
+    sql.many(
+        "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (document_id, seq, key, kind, text, None if value == text else value, number, date)
+            for document_id, properties in documents
+            if properties
+            for seq, (key, kind, text, value, number, date) in enumerate(property_rows(properties))
+        ],
+    )
+
+
+def having(condition: PropertyCondition, values: list[object]) -> str:
+    """
+    The ids of the documents that meet a condition, as a SELECT.
+
+    Its values are appended to ``values``. Each range is one walk through an index, which knows the
+    ids too.
+    """
+    return " UNION ALL ".join(_selects(condition, values))
+
+
+def _selects(condition: PropertyCondition, values: list[object]) -> Iterator[str]:
+    for value_range in condition.ranges or (None,):
+        values.append(condition.key)
+        limits = "" if value_range is None else _limits(value_range, values)
+        yield f"SELECT document_id FROM properties WHERE key = ?{limits}"
+
+
+def _limits(value_range: ValueRange, values: list[object]) -> str:
+    column, low, high, open_low, open_high = value_range
+    sql = ""
+    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
+        if limit is not None:
+            sql += f" AND {column} {sign} ?"
+            values.append(limit)
+    return sql
+
+
+class Properties:
+    """Reads properties. Keys are in the form of `qmd.values.properties.fold_key`."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
+        """Those of ``keys`` that a document has."""
+        rows = self._sql.run(
+            f"SELECT item.value FROM {self._sql.dialect.each}"
+            " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
+            [self._sql.dialect.array(keys)],
+        )
+        return frozenset(key for (key,) in rows)
+
+    def summaries(self) -> list[PropertySummary]:
+        """All keys, those of most documents first, then by name."""
+        documents: dict[str, int] = dict(
+            self._sql.run(
+                "SELECT key, count(DISTINCT document_id) FROM properties GROUP BY key"
+            ).fetchall()
+        )
+        kinds: dict[str, dict[str, int]] = {}
+        for key, kind, count in self._sql.run(
+            "SELECT key, kind, count(*) FROM properties GROUP BY key, kind ORDER BY 1, 3 DESC, 2"
+        ):
+            kinds.setdefault(key, {})[kind] = count
+        ordered = sorted(documents.items(), key=lambda entry: (-entry[1], entry[0]))
+        return [PropertySummary(key, count, kinds[key]) for key, count in ordered]
+
+    def values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
+        """
+        The values of a key, those of most documents first, then by name.
+
+        Args:
+            limit: Return at most this many; None for all.
+        """
+        rows = self._sql.run(
+            "SELECT min(coalesce(value, text)), min(kind), count(DISTINCT document_id) AS documents"
+            " FROM properties WHERE key = ? GROUP BY text ORDER BY documents DESC, text LIMIT ?",
+            [key, self._sql.dialect.no_limit if limit is None else limit],
+        )
+        return [PropertyValue(*row) for row in rows]
+
+    def written(self, key: str, document_ids: Sequence[int]) -> dict[int, list[str]]:
+        """Document id → its values for a key as written, in their order; no entry without one."""
+        written: dict[int, list[str]] = {}
+        for document_id, value in self._sql.run(
+            "SELECT document_id, coalesce(value, text) FROM properties WHERE key = ?"
+            f" AND document_id {self._sql.dialect.among} ORDER BY document_id, seq",
+            [key, self._sql.dialect.array(document_ids)],
+        ):
+            written.setdefault(document_id, []).append(value)
+        return written
