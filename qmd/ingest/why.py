@@ -167,7 +167,7 @@ def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
     Args:
         name: The end of a path: a file's name, with or without its suffix and folders above it.
     """
-    parts = [fold(part) for part in name.replace(os.sep, "/").split("/") if part not in ("", ".")]
+    parts = _parts(name)
     if not parts:
         return FilesOfName((), True)
     paths: list[str] = []
@@ -180,13 +180,17 @@ def files_of_name(collections: Sequence[Collection], name: str) -> FilesOfName:
         left -= len(entries)
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if is_folder:
+            named = paths
+            if entry.is_dir(follow_symlinks=False):
                 folders.append((collection, path))
+                named = named_folders
             if _ends_with(path, parts):
-                named = named_folders if is_folder else paths
                 named.append(encode_uri(f"{collection.name}/{path}"))
     return FilesOfName((paths or named_folders)[:MOST_NAMED], left > 0 and not folders)
+
+
+def _parts(name: str) -> list[str]:
+    return [fold(part) for part in name.replace(os.sep, "/").split("/") if part not in ("", ".")]
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

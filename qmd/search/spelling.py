@@ -234,17 +234,23 @@ def suggest(
     absent = [word for word, weighed in words.weights.items() if not weighed.documents]
     if not absent or len(query) > LONGEST_QUERY:
         return None
-    near: dict[str, str | None] = {}
+    corrected = query
+    for typed, near in _near(reader, query, absent, selection, mistakes):
+        if near is not None:
+            corrected = _replaced(corrected, typed, near)
+    return None if corrected == query else corrected
+
+
+def _near(
+    reader: Reader, query: str, absent: Sequence[str], selection: Selection, mistakes: int
+) -> Iterator[tuple[str, str | None]]:
+    """Words and runs of Chinese of a query, each with what is spelled like it, if anything is."""
     for word in [word for word in absent if _is_word(word)][:MOST_WORDS]:
         allowed = 1 if len(word) <= _SHORT else mistakes
-        near[word] = _nearest_word(reader, word, selection, allowed)
+        yield word, _nearest_word(reader, word, selection, allowed)
     for run in [match[0] for match in cjk_runs(query)][:MOST_WORDS]:
         if len(run) <= LONGEST_RUN and any(pair in run for pair in absent):
-            near[run] = _nearest_run(reader, run, selection)
-    corrected = query
-    for word, other in near.items():
-        corrected = corrected if other is None else _replaced(corrected, word, other)
-    return None if corrected == query else corrected
+            yield run, _nearest_run(reader, run, selection)
 
 
 def _is_word(word: str) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from qmd.store.selection import Selection
 from qmd.store.sql import Row, Sql
 from qmd.store.sql.documents import Documents
+from qmd.store.sql.filters import require_sql
 from qmd.values import DocumentInfo
 
 
@@ -35,23 +37,29 @@ class Recent:
         self._sql = sql
 
     def latest(
-        self, collection_ids: Sequence[int], *, since: str | None = None, limit: int
+        self,
+        collection_ids: Sequence[int],
+        selection: Selection,
+        *,
+        since: str | None = None,
+        limit: int,
     ) -> list[RecentDocument]:
         """
-        The documents whose files changed last, the latest first.
+        The selected documents whose files changed last, the latest first.
 
         Args:
             since: ISO 8601 UTC as the database stores it; only changes from then on.
             limit: Return at most this many.
         """
+        where = require_sql(selection)
         rows: list[Row] = []
         for collection_id in collection_ids:
             rows += self._sql.rows(
                 (str, int),
-                "SELECT modified_at, id FROM documents"
-                " WHERE collection_id = ? AND modified_at >= ?"
-                " ORDER BY modified_at DESC, id LIMIT ?",
-                [collection_id, since or "", limit],
+                "SELECT d.modified_at, d.id FROM documents d"
+                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {where.sql}"
+                " ORDER BY d.modified_at DESC, d.id LIMIT ?",
+                [collection_id, since or "", *where.values, limit],
             )
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: row[0], reverse=True)
@@ -70,12 +78,16 @@ class Recent:
         documents = Documents(self._sql).by_ids(document_ids)
         return [RecentDocument(document, *facts[document.id]) for document in documents]
 
-    def count_since(self, collection_ids: Sequence[int], since: str | None = None) -> int:
+    def count_since(
+        self, collection_ids: Sequence[int], selection: Selection, since: str | None = None
+    ) -> int:
         """How many documents `latest` lists without a limit."""
+        where = require_sql(selection)
         return sum(
             self._sql.number(
-                "SELECT count(*) FROM documents WHERE collection_id = ? AND modified_at >= ?",
-                [collection_id, since or ""],
+                "SELECT count(*) FROM documents d"
+                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {where.sql}",
+                [collection_id, since or "", *where.values],
             )
             for collection_id in collection_ids
         )
