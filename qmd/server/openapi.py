@@ -20,7 +20,8 @@ from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
-from qmd.tools.schemas import reply_model, without_titles
+from qmd.tools.schema_rules import rewritten, without_titles
+from qmd.tools.schemas import reply_model
 from qmd.values.conditions import FILTER_PATTERNS
 from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, InSchema, OnProperties
 
@@ -422,7 +423,10 @@ def _replies() -> dict[str, Any]:
         ref_template=_REFERENCE,
     )
     definitions: dict[str, Any] = schema["$defs"]
-    return {name: without_titles(definition) for name, definition in definitions.items()}
+    return {
+        name: rewritten(definition, without_titles, inline=False)
+        for name, definition in definitions.items()
+    }
 
 
 def _in_snake_case(text: str) -> str:

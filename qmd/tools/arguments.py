@@ -24,6 +24,7 @@ from pydantic.alias_generators import to_camel
 
 from qmd.errors import InputError
 from qmd.search.query.dates import filter_date
+from qmd.tools.schema_rules import for_models, rewritten, without_null
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
@@ -217,29 +218,4 @@ def input_schema(model: type[Arguments], *, camel_case: bool = True) -> dict[str
 def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=camel_case)
     schema.pop("description", None)  # the docstring of the class, which is not for clients
-    return _compact(schema, schema.get("$defs", {}))
-
-
-_KEYWORDS = ("type", "enum", "items", "minimum", "maximum", "default")
-_OBJECT_KEYWORDS = ("properties", "required", "additionalProperties")
-
-
-def _compact(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema without titles, unions with null and references, its keywords in a fixed order."""
-    flat = dict(schema)
-    if flat.get("type") != "object":
-        for option in flat.pop("anyOf", ()):
-            if option.get("type") != "null":
-                flat = {**option, **flat}
-    if "$ref" in flat:
-        flat = {**definitions[flat["$ref"].rpartition("/")[2]], **flat}
-    if flat.get("default", 0) in (None, []):
-        del flat["default"]
-    if "items" in flat:
-        flat["items"] = _compact(flat["items"], definitions)
-    if flat.get("type") == "object":
-        flat["properties"] = {
-            name: _compact(member, definitions)
-            for name, member in flat.get("properties", {}).items()
-        }
-    return {key: flat[key] for key in (*_KEYWORDS, *_OBJECT_KEYWORDS, "description") if key in flat}
+    return rewritten(schema, without_null, for_models)

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments
-from qmd.tools.published import published
+from qmd.tools.schema_rules import for_all_sdks, rewritten
 from qmd.tools.texts import Dialect, error_text
 from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
 from qmd.values import DocumentInfo, LeftOut
@@ -151,7 +151,7 @@ class Tool(Generic[ArgumentsT]):
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""
         schema = input_schema(self.arguments, camel_case=camel_case)
-        schema = deepcopy(schema) if self.is_prescribed else published(schema)
+        schema = deepcopy(schema) if self.is_prescribed else rewritten(schema, for_all_sdks)
         for name in unlisted_arguments(self.arguments):
             del schema["properties"][to_camel(name) if camel_case else name]
         for path, text in self.argument_texts.items():

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, create_model
 
+from qmd.tools.schema_rules import rewritten, types_and_names, without_titles
 from qmd.tools.texts import Dialect
 from qmd.values.facts import FieldFacts, OmitDefault, wire_fields, without_none
 
@@ -61,36 +62,17 @@ def output_schema(value_type: type, dialect: Dialect, **more: Any) -> dict[str, 
         more: As in `reply_model`.
     """
     schema = reply_model(value_type, **more).model_json_schema(mode="serialization")
-    return _compact(schema, schema.get("$defs", {}), dialect)
+    return rewritten(schema, types_and_names(dialect.field))
 
 
 def prescribed_schema(value_type: type) -> dict[str, Any]:
     """The JSON Schema of a dataclass with the facts of its fields, as specifications demand."""
     schema = reply_model(value_type).model_json_schema(mode="serialization")
     schema.pop("description", None)  # the docstring, which is not for clients
-    result: dict[str, Any] = without_titles(schema)
+    result = rewritten(schema, without_titles, inline=False)
     for field in result["properties"].values():
         field.pop("default", None)  # a field that is left out has no value
     return result
-
-
-def without_titles(schema: Any) -> Any:
-    """
-    A JSON Schema without the titles that pydantic adds, which only repeat the names.
-
-    A property that is called "title" stays.
-    """
-    if isinstance(schema, list):
-        return [without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: {name: without_titles(member) for name, member in value.items()}
-        if key == "properties"
-        else without_titles(value)
-        for key, value in schema.items()
-        if key != "title" and (key, value) != ("default", None)
-    }
 
 
 def _member(field: FieldFacts) -> tuple[Any, Any]:
@@ -124,25 +106,3 @@ def _description(value_type: type) -> str | None:
     """The docstring of a dataclass if it has one line; longer ones are for programmers only."""
     text = (value_type.__doc__ or "").strip()
     return None if "\n" in text or text.startswith(f"{value_type.__name__}(") else text or None
-
-
-def _compact(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], dialect: Dialect
-) -> dict[str, Any]:
-    """A schema with nothing but types and names, which clients check and models read."""
-    if "$ref" in schema:
-        return _compact(definitions[schema["$ref"].rpartition("/")[2]], definitions, dialect)
-    if "anyOf" in schema:
-        return {"type": [option["type"] for option in schema["anyOf"]]}
-    if "enum" in schema:
-        return {"enum": schema["enum"]}
-    short: dict[str, Any] = {"type": schema["type"]}
-    if "items" in schema:
-        short["items"] = _compact(schema["items"], definitions, dialect)
-    if "properties" in schema:
-        short["properties"] = {
-            dialect.field(name): _compact(member, definitions, dialect)
-            for name, member in schema["properties"].items()
-        }
-        short["required"] = [dialect.field(name) for name in schema.get("required", ())]
-    return short

@@ -1,0 +1,136 @@
+"""
+Turns JSON Schemas as pydantic makes them into those that clients get: one walk, and a few rules.
+
+A rule is a function of one schema; `rewritten` applies it to a schema and to all schemas in it.
+
+- `without_null`: null counts as absent, so no argument is a union with null, or null by default.
+- `for_models`: nothing but what a model needs to call a tool, in a fixed order.
+- `for_all_sdks`: the dialect that the SDKs of all models take.
+- `types_and_names`: nothing but what a program needs to read a reply.
+- `without_titles`: pydantic's titles only repeat the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+Rule = Callable[[Schema], Schema]
+
+
+def rewritten(schema: Mapping[str, Any], *rules: Rule, inline: bool = True) -> Schema:
+    """
+    The schema after all rules, each of which sees what those before it made of a schema.
+
+    ``inline``: put definitions in the place of references to them.
+    """
+    definitions: Mapping[str, Any] = schema.get("$defs", {}) if inline else {}
+
+    def walk(node: Mapping[str, Any]) -> Schema:
+        changed = _resolved(dict(node), definitions)
+        for rule in rules:
+            changed = _resolved(rule(changed), definitions)
+        if "properties" in changed:
+            members = changed["properties"].items()
+            changed["properties"] = {name: walk(member) for name, member in members}
+        for keyword in ("items", "additionalProperties"):
+            if isinstance(changed.get(keyword), dict):
+                changed[keyword] = walk(changed[keyword])
+        if "anyOf" in changed:
+            changed["anyOf"] = [walk(option) for option in changed["anyOf"]]
+        return changed
+
+    result = walk(schema)
+    if inline:
+        result.pop("$defs", None)
+    return result
+
+
+def _resolved(schema: Schema, definitions: Mapping[str, Any]) -> Schema:
+    """A reference with the definition in its place; what stands beside it counts more."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name not in definitions:
+        return schema
+    return {**definitions[name], **{key: each for key, each in schema.items() if key != "$ref"}}
+
+
+# --- rules ---------------------------------------------------------------------------
+
+
+def without_null(schema: Schema) -> Schema:
+    """No union with null, and no default that means that the argument is absent."""
+    plain = dict(schema)
+    if plain.get("type") != "object":
+        for option in plain.pop("anyOf", ()):
+            if option.get("type") != "null":
+                plain = {**option, **plain}
+    if plain.get("default", 0) in (None, []):
+        del plain["default"]
+    return plain
+
+
+_KEYWORDS = (
+    *("type", "enum", "items", "minimum", "maximum", "default"),
+    *("properties", "required", "additionalProperties", "description"),
+)
+
+
+def for_models(schema: Schema) -> Schema:
+    """The keywords that a model reads, in a fixed order."""
+    if schema.get("type") == "object":
+        schema = {"properties": {}, **schema}
+    return {key: schema[key] for key in _KEYWORDS if key in schema}
+
+
+#: Keywords that say what a value of one type may be; the others hold for all types.
+_OF_ONE_TYPE = {"items": "array", "minimum": "number", "maximum": "number"}
+
+
+def for_all_sdks(schema: Schema) -> Schema:
+    """
+    The dialect that the SDKs of all models take.
+
+    Google's fails on ``additionalProperties: false``, and converters know a ``type`` only as
+    one word. `qmd.tools.validation` refuses unknown arguments all the same. An object without any
+    property would be refused by the strict mode of OpenAI's SDK, so each tool has an argument,
+    except where a specification prescribes that it has none.
+    """
+    sent = {key: each for key, each in schema.items() if key != "additionalProperties"}
+    if isinstance(sent.get("type", ""), str):
+        return sent
+    common = {key: sent[key] for key in sent if key != "type" and key not in _OF_ONE_TYPE}
+    options = [
+        {"type": kind} | {key: sent[key] for key in sent if _OF_ONE_TYPE.get(key) == kind}
+        for kind in sent["type"]
+    ]
+    return {"anyOf": options, **common}
+
+
+def types_and_names(rename: Callable[[str], str]) -> Rule:
+    """Types, choices and names alone; ``rename`` gives the name that is sent."""
+
+    def rule(schema: Schema) -> Schema:
+        if "anyOf" in schema:
+            return {"type": [option["type"] for option in schema["anyOf"]]}
+        if "enum" in schema:
+            return {"enum": schema["enum"]}
+        short: Schema = {"type": schema["type"]}
+        if "items" in schema:
+            short["items"] = schema["items"]
+        if "properties" in schema:
+            members = schema["properties"].items()
+            short["properties"] = {rename(name): member for name, member in members}
+            short["required"] = [rename(name) for name in schema.get("required", ())]
+        return short
+
+    return rule
+
+
+def without_titles(schema: Schema) -> Schema:
+    """A schema without its title, and without a default of null."""
+    return {
+        key: each
+        for key, each in schema.items()
+        if key != "title" and (key, each) != ("default", None)
+    }
