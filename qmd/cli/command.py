@@ -188,8 +188,11 @@ class Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = [*self.commands, *self.lazy, *self._operations()]
-        in_order = [name for section in self.sections().values() for name in section]
-        return sorted(names, key=in_order.index) if in_order else names
+        listed = [name for section in self.sections().values() for name in section]
+        return [
+            *(name for name in listed if name in names),
+            *(name for name in names if name not in listed),
+        ]
 
     def all_aliases(self) -> dict[str, str]:
         """Another name of a command → its full name here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 import click
 
@@ -160,11 +160,16 @@ def _as_json_or_text(text: str) -> object:
     """A value of one of several types as it is typed: ``3``, ``true``, ``["a"]``, or a word."""
     import json
 
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} is no JSON")
+
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, (bool, int, float, list)) else text
+    items = value if isinstance(value, list) else [value]
+    is_simple = all(isinstance(each, (str, bool, int, float)) for each in items)
+    return value if is_simple and not isinstance(value, str) else text
 
 
 def _about_arguments(fields: Iterable[FieldFacts]) -> Iterable[str]:
@@ -189,7 +194,7 @@ def _as_called(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
     for field in operation.arguments:
         shell = field.get(Shell)
         if shell is not None and shell.stdin and arguments[field.name] == "-":
-            arguments[field.name] = sys.stdin.buffer.read().decode()
+            arguments[field.name] = sys.stdin.buffer.read().decode(errors="surrogateescape")
     return arguments
 
 

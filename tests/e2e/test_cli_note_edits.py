@@ -48,6 +48,8 @@ def test_the_text_comes_from_stdin(scratch: Scratch) -> None:
         ("3", "status: 3"),
         ("true", "status: true"),
         ('["a", "b"]', "status:\n  - a\n  - b"),
+        ("NaN", "status: NaN"),
+        ("[1, [2]]", 'status: "[1, [2]]"'),
         ('{"a": 1}', 'status: "{\\"a\\": 1}"'),
     ],
 )
@@ -68,6 +70,9 @@ def test_what_cannot_be_done_is_said(scratch: Scratch) -> None:
     error = scratch.call("note", "edit", "plan", "replace", "--old", "x", "--text", "y", "--json")
     assert error.code == 1 and error.error()["code"]
     assert scratch.call("note", "edit", "plan", "paint").code == 2
+    for name, value in (("status", "x\udcff"), ("x\udcff", "y")):
+        half = scratch.call("note", "set", "plan", name, value, "--json")
+        assert half.code == 1 and half.error()["code"]
     late = scratch.call("note", "edit", "plan", "append", "--text", "x", "--if-docid", "#abcdef")
     assert late.code == 1
     assert plan(scratch) == PLAN

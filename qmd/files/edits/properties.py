@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from qmd.errors import EditError
 from qmd.files.edits.line_ends import line_end
 from qmd.parse import frontmatter
+from qmd.system.surrogates import is_utf8
 from qmd.values.edits import PropertyValue
 from qmd.values.names import fold
 
@@ -57,6 +58,8 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
         EditError: The frontmatter is TOML, has the key twice, or cannot be edited safely.
     """
     key = _checked(key)
+    if not all(is_utf8(each) for each in _texts(key, value)):
+        raise EditError("A property holds no half of a character.", hint="Write it in UTF-8.")
     _require_yaml(text)
     end = line_end(text)
     start, lines, stop = _parts(text)
@@ -71,6 +74,12 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
         new_lines = _replaced_lines(lines[entry.first : entry.last], value, end)
         changed = [*lines[: entry.first], *new_lines, *lines[entry.last :]]
     return _verified(text, text[:start] + "".join(changed) + text[stop:], key, value)
+
+
+def _texts(key: str, value: PropertyValue) -> Iterator[str]:
+    yield key
+    items = value if isinstance(value, tuple) else (value,)
+    yield from (each for each in items if isinstance(each, str))
 
 
 def remove_property(text: str, key: str) -> str:
