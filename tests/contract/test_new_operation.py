@@ -31,7 +31,10 @@ def _hubs(listed: Hubs) -> Iterator[Row]:
 
 
 @operation(
-    rows=_hubs, heading="Hubs", none="No document has so many backlinks.", zh="链接最多的文档。"
+    rows=_hubs,
+    heading="Hubs: {total:,}",
+    none="No document has so many backlinks.",
+    zh="链接最多的文档。",
 )
 def hubs(
     kb: KnowledgeBase,
