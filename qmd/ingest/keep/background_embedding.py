@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.inference.protocols import asks_server, token_embedder
 from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
+from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.store.sql.models import StoredModel
 from qmd.system import clock
 from qmd.values import ModelSpec, Progress
@@ -33,12 +33,14 @@ _LINUX: bool = sys.platform == "linux"
 #: Seconds between two looks without a wake-up. Another process may have chosen or fetched a model,
 #: or stored a document.
 LOOK_S = 5.0
-#: The longest wait after a failure, in seconds.
-LONGEST_RETRY_S = 300.0
+#: The first and the longest wait after a failure, in seconds.
+FIRST_RETRY_S, LONGEST_RETRY_S = 10.0, 300.0
 #: The shortest time between two events about progress, in seconds.
 TICK_S = 0.25
 #: Seconds that `stop` waits for the current text. A text takes about 0.1 s.
 PATIENCE_S = 5.0
+#: Seconds of gathering common words between two looks whether to stop.
+GATHERING_S = 0.5
 #: The nice value of the thread, on Linux. All requests wait while the thread has Python's lock, so
 #: it must not wait long for a core itself: with 10, a search among many busy processes on two
 #: cores once took 20 s, with 3 at most 0.5 s.
@@ -60,12 +62,14 @@ class EmbedderProvider(NamedTuple):
     open: Callable[[str], Embedder]
 
 
-class RunStopped(BaseException):
-    """Ends an embedding run from inside. Vectors that are committed stay."""
+class BackgroundEmbedder(Loop):
+    """
+    A loop that embeds the documents without vectors.
 
-
-class BackgroundEmbedder:
-    """A thread that embeds the documents without vectors."""
+    Its work begins with `wake`, when new text is searchable by words. `stop` ends it after the
+    present text; it waits at most `PATIENCE_S` for a slow embedding server, whose answer is then
+    lost.
+    """
 
     def __init__(
         self, store: Store, events: EventBus, state: KeeperState, models: EmbedderProvider
@@ -74,62 +78,25 @@ class BackgroundEmbedder:
         self._events = events
         self._state = state
         self._models = models
-        self._stop = threading.Event()
-        self._woken = threading.Event()
         self._next_tick = 0.0
         #: The model and the version of the vectors when no token states were missing, or none of
         #: those could be made.
         self._complete: tuple[StoredModel, tuple[int, int]] | None = None
-        self._thread = threading.Thread(target=self._run, name="qmd-embedder", daemon=True)
+        self._problem: str | None = None
+        super().__init__(
+            "qmd-embedder",
+            self._look,
+            "No vectors are made",
+            lambda problem: state.tell("embedding", problem),
+            every_s=LOOK_S,
+            retry_s=(FIRST_RETRY_S, LONGEST_RETRY_S),
+            patience_s=PATIENCE_S,
+        )
 
-    def start(self) -> None:
-        """Start the thread. Its work begins with `wake`, when new text is searchable by words."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Tell the thread that there may be new text."""
-        self._woken.set()
-
-    def stop(self) -> None:
-        """
-        End the thread after the current text.
-
-        This waits at most `PATIENCE_S` for a slow embedding server, whose answer is then lost.
-        """
-        self._stop.set()
-        self._woken.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join(PATIENCE_S)
-
-    def _run(self) -> None:
-        wait_s, failures = 0.0, 0
-        while not self._stop.is_set():
-            # After a failure, wait the full time: new text does not remove the cause.
-            woken = (self._stop if failures else self._woken).wait(wait_s or LOOK_S)
-            if self._stop.is_set():
-                return
-            if not woken and self._state.indexing:
-                continue
-            self._woken.clear()
-            problem = None
-            try:
-                problem = self._embed_waiting()
-                failures = 0
-            except RunStopped:
-                return
-            except DatabaseReplacedError:
-                failures = 0  # the keeper notices it too, and ends this thread
-            except QmdError as error:
-                failures += 1
-                problem = f"No vectors are made: {error.with_hint}"
-                _log.warning("embedding failed: %s", error)
-            except Exception as error:  # noqa: BLE001 - logged, reported and tried again
-                failures += 1
-                problem = f"No vectors are made: {type(error).__name__}; the log tells more."
-                _log.exception("embedding failed")
-            wait_s = min(LONGEST_RETRY_S, 5.0 * 2**failures) if failures else LOOK_S
-            if self._state.notice("embedding", problem) and problem is not None:
-                self._events.publish(Event("problem", clock.now(), message=problem))
+    def _look(self) -> str | None:
+        if self.was_woken or not self._state.indexing:
+            self._problem = self._embed_waiting()
+        return self._problem
 
     def _embed_waiting(self) -> str | None:
         """
@@ -198,15 +165,15 @@ class BackgroundEmbedder:
                 f"The vectors are those of {model.name} as it was, and this process has another"
                 f" {embedder.spec.name}: 'qmd embed' makes all anew."
             )
-        interruptible = _InterruptibleEmbedder(embedder, self._stop)
+        interruptible = _InterruptibleEmbedder(embedder, self.stopping)
         report = embed(self._store, interruptible, progress=self._progress)
         if report.remaining:
-            self._woken.set()
+            self.wake()
         return None
 
     def _progress(self, tick: Progress) -> None:
-        if self._stop.is_set():
-            raise RunStopped
+        if self.stopping.is_set():
+            raise LoopStopped
         now = monotonic()
         if now >= self._next_tick or tick.done == tick.total:
             self._next_tick = now + TICK_S
@@ -235,7 +202,7 @@ class _InterruptibleEmbedder:
         rows = [np.empty((0, self.spec.dimension), np.float32)]
         for start in range(0, len(texts), self._batch_size):
             if self._stop.is_set():
-                raise RunStopped
+                raise LoopStopped
             rows.append(self._embedder.embed_passages(texts[start : start + self._batch_size]))
         return np.concatenate(rows)
 
@@ -262,7 +229,7 @@ class _InterruptibleEmbedder:
         all_states: list[TokenStates] = []
         for start in range(0, len(texts), self._batch_size):
             if self._stop.is_set():
-                raise RunStopped
+                raise LoopStopped
             vectors, states = embedder.embed_passages_with_tokens(
                 texts[start : start + self._batch_size]
             )
@@ -281,3 +248,27 @@ def lower_priority() -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         except OSError:
             _log.debug("the priority of the embedding thread cannot be lowered")
+
+
+def gathering_loop(store: Store) -> Loop:
+    """A loop of low priority that gathers the common words of a large database when it is woken."""
+
+    def turn() -> None:
+        lower_priority()
+        while not loop.stopping.is_set() and store.gather_common_words(GATHERING_S):
+            pass
+
+    def tell(problem: str | None) -> None:
+        if problem is not None:  # searches go on without
+            _log.warning("%s", problem)
+
+    loop = Loop(
+        "qmd-words",
+        turn,
+        "Common words are not gathered",
+        tell,
+        every_s=None,
+        retry_s=(FIRST_RETRY_S, LONGEST_RETRY_S),
+        patience_s=PATIENCE_S,
+    )
+    return loop

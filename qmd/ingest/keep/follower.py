@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
 from qmd.ingest.events import Event, EventBus, EventKind
+from qmd.ingest.keep.loop import Loop
 from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.store.changes import ChangeFeed
-
-_log = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
 _LISTEN_S = 60.0
@@ -77,8 +75,8 @@ class IndexFollower:
         self._events.publish(event)
 
 
-class ChangeListener:
-    """A thread that publishes the changes of a feed from `start` on until `stop`."""
+class ChangeListener(Loop):
+    """A loop that publishes the changes of a feed from `start` on until `stop`."""
 
     def __init__(
         self, feed: ChangeFeed, events: EventBus, on_change: Callable[[], object] = lambda: None
@@ -87,36 +85,32 @@ class ChangeListener:
         self._feed = feed
         self._events = events
         self._on_change = on_change
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="qmd-listener", daemon=True)
+        super().__init__(
+            "qmd-listener",
+            lambda: self._publish(_LISTEN_S),
+            "The index cannot be followed",
+            lambda problem: None,  # searches report it; the next turn connects anew
+            every_s=0.0,
+            retry_s=(_RETRY_S, _RETRY_S),
+            interrupt=feed.wake,
+        )
 
     def start(self) -> None:
         """Changes that are committed after this call are published."""
-        self._publish(0.0)
-        self._thread.start()
+        with suppress(QmdError):  # the first turn tries again
+            self._publish(0.0)
+        super().start()
 
     def stop(self) -> None:
-        """End the thread, wait for that, and close the feed."""
-        self._stop.set()
-        self._feed.wake()
-        self._thread.join()
+        """End the loop, wait for that, and close the feed."""
+        super().stop()
         self._feed.close()
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            if not self._publish(_LISTEN_S):
-                self._stop.wait(_RETRY_S)
-
-    def _publish(self, timeout_s: float) -> bool:
-        """Publish the next changes; returns whether the feed could be read."""
-        try:
-            changes = self._feed.next(timeout_s)
-        except QmdError as error:  # searches report it; the next call connects anew
-            _log.debug("the index cannot be followed: %s", error)
-            return False
+    def _publish(self, timeout_s: float) -> None:
+        """Publish the next changes. Raises StoreError."""
+        changes = self._feed.next(timeout_s)
         for change in changes:
             self._events.publish(Event(change.kind, clock.now(), *change[1:]))
         if changes:
             self._events.publish(Event("synced", clock.now()))
             self._on_change()
-        return True

@@ -9,6 +9,7 @@ process that hangs keeps its lock, and on another machine nobody sees that it ha
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.lock import is_kept
 from qmd.system import clock
 from qmd.values import Freshness
@@ -23,6 +25,8 @@ from qmd.values import Freshness
 if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.store.store import ReplicaState
+
+_log = logging.getLogger(__name__)
 
 #: The key, in ``meta``, of the record that the process with the lock writes.
 KEY = "keeper"
@@ -43,7 +47,8 @@ class KeeperState:
         embeds: Whether missing vectors are made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, events: EventBus) -> None:
+        self._events = events
         self._lock = threading.Lock()
         self.leader = False
         self.last_sync: str | None = None
@@ -61,13 +66,15 @@ class KeeperState:
         self.last_sync = clock.now()
         return self.last_sync
 
-    def notice(self, topic: str, sentence: str | None) -> bool:
-        """Record the problem of a topic; None ends it. Returns whether that is new."""
+    def tell(self, topic: str, problem: str | None) -> None:
+        """Record, log and publish the problem of a topic, a sentence; None ends it."""
         with self._lock:
-            before = self._notices.pop(topic, None)
-            if sentence is not None:
-                self._notices[topic] = sentence
-            return sentence != before
+            is_new = problem != self._notices.pop(topic, None)
+            if problem is not None:
+                self._notices[topic] = problem
+        if is_new and problem is not None:
+            _log.warning("%s", problem)
+            self._events.publish(Event("problem", clock.now(), message=problem))
 
     @property
     def notices(self) -> tuple[str, ...]:

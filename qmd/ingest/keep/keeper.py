@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest import parse_workers
-from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.background_embedding import BackgroundEmbedder, EmbedderProvider
+from qmd.ingest.events import EventBus
+from qmd.ingest.keep.background_embedding import (
+    BackgroundEmbedder,
+    EmbedderProvider,
+    gathering_loop,
+)
 from qmd.ingest.keep.changed_paths import ChangedPaths
-from qmd.ingest.keep.common_words import BackgroundGathering
 from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock, lock_of
+from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
-from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.store import Store
@@ -50,24 +53,33 @@ class Keeper:
             store: Returns the open store; called again after the database file was replaced.
             models: Opens the embedding models.
         """
-        self.state = KeeperState()
+        self.state = KeeperState(events)
         self._store = store
         self._events = events
         self._models = models
         self._options = options or KeeperOptions()
         self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._kept: Store | None = None
+        self._loop: Loop | None = None
         self._background: BackgroundEmbedder | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Start the thread and return at once. May be called twice."""
         with self._lock:
-            if self._thread is None:
-                self._stop.clear()
-                self._thread = threading.Thread(target=self._run, name="qmd-keeper", daemon=True)
-                self._thread.start()
+            if self._loop is None:
+                self._loop = Loop(
+                    "qmd-keeper",
+                    self._keep_database,
+                    "The index is not kept",
+                    lambda problem: self.state.tell("database", problem),
+                    every_s=0.0,
+                    retry_s=(self._options.takeover_s, self._options.takeover_s),
+                    # (A lambda: another database file has other changes.)
+                    interrupt=lambda: self._changes.wake(),  # noqa: PLW0108
+                    ends_with=(),  # while no file is at the path, it is tried again
+                )
+                self._loop.start()
 
     def stop(self) -> None:
         """
@@ -76,11 +88,9 @@ class Keeper:
         A running write is finished first, which takes a second at most.
         """
         with self._lock:
-            thread, self._thread = self._thread, None
-        self._stop.set()
-        self._changes.wake()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.stop()
 
     def __enter__(self) -> Keeper:
         self.start()
@@ -115,79 +125,69 @@ class Keeper:
         if background is not None:
             background.wake()
 
-    def _run(self) -> None:
-        kept: Store | None = None
-        while not self._stop.is_set():
-            try:
-                store = self._store()
-                store.require_current()
-            except StoreError as error:  # logged where the database is opened
-                self._tell("database", error.with_hint)
-                self._stop.wait(self._options.takeover_s)
-                continue
-            except Exception as error:  # noqa: BLE001 - logged, and tried again
-                _log.error("the keeper failed", exc_info=error)
-                self._stop.wait(LOCK_RETRY_S)
-                continue
-            if store is not kept:  # the state of another database file does not apply
-                kept = store
-                self.state = KeeperState()
-                self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
-            self._tell("database", None)
-            self._keep(store)
+    def _keep_database(self) -> None:
+        """
+        Keep the database until the keeper stops or another file is at its path.
 
-    def _keep(self, store: Store) -> None:
-        """Keep one database file until the keeper stops or another file is at its path."""
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        loop = self._loop
+        if loop is None:
+            raise LoopStopped
+        store = self._store()
+        store.require_current()
+        if store is not self._kept:  # the state of another database file does not apply
+            self._kept = store
+            self.state = KeeperState(self._events)
+            self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
+        self.state.tell("database", None)
         feed = store.change_feed()
         if feed is None:
-            self._take_turns(store, IndexFollower(store, self._events))
+            self._take_turns(store, IndexFollower(store, self._events), loop.stopping)
             return
         listener = ChangeListener(feed, self._events, self.embed_soon)
         listener.start()
         self._start_embedding(store)  # all processes share this work
         try:
-            self._take_turns(store, None)
+            self._take_turns(store, None, loop.stopping)
         finally:
             self._stop_embedding()
             listener.stop()
 
-    def _take_turns(self, store: Store, follower: IndexFollower | None) -> None:
+    def _take_turns(
+        self, store: Store, follower: IndexFollower | None, stopping: threading.Event
+    ) -> None:
         """Maintain the index when the lock is free, else follow it."""
         lock = lock_of(store)
-        while not self._stop.is_set():
-            try:
-                store.require_current()
-                if not lock.take():
-                    if follower is not None:
-                        self._follow(follower)
-                    self._stop.wait(self._options.takeover_s)
-                    continue
-            except DatabaseReplacedError:
-                return
-            except (OSError, StoreError) as error:
-                problem = _problem_of_lock(lock, error)
-                if self._tell("lock", problem):
-                    _log.warning("%s", problem)
-                self._stop.wait(LOCK_RETRY_S)
-                continue
-            self._tell("lock", None)
-            try:
-                self._maintain(store, lock)
-            except DatabaseReplacedError:
-                return
-            except Exception as error:  # noqa: BLE001 - logged, and tried again
-                _log.error("the keeper failed", exc_info=error)
-                self._stop.wait(LOCK_RETRY_S)
-            finally:
-                self.state.leader = False
-                lock.release()
 
-    def _tell(self, topic: str, problem: str | None) -> bool:
-        """Record and publish a problem; None ends it. Returns whether that is new."""
-        is_new = self.state.notice(topic, problem)
-        if is_new and problem is not None:
-            self._events.publish(Event("problem", clock.now(), message=problem))
-        return is_new
+        def turn() -> None:
+            store.require_current()
+            try:
+                is_leader = lock.take()
+            except OSError as error:
+                raise StoreError(_problem_of_lock(lock, error)) from error
+            self.state.tell("lock", None)
+            if is_leader:
+                try:
+                    self._maintain(store, lock, stopping)
+                finally:
+                    self.state.leader = False
+                    lock.release()
+            elif follower is not None:
+                self._follow(follower)
+
+        loop = Loop(
+            "qmd-keeper",
+            turn,
+            "The index is not kept",
+            lambda problem: self.state.tell("lock", problem),
+            every_s=self._options.takeover_s,
+            retry_s=(LOCK_RETRY_S, LOCK_RETRY_S),
+            stopping=stopping,
+        )
+        loop.wake()
+        loop.run()
 
     def _follow(self, follower: IndexFollower) -> None:
         try:
@@ -208,7 +208,9 @@ class Keeper:
         if background is not None:
             background.stop()
 
-    def _maintain(self, store: Store, lock: IndexLock | SharedLock) -> None:
+    def _maintain(
+        self, store: Store, lock: IndexLock | SharedLock, stopping: threading.Event
+    ) -> None:
         state = self.state
         state.forget_record()
         state.leader = True
@@ -216,7 +218,7 @@ class Keeper:
         embeds_always = self._background is not None
         if not embeds_always:
             self._start_embedding(store)
-        gathering = BackgroundGathering(store)
+        gathering = gathering_loop(store)
         gathering.start()
 
         def wake() -> None:
@@ -229,7 +231,7 @@ class Keeper:
             state,
             self._changes,
             self._options,
-            self._stop,
+            stopping,
             wake,
             lock.is_in_place,
         )
@@ -248,8 +250,6 @@ class Keeper:
                 _log.warning("the end of keeping was not noted: %s", error)
 
 
-def _problem_of_lock(lock: IndexLock | SharedLock, error: OSError | StoreError) -> str:
-    if isinstance(error, StoreError):
-        return error.with_hint
+def _problem_of_lock(lock: IndexLock | SharedLock, error: OSError) -> str:
     name = lock.file if isinstance(lock, IndexLock) else "of the database"
     return f"The lock {name} cannot be taken: {error.strerror or error}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,19 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from qmd.errors import (
-    CollectionNotFoundError,
-    DatabaseReplacedError,
-    InputError,
-    NotFoundError,
-    QmdError,
-)
+from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.background_embedding import RunStopped
 from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.freshness import KeeperState
+from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.watch import POLL_S, FolderWatch, PollingWatch, WatchFactory, root_identity
 from qmd.ingest.rules import IGNORE_FILES
 from qmd.system import clock
@@ -30,8 +23,6 @@ from qmd.values import Collection, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.store import Store
-
-_log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the list of collections and at their root folders.
 TICK_S = 1.0
@@ -117,21 +108,21 @@ class Maintenance:
         self._next_tick = 0.0
         self._next_progress = 0.0
         self._next_record = 0.0
-        self._failures = 0
         self._has_news = True
 
     def run(self) -> None:
-        """
-        Work until ``stop`` is set or the lock file is removed.
-
-        After an error, which is logged and published, the work is tried again.
-
-        Raises:
-            DatabaseReplacedError: The database file was replaced.
-        """
+        """Work until ``stop`` is set, the lock file is removed or the database file is replaced."""
+        loop = Loop(
+            "qmd-keeper",
+            self._guarded_turn,
+            "Keeping the index failed",
+            lambda problem: self._state.tell("keeper", problem),
+            every_s=0.0,  # a turn waits for changes
+            retry_s=(TICK_S, LONGEST_RETRY_S),
+            stopping=self._stop,
+        )
         try:
-            while not self._stop.is_set() and self._still_leads():
-                self._guarded_turn()
+            loop.run()
         finally:
             self._state.indexing = False
             self._state.files_pending = 0
@@ -140,29 +131,16 @@ class Maintenance:
             self._watching.close()
 
     def _guarded_turn(self) -> None:
+        if not self._still_leads():
+            raise LoopStopped
         try:
             self._turn()
-        except RunStopped:
-            return
-        except DatabaseReplacedError:
+        except Exception:  # whatever has failed, the next turn begins with all collections
+            self._state.indexing = False
+            self._settings = None
+            for maintained in self._maintained.values():
+                maintained.due = 0.0
             raise
-        except QmdError as error:
-            problem = error.with_hint
-            _log.warning("keeping the index failed: %s", error)
-        except Exception as error:  # noqa: BLE001 - logged, told and tried again
-            problem = f"Keeping the index failed: {type(error).__name__}; the log tells more."
-            _log.exception("keeping the index failed")
-        else:
-            self._failures = 0
-            self._notice("keeper", None)
-            return
-        self._state.indexing = False
-        self._failures += 1
-        self._settings = None
-        for maintained in self._maintained.values():
-            maintained.due = 0.0
-        self._notice("keeper", problem)
-        self._stop.wait(min(LONGEST_RETRY_S, 0.5 * 2**self._failures))
 
     def _turn(self) -> None:
         now = monotonic()
@@ -220,7 +198,7 @@ class Maintenance:
                 maintained.collection = collection  # it may have another name
             else:
                 self._end_watch(maintained)
-                self._notice(maintained.topic, None)
+                self._state.tell(maintained.topic, None)
                 del self._maintained[collection_id]
         for collection_id, collection in collections.items():
             if collection_id not in self._maintained:
@@ -241,13 +219,13 @@ class Maintenance:
             self._end_watch(maintained)
         if self._options.watch and maintained.watch is None:
             maintained.watch, notice = self._watching.start(maintained.collection)
-            self._notice(f"{maintained.topic} watch", notice)
+            self._state.tell(f"{maintained.topic} watch", notice)
 
     def _end_watch(self, maintained: _MaintainedCollection) -> None:
         if maintained.watch is not None:
             maintained.watch.close()
             maintained.watch = None
-            self._notice(f"{maintained.topic} watch", None)
+            self._state.tell(f"{maintained.topic} watch", None)
 
     def _require_walk(self, maintained: _MaintainedCollection) -> None:
         """Walk the whole collection in the next turn."""
@@ -297,14 +275,14 @@ class Maintenance:
             maintained.failures += 1
             maintained.due = monotonic() + min(LONGEST_RETRY_S, 2.0**maintained.failures)
             problem = f"{maintained.collection.name}: {error.with_hint}"
-            self._notice(maintained.topic, problem)
+            self._state.tell(maintained.topic, problem)
             return False
         finally:
             self._state.indexing = False
             self._state.files_pending = 0
         maintained.failures = 0
-        self._notice(maintained.topic, None)
-        self._notice("parser", parse_workers.problem())
+        self._state.tell(maintained.topic, None)
+        self._state.tell("parser", parse_workers.problem())
         self._has_news = True
         self._indexed()
         return True
@@ -321,7 +299,7 @@ class Maintenance:
 
     def _heed_stop(self, tick: Progress) -> None:
         if self._stop.is_set():
-            raise RunStopped
+            raise LoopStopped
 
     def _progress(self, tick: Progress) -> None:
         self._heed_stop(tick)
@@ -351,11 +329,6 @@ class Maintenance:
             self._has_news = False
             self._note_watches()
             self._events.publish(Event("synced", self._state.synced()))
-
-    def _notice(self, topic: str, problem: str | None) -> None:
-        if self._state.notice(topic, problem) and problem is not None:
-            _log.warning("%s", problem)
-            self._events.publish(Event("problem", clock.now(), message=problem))
 
 
 def _has_same_rules(collection: Collection, earlier: Collection) -> bool:

@@ -1,0 +1,110 @@
+"""A loop that takes turns until it is told to stop, and outlives what goes wrong in a turn."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from qmd.errors import DatabaseReplacedError, QmdError
+
+_log = logging.getLogger(__name__)
+
+
+class LoopStopped(BaseException):
+    """Ends a turn from inside, and its loop. What the turn has committed stays."""
+
+
+class Loop:
+    """
+    Takes turns: on a thread of its own (`start`), or on that of its caller (`run`).
+
+    Each turn begins when somebody has called `wake`, or after ``every_s``. After a turn that
+    failed the loop waits, ever longer, whatever wakes it: new work does not remove the cause.
+
+    Args:
+        turn: Does some work. Returns the problem that keeps it from working, as a sentence, or
+            None.
+        failure: What it means that a turn raises an error, as the beginning of a sentence.
+        tell: Called after each turn with its problem, a sentence, or None.
+        every_s: Seconds between two turns that nobody asks for; None for no such turns.
+        retry_s: The first and the longest pause after a failure, in seconds.
+        stopping: What ends the loop; `stop` sets it.
+        interrupt: Called by `stop`, so that a turn that waits for something ends.
+        patience_s: Seconds that `stop` waits for the present turn; None for all that it takes.
+        ends_with: The error of a turn that ends the loop. (Whoever has started it notices too
+            that another file is at the path of the database, and begins anew with that file.)
+
+    Attributes:
+        was_woken: Whether the present turn was asked for, by `wake` or because one has failed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        turn: Callable[[], str | None],
+        failure: str,
+        tell: Callable[[str | None], object],
+        *,
+        every_s: float | None,
+        retry_s: tuple[float, float],
+        stopping: threading.Event | None = None,
+        interrupt: Callable[[], object] = lambda: None,
+        patience_s: float | None = None,
+        ends_with: type[QmdError] | tuple[()] = DatabaseReplacedError,
+    ) -> None:
+        self.stopping = stopping or threading.Event()
+        self.was_woken = False
+        self._turn, self._failure, self._tell = turn, failure, tell
+        self._every_s, self._retry_s = every_s, retry_s
+        self._interrupt, self._patience_s = interrupt, patience_s
+        self._ends_with = ends_with
+        self._woken = threading.Event()
+        self._failures = 0
+        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the next turn begin at once."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End the loop after the present turn, and wait for that."""
+        self.stopping.set()
+        self._woken.set()
+        self._interrupt()
+        if self._thread is not threading.current_thread():
+            self._thread.join(self._patience_s)
+
+    def run(self) -> None:
+        """Take turns until the loop is stopped. Every other error of a turn is told."""
+        while self._wait():
+            problem = None
+            try:
+                problem = self._turn()
+                self._failures = 0
+            except LoopStopped:
+                return
+            except self._ends_with:
+                return
+            except QmdError as error:
+                self._failures += 1
+                problem = f"{self._failure}: {error.with_hint}"
+            except Exception as error:  # noqa: BLE001 - logged, told and tried again
+                self._failures += 1
+                problem = f"{self._failure}: {type(error).__name__}; the log tells more."
+                _log.error("%s", self._failure, exc_info=error)
+            self._tell(problem)
+
+    def _wait(self) -> bool:
+        """Wait for the next turn; returns whether there is one."""
+        if self._failures:
+            first_s, longest_s = self._retry_s
+            self.stopping.wait(min(longest_s, first_s * 2.0 ** min(self._failures - 1, 20)))
+            self.was_woken = True
+        else:
+            self.was_woken = self._woken.wait(self._every_s)
+        self._woken.clear()
+        return not self.stopping.is_set()
