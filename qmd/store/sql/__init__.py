@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
-from itertools import count
 from types import ModuleType, NoneType, UnionType
 from typing import (
     Any,
@@ -26,8 +25,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-
-from qmd.system import cancellation
 
 #: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
 Connection: TypeAlias = Any
@@ -217,16 +214,11 @@ class _PostgresDialect(SqlDialect):
     def stream(
         self, connection: Connection, sql: str, values: Sequence[object], rows_at_once: int
     ) -> Iterator[Row]:
-        # By a cursor on the server; other statements may be executed meanwhile.
-        with connection.cursor(f"qmd_sql_{next(_stream_numbers)}") as cursor:
-            cursor.itersize = rows_at_once
-            cursor.execute(sql, values)
-            for row in cursor:
-                cancellation.check()
-                yield row
+        from qmd.store.postgres.library import stream  # which needs psycopg
+
+        return stream(connection, sql, values, rows_at_once=rows_at_once)
 
 
-_stream_numbers = count(1)
 SQLITE = SqlDialect()
 POSTGRES: SqlDialect = _PostgresDialect()
 

@@ -186,21 +186,6 @@ def _docid(digest: str, *neighbours: str | None) -> str:
     return "#" + digest[:digits]
 
 
-class _FullRow(NamedTuple):
-    id: int
-    collection: str
-    path: str
-    title: str
-    hash: str
-    bytes: int
-    modified: str
-    hash_before: str | None
-    hash_after: str | None
-    text: str
-    body_start: int
-    aliases: str
-
-
 class Documents:
     """Reads documents. Ids are those of `DocumentInfo.id`."""
 
@@ -455,17 +440,14 @@ class Documents:
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
         """Documents that exist, with their texts, in the order of the ids; each id once."""
         dialect = self._sql.dialect
-        rows = self._sql.all(
-            _FullRow,
-            f"SELECT {_INFO}, d.text, d.body_start, {self._aliases} {_FROM}"
+        rows = self._sql.rows(
+            (int, str, int, str),
+            f"SELECT d.id, d.text, d.body_start, {self._aliases} FROM documents d"
             f" WHERE d.id {dialect.among}",
             [dialect.array(document_ids)],
         )
-        documents = {}
-        for row in rows:
-            info, aliases = _Row._make(row[: len(_Row._fields)]).info, dialect.parsed(row.aliases)
-            documents[row.id] = FullDocument(info, row.text, row.body_start, aliases)
-        return [documents[document_id] for document_id in document_ids]
+        contents = {row[0]: (row[1], row[2], dialect.parsed(row[3])) for row in rows}
+        return [FullDocument(info, *contents[info.id]) for info in self.by_ids(document_ids)]
 
     def facts(self, document_id: int) -> DocumentFacts:
         """Of a document that exists."""
