@@ -328,6 +328,9 @@ _VARYING = [
         r"\1<n>",
     ),
     (re.compile(r"\b\d+(?:\.\d+)? m?s\b"), "<duration>"),
+    (re.compile(r"\b\d+ (?:seconds?|minutes?) ago|\d+ (?:秒|分钟)前"), "<age>"),
+    (re.compile(r"(<rect class=\"(?:upper|lower)\") [^>]*"), r"\1"),  # bars of durations
+    (re.compile(r"#[0-9a-f]{6}(?=[^#]{0,40}talk\.md)"), "<docid>"),  # this note has the time
     (re.compile(r"(?<=<home>/export \()[\d,]+"), "<size>"),  # numbers in it differ in length
     (re.compile(r"(?<=\b)\d\d:\d\d(?::\d\d)?(?=\b)"), "<clock>"),
 ]

@@ -40,11 +40,7 @@ def examine(database: DatabaseLocation) -> Iterator[Check]:
 
 def _can_tell_users() -> bool:
     """Whether this system tells which user's program is at the other end of a connection."""
-    peers = Peers.open()
-    if peers is None:
-        return False
-    peers.close()
-    return True
+    return Peers.open() is not None
 
 
 def _open_to_all(server: str) -> Check:

@@ -18,8 +18,8 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from qmd.errors import ConflictError, InputError
+from qmd.server.failures import Failure
 from qmd.server.listener import AT_ONCE, Listener, max_connections
-from qmd.server.refusals import error_body
 from qmd.server.security import CLIENT_UID
 from qmd.server.streams import Streams
 from qmd.system.peer import Peers
@@ -101,7 +101,7 @@ class HttpServer:
     Serves an application on a listening socket until `stop`.
 
     Args:
-        peers: Finds the user whose program opened a connection; closed at the end.
+        peers: Finds the user whose program opened a connection.
         stop_s: Seconds that a stopping server may take to finish its responses.
     """
 
@@ -130,15 +130,10 @@ class HttpServer:
         self._server = _Server(config)
         self._listener = listener
         self._streams = streams
-        self._peers = peers
 
     async def serve(self) -> None:
         """Serve until `stop`; return after the last response, or when its time is over."""
-        try:
-            await self._server.serve(sockets=[self._listener])
-        finally:
-            if self._peers is not None:
-                self._peers.close()
+        await self._server.serve(sockets=[self._listener])
 
     def stop(self) -> None:
         """Accept no more connections, and finish the responses. For the event loop only."""
@@ -278,7 +273,7 @@ class _Protocol(H11Protocol):
         )
 
     def _answer(self, status: int, detail: str) -> None:
-        body = error_body(status, detail)
+        body = Failure(status, detail).body()
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),

@@ -1,8 +1,9 @@
 """
 Find the user at the other end of a TCP connection within this machine.
 
-Linux knows the user of each socket. It answers a netlink request for one socket (sock_diag(7)), and
-lists all sockets in ``/proc/net/tcp`` and ``tcp6``. Other systems have no such interface.
+Linux knows the user of each socket, and lists all sockets in ``/proc/net/tcp`` and ``tcp6``. Other
+systems have no such interface. (Netlink, sock_diag(7), tells of one socket in some microseconds,
+where reading a table of 800 sockets takes two milliseconds; but not every kernel has it.)
 
 A user id is valid only while the socket is open. The kernel lists a closed socket under user 0, so
 a stranger who sends a request and closes the connection would appear to be root.
@@ -15,7 +16,6 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,13 +24,6 @@ MAX_TABLE_BYTES = 16 * 1024 * 1024
 """The most bytes of a table in ``/proc`` to read for one connection: about 110,000 sockets."""
 
 _TABLE = Path("/proc/net")
-
-_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
-_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
-_REQUEST = 1  # NLM_F_REQUEST
-_NO_COOKIE = 0xFFFFFFFF  # INET_DIAG_NOCOOKIE: match any cookie
-_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port id
-_MESSAGE_BYTES = 72  # size of inet_diag_msg, which ends with the user id and the inode
 
 _ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2, _CLOSE_WAIT = 1, 4, 5, 8
 _CLIENT_STATES = frozenset({_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2})
@@ -50,32 +43,19 @@ class _SocketEntry(NamedTuple):
     inode: int
 
 
-_Lookup = Callable[[_SocketAddress, _SocketAddress], "_SocketEntry | None"]
-"""Finds a socket by its local and its remote address. May raise OSError."""
-
-
 class Peers:
-    """Finds the users of the clients of accepted connections. Not thread-safe."""
+    """Finds the users of the clients of accepted connections."""
 
-    def __init__(self, lookup: _Lookup, netlink: _Netlink | None = None) -> None:
-        self._lookup = lookup
-        self._netlink = netlink
+    def __init__(self) -> None:
         self._unmapped = _unmapped_uid()
 
     @classmethod
     def open(cls, family: int = socket.AF_INET) -> Peers | None:
-        """Choose a way that works for a test connection; None if this system has none."""
+        """None if this system does not tell: a test connection is tried."""
         if sys.platform != "linux":
             return None
-        for create in (_Netlink.peers, lambda: cls(_in_tables)):
-            try:
-                peers = create()
-            except OSError:
-                continue
-            if _finds_this_user(peers, family):
-                return peers
-            peers.close()
-        return None
+        peers = cls()
+        return peers if _finds_this_user(peers, family) else None
 
     def uid(self, connection: socket.socket) -> int | None:
         """
@@ -86,7 +66,7 @@ class Peers:
         """
         try:
             client = _address(connection.getpeername())
-            entry = self._lookup(client, _address(connection.getsockname()))
+            entry = _in_tables(client, _address(connection.getsockname()))
             # The state of this end is read last: as long as it is open, no other socket can have
             # had the client's address.
             server_state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
@@ -97,10 +77,6 @@ class Peers:
         if server_state not in _SERVER_STATES or entry.uid == self._unmapped:
             return None
         return entry.uid
-
-    def close(self) -> None:
-        if self._netlink is not None:
-            self._netlink.close()
 
 
 def _finds_this_user(peers: Peers, family: int) -> bool:
@@ -133,71 +109,8 @@ def _unmapped_uid() -> int | None:
         return None
 
 
-# --- one socket, by netlink -----------------------------------------------------------
-
-
-class _Netlink:
-    """Asks the kernel for one socket. This takes some microseconds, for any number of sockets."""
-
-    def __init__(self) -> None:
-        """Raises OSError if this system does not support it."""
-        assert sys.platform == "linux"
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG)
-        self._sequence = 0
-        # A client may bind its socket to the loopback interface, which is then part of the key.
-        self._interfaces = [0]
-        with suppress(OSError):
-            self._interfaces.append(socket.if_nametoindex("lo"))
-
-    @classmethod
-    def peers(cls) -> Peers:
-        netlink = cls()
-        return Peers(netlink.find, netlink)
-
-    def find(self, client: _SocketAddress, server: _SocketAddress) -> _SocketEntry | None:
-        for interface in self._interfaces:
-            entry = self._ask(client, server, interface)
-            if entry is not None:
-                return entry
-        return None
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _ask(
-        self, client: _SocketAddress, server: _SocketAddress, interface: int
-    ) -> _SocketEntry | None:
-        family = socket.AF_INET if client.ip.version == 4 else socket.AF_INET6
-        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        request = (
-            struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF)
-            + struct.pack("!HH", client.port, server.port)
-            + client.ip.packed.ljust(16, b"\0")
-            + server.ip.packed.ljust(16, b"\0")
-            + struct.pack("=III", interface, _NO_COOKIE, _NO_COOKIE)
-        )
-        header = _HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _REQUEST, self._sequence, 0)
-        self._socket.sendto(header + request, (0, 0))
-        while True:
-            # The kernel answers before sendto returns, so this never has to wait.
-            reply, (sender, _) = self._socket.recvfrom(8192, socket.MSG_DONTWAIT)
-            if sender != 0 or len(reply) < _HEADER.size:
-                continue
-            _, message_type, _, sequence, _ = _HEADER.unpack_from(reply)
-            if sequence != self._sequence:
-                continue  # the answer to an abandoned request
-            body = reply[_HEADER.size :]
-            if message_type != _BY_FAMILY or len(body) < _MESSAGE_BYTES:
-                return None  # an error: there is no such socket
-            uid, inode = struct.unpack_from("=II", body, _MESSAGE_BYTES - 8)
-            return _SocketEntry(body[1], uid, inode)
-
-
-# --- all sockets, as text -------------------------------------------------------------
-
-
 def _in_tables(client: _SocketAddress, server: _SocketAddress) -> _SocketEntry | None:
-    """Find a socket in ``/proc/net``, for kernels without netlink for sockets (such as gVisor)."""
+    """Find a socket by its local and its remote address. May raise OSError."""
     if client.ip.version == 6:
         tables = [("tcp6", b"")]
     else:  # an IPv6 socket can have an IPv4 connection

@@ -1,4 +1,4 @@
-"""Which user holds the other end of a connection: by netlink and by the tables, real sockets."""
+"""Which user holds the other end of a connection: real sockets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,21 +22,9 @@ if sys.platform != "linux":
     pytest.skip("only Linux tells the user of a peer", allow_module_level=True)
 
 
-def by_tables() -> Peers:
-    return Peers(peer._in_tables)
-
-
-@pytest.fixture(params=["netlink", "tables"])
-def peers(request: pytest.FixtureRequest) -> Iterator[Peers]:
-    if request.param == "tables":
-        yield by_tables()
-        return
-    try:
-        found = peer._Netlink.peers()
-    except OSError as error:
-        pytest.skip(f"NOT TESTED: this kernel has no sock_diag: {error}")
-    yield found
-    found.close()
+@pytest.fixture
+def peers() -> Peers:
+    return Peers()
 
 
 class Connection(ExitStack):
@@ -118,8 +105,6 @@ def test_looking_leaves_no_descriptor_open() -> None:
             found = Peers.open()
             assert found is not None
             assert found.uid(connection.accepted) == os.geteuid()
-            found.close()
-            assert by_tables().uid(connection.accepted) == os.geteuid()
         assert count() == before
 
 
