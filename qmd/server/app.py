@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 
@@ -16,11 +16,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from qmd.agent.chat import Chats
+from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
 from qmd.server.client_tokens import ClientTokens
+from qmd.server.endpoints.definition import RestError
+from qmd.server.failures import OLD_LINK, failure_of
 from qmd.server.large_replies import LargeReplies
 from qmd.server.logins import Logins
 from qmd.server.mcp import McpFace
@@ -28,9 +31,7 @@ from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCoun
 from qmd.server.oauth import OauthOptions
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
-from qmd.server.refusals import error_body, error_page
-from qmd.server.rest import Page, exception_handlers, rest_routes
-from qmd.server.rest_errors import Handler
+from qmd.server.rest import Page, rest_routes
 from qmd.server.scoped_apps import ScopedApps
 from qmd.server.security import (
     RequestGuard,
@@ -41,6 +42,8 @@ from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
 from qmd.server.streams import EndableStreams, Streams
 from qmd.tools.toolsets import scoped
 from qmd.values.access import AccessScope
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 MCP_PATH = "/mcp"
 
@@ -203,7 +206,7 @@ class _Faces:
                 Middleware(EndableStreams, streams=self._streams),
             ],
             lifespan=lambda app: self._lifespan(running),
-            exception_handlers={**exception_handlers(), HTTPException: _http_error_for(self._site)},
+            exception_handlers=exception_handlers(self._site.error),
         )
         app.router.redirect_slashes = False
         return app
@@ -224,20 +227,33 @@ def _routes_of(app: Starlette) -> list[Route]:
     return [route for route in app.routes if isinstance(route, Route)]
 
 
-def _http_error_for(site: Site) -> Handler:
-    """Handles an unknown address: a browser that loads a page gets a page."""
-    answer_with_json = exception_handlers()[HTTPException]
+def exception_handlers(
+    show: Callable[[Request, Exception], Response] | None = None,
+) -> dict[int | type[Exception], Handler]:
+    """What answers errors outside of the routes; ``show`` makes a page, for a browser."""
 
-    async def answer(request: Request, error: Exception) -> Response:
-        if wants_page(request.scope):
-            return site.error(request, error)
-        return await answer_with_json(request, error)
+    async def answer(_: Request, error: Exception) -> Response:
+        return failure_of(error).response()
 
-    return answer
+    async def answer_http(request: Request, error: Exception) -> Response:
+        if show is not None and wants_page(request.scope):
+            return show(request, error)
+        failure = failure_of(error)
+        if failure.status == 404:
+            detail = f"Not found: {request.url.path}. /openapi.json lists the endpoints."
+            failure = replace(failure, detail=detail)
+        elif failure.status == 405:
+            detail = f"Method not allowed: {request.method} {request.url.path}"
+            failure = replace(failure, detail=detail)
+        return failure.response()
+
+    return {
+        HTTPException: answer_http,
+        QmdError: answer,
+        RestError: answer,
+        Exception: answer,
+    }
 
 
 def _refuse_old_link(request: Request) -> Response:
-    detail = "This link was opened before, or is older than a minute.\n\nRun 'qmd open' again."
-    if wants_page(request.scope):
-        return Response(error_page(403, detail), 403, media_type="text/html")
-    return Response(error_body(403, detail), 403, media_type="application/json")
+    return OLD_LINK.response(as_page=wants_page(request.scope))

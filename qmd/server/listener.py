@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from qmd.server.refusals import error_body
+from qmd.server.failures import Failure
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ before the first of them is counted, and so use up the descriptors.
 _LOG_EVERY_S = 10.0
 _BACK_OFF_S = 0.05
 
-_REFUSAL = error_body(503, "Too many connections; try again later.")
+_REFUSAL = Failure(503, "Too many connections; try again later.").body()
 _ANSWER = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
     b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_REFUSAL), _REFUSAL)

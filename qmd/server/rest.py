@@ -29,12 +29,7 @@ from qmd.server.client_sessions import session_of
 from qmd.server.connected import while_connected
 from qmd.server.endpoints import ENDPOINTS, chat
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
-from qmd.server.rest_errors import (
-    error_response,
-    exception_handlers,
-    response_to,
-    response_to_unexpected,
-)
+from qmd.server.failures import Failure, failure_of
 from qmd.server.rest_models import ChatArguments, Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
@@ -44,19 +39,18 @@ from qmd.tools.bounds import excesses
 from qmd.tools.validation import parse_arguments
 from qmd.values.wire import to_wire
 
-__all__ = ["Limits", "exception_handlers", "rest_routes"]
+__all__ = ["Limits", "rest_routes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    The limits of requests: bytes, seconds, and the number that run at once.
+    The limits of requests: seconds, and the number that run at once.
 
     At most ``max_waiting`` requests wait in each queue; further ones are refused (503). A request
     that takes too long is ended, and so is one whose client has left.
     """
 
-    max_body: int = 4 * 1024 * 1024
     read_s: float = 30.0
     write_s: float = 600.0
     embed_s: float = 300.0
@@ -90,7 +84,8 @@ def rest_routes(
     chats: Chats | None = None,
 ) -> list[Route]:
     """
-    The routes of the API. The application must have `exception_handlers` and redirect no slashes.
+    The routes of the API. The application must have the `exception_handlers` of `qmd.server.app`,
+    and redirect no slashes.
 
     Args:
         read_only: Refuse requests that change the index (403).
@@ -170,28 +165,17 @@ def _options(methods: Sequence[str]) -> Response:
 
 def _not_allowed(request: Request, methods: Sequence[str]) -> Response:
     allowed = ", ".join([*methods, "OPTIONS"])
-    return error_response(
-        405,
-        f"Method not allowed: {request.method} {request.url.path} (allowed: {allowed})",
-        {"allow": allowed},
-    )
+    detail = f"Method not allowed: {request.method} {request.url.path} (allowed: {allowed})"
+    return Failure(405, detail, ((b"allow", allowed.encode()),)).response()
 
 
 async def _answered(answer: Any) -> Response:
     try:
         response: Response = await answer
-    except (QmdError, RestError) as error:
-        return response_to(error)
-    except TooBusyError:
-        return error_response(
-            503, "Too many requests are waiting. Try again in a moment.", {"retry-after": "1"}
-        )
-    except TimeoutError:
-        return error_response(503, "The request took too long.", {"retry-after": "5"})
     except ClientDisconnect:
         return Response(status_code=400)  # the client has left and does not read it
     except Exception as error:  # noqa: BLE001 - logged and answered
-        return response_to_unexpected(error)
+        return failure_of(error).response()
     return response
 
 
@@ -281,7 +265,7 @@ class _Face:
     async def _body(
         self, endpoint: RestEndpoint, model: type[Arguments], request: Request
     ) -> Arguments:
-        data = await self._read(request)
+        data = await request.body()  # `RequestGuard` has limited its size and time
         if data:
             kind = request.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "application/json":
@@ -293,20 +277,6 @@ class _Face:
         else:
             value = {}
         return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
-
-    async def _read(self, request: Request) -> bytes:
-        limit = self._limits.max_body
-        parts: list[bytes] = []
-        size = 0
-        with anyio.move_on_after(self._limits.read_s) as timeout:
-            async for part in request.stream():
-                size += len(part)
-                if size > limit:
-                    raise RestError(413, f"Request body too large (at most {limit} bytes)")
-                parts.append(part)
-        if timeout.cancelled_caught:
-            raise RestError(408, "The request body did not arrive in time.")
-        return b"".join(parts)
 
     # -- routes without an endpoint ----------------------------------------------------
 

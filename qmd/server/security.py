@@ -25,8 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from qmd.errors import InputError, QmdError
 from qmd.server import cors
 from qmd.server.cors import allowed_origins
-from qmd.server.logins import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, FindScope, Login, Logins
-from qmd.server.refusals import (
+from qmd.server.failures import (
     MISSING_TOKEN,
     NO_LOOKUP,
     OPENS_NOTHING,
@@ -36,8 +35,9 @@ from qmd.server.refusals import (
     WRONG_HOST,
     WRONG_ORIGIN,
     WRONG_PAGE,
-    Refusal,
+    Failure,
 )
+from qmd.server.logins import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, FindScope, Login, Logins
 from qmd.server.sessions import OPEN_PATH, Sessions
 from qmd.values.access import TOKEN_PREFIX
 
@@ -189,7 +189,7 @@ def security_for(
 class _Answer(NamedTuple):
     """What a session cookie leads to; ``refusal`` is None for a request that is answered."""
 
-    refusal: Refusal | None
+    refusal: Failure | None
 
 
 class RequestGuard:
@@ -230,10 +230,10 @@ class RequestGuard:
             return
         refusal = await self._refusal(scope, headers)
         if refusal is not None:
-            await refusal(send, as_page=wants_page(scope))
+            await refusal.refuse(send, as_page=wants_page(scope))
             return
         if self._expected is not None and self._is_open(scope) and _has_body(headers):
-            await Refusal(413, "This request takes no body.")(send)
+            await Failure(413, "This request takes no body.").refuse(send)
             return
         body = await self._body_or_answer(scope, headers, receive, send)
         if body is not None:
@@ -248,11 +248,11 @@ class RequestGuard:
             with anyio.fail_after(self._security.body_timeout_s):
                 return await self._body(headers, receive, limit)
         except TimeoutError:
-            await Refusal(408, "The request body did not arrive in time.")(send)
+            await Failure(408, "The request body did not arrive in time.").refuse(send)
         except _TooLarge as error:
-            refusal = Refusal(413, f"Request body too large (at most {limit} bytes)")
+            refusal = Failure(413, f"Request body too large (at most {limit} bytes)")
             discard_bytes = DISCARDED * limit if error.unread else 0
-            await refusal(send, before_close=lambda: _discard(receive, discard_bytes))
+            await refusal.refuse(send, before_close=lambda: _discard(receive, discard_bytes))
         except _DisconnectedError:
             pass
         return None
@@ -267,7 +267,7 @@ class RequestGuard:
             or (is_file and scope["method"] in ("GET", "HEAD"))
         )
 
-    async def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+    async def _refusal(self, scope: Scope, headers: Headers) -> Failure | None:
         """The refusal of a request, for its host, its origin or its sender; None to answer it."""
         refusal = self._refuse_host(headers) or self._refuse_foreign_page(scope, headers)
         if refusal is not None:
@@ -282,7 +282,7 @@ class RequestGuard:
             return self._refuse_other_user(scope)
         return await self._refuse_without_token(scope, headers)
 
-    async def _refuse_unknown_token(self, scope: Scope, token: str) -> Refusal | None:
+    async def _refuse_unknown_token(self, scope: Scope, token: str) -> Failure | None:
         """Refuse a token that is not valid; keep in the state of the request what it opens."""
         try:
             access = None if self._find_scope is None else await self._find_scope(token)
@@ -296,7 +296,7 @@ class RequestGuard:
         _note(scope, ACCESS, access)
         return None
 
-    def _challenging(self, refusal: Refusal) -> Refusal:
+    def _challenging(self, refusal: Failure) -> Failure:
         """A refusal that also says where to learn who issues tokens."""
         url = self._security.metadata_url
         if url is None:
@@ -312,12 +312,12 @@ class RequestGuard:
     def _is_expected(self, token: bytes) -> bool:
         return self._expected is not None and hmac.compare_digest(token, self._expected)
 
-    def _refuse_host(self, headers: Headers) -> Refusal | None:
+    def _refuse_host(self, headers: Headers) -> Failure | None:
         """Refuse a Host header with a foreign name, which DNS rebinding points to this machine."""
         host = headers.get(b"host")
         return None if host is not None and self._security.knows(_host_name(host)) else WRONG_HOST
 
-    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> Refusal | None:
+    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> Failure | None:
         """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
         if self._is_allowed_origin(headers):
             return None
@@ -330,7 +330,7 @@ class RequestGuard:
             return WRONG_ORIGIN
         return None
 
-    async def _refuse_without_token(self, scope: Scope, headers: Headers) -> Refusal | None:
+    async def _refuse_without_token(self, scope: Scope, headers: Headers) -> Failure | None:
         """Refuse a request without the token or the session cookie of a page of this server."""
         if self._is_open(scope):
             return None
@@ -362,7 +362,7 @@ class RequestGuard:
         is_remote = not is_linked and not _is_from_loopback(scope)
         return _Answer(None if is_remote else self._refuse_other_user(scope))
 
-    async def _refuse_login(self, scope: Scope, login: Login) -> Refusal | None:
+    async def _refuse_login(self, scope: Scope, login: Login) -> Failure | None:
         """Refuse a session whose token is not valid; keep what it opens as for a token."""
         assert self._logins is not None
         try:
@@ -380,7 +380,7 @@ class RequestGuard:
         """Whether the path is that of the form in which a person types a token."""
         return self._logins is not None and scope["path"] == LOGIN_PATH
 
-    def _missing_token(self, scope: Scope) -> Refusal:
+    def _missing_token(self, scope: Scope) -> Failure:
         """A browser that loads a page is sent to the form, and from there to its page."""
         if self._logins is None or not wants_page(scope):
             return MISSING_TOKEN
@@ -389,13 +389,13 @@ class RequestGuard:
         address = LOGIN_PATH if page == "%2F" else f"{LOGIN_PATH}?next={page}"
         return replace(MISSING_TOKEN, status=303, headers=((b"location", address.encode("ascii")),))
 
-    def _refuse_other_user(self, scope: Scope) -> Refusal | None:
+    def _refuse_other_user(self, scope: Scope) -> Failure | None:
         """Refuse a program of another user of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is None or uid in users:
             return None
-        return Refusal(403, OTHER_USER if uid is not None else UNKNOWN_USER)
+        return Failure(403, OTHER_USER if uid is not None else UNKNOWN_USER)
 
     def _is_allowed_origin(self, headers: Headers) -> bool:
         origin = headers.get(b"origin") or b""

@@ -18,8 +18,9 @@ from support.vault import make_index
 from qmd import KnowledgeBase, Settings
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
-from qmd.server.rest_errors import INTERNAL
+from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
+from qmd.tools.texts import INTERNAL
 
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.writes]
@@ -178,7 +179,7 @@ def test_a_compressed_body_is_not_unpacked(client: TestClient) -> None:
 
 
 def test_a_body_over_the_limit(kb: KnowledgeBase) -> None:
-    with rest_client(kb, limits=Limits(max_body=100)) as client:
+    with rest_client(kb, security=Security(max_body=100)) as client:
         fits = b'{"query": "' + b"x" * 80 + b'"}'
         assert client.post("/search", content=fits, headers=JSON).status_code == 200
         said = detail(client.post("/search", content=fits + b" " * 20, headers=JSON), 413)

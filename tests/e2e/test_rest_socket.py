@@ -20,6 +20,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.ingest.events import Event
 from qmd.server import event_stream
 from qmd.server.rest import Limits
+from qmd.server.security import Security
 
 Address = tuple[str, int]
 
@@ -190,7 +191,7 @@ def test_a_huge_body_is_refused_whether_it_tells_its_size_or_not(
         ]
     else:
         parts = [HEAD + b"Content-Length: %d\r\n\r\n" % (70 * 65536), *[block] * 70]
-    with rest_server(kb) as address:
+    with rest_server(kb, security=Security()) as address:
         connection, answer = raw(address, *parts)
         with connection, answer:
             assert b" 413 " in answer.readline()
@@ -198,7 +199,7 @@ def test_a_huge_body_is_refused_whether_it_tells_its_size_or_not(
 
 
 def test_a_body_that_never_ends_is_given_up(kb: KnowledgeBase) -> None:
-    with rest_server(kb, limits=Limits(read_s=0.1)) as address:
+    with rest_server(kb, security=Security(body_timeout_s=0.1)) as address:
         connection, answer = raw(address, HEAD + b'Content-Length: 100\r\n\r\n{"que')
         with connection, answer:
             assert b" 408 " in answer.readline()

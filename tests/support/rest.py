@@ -10,18 +10,29 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 from qmd import KnowledgeBase
-from qmd.server.rest import exception_handlers, rest_routes
+from qmd.server.app import exception_handlers
+from qmd.server.rest import rest_routes
+from qmd.server.security import RequestGuard, Security
 
 WAIT_S = 60
 """Long enough for a busy machine; nothing ever waits for it to pass."""
 
 
-def rest_app(kb: KnowledgeBase, **options: Any) -> Starlette:
-    """The routes alone, without what guards them; ``options`` go to `rest_routes`."""
-    app = Starlette(routes=rest_routes(kb, **options), exception_handlers=exception_handlers())
+def rest_app(kb: KnowledgeBase, *, security: Security | None = None, **options: Any) -> Starlette:
+    """
+    The routes alone, without what guards them unless ``security`` is given; ``options`` go to
+    `rest_routes`.
+    """
+    guard = [] if security is None else [Middleware(RequestGuard, security=security)]
+    app = Starlette(
+        routes=rest_routes(kb, **options),
+        exception_handlers=exception_handlers(),
+        middleware=guard,
+    )
     app.router.redirect_slashes = False
     return app
 

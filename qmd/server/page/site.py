@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -23,7 +21,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
-from qmd.server.endpoints.definition import RestError
+from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
 from qmd.server.logins import IN_SESSION, Logins
 from qmd.server.page.browser import (
@@ -41,9 +39,8 @@ from qmd.server.page.language import LANGUAGES, Language, language_of, page_text
 from qmd.server.page.notices import FormNotice, Notices
 from qmd.server.page.static_files import static_files
 from qmd.server.sessions import Sessions
-from qmd.server.workers import CallQueue, TooBusyError
+from qmd.server.workers import CallQueue
 from qmd.system.session import in_session
-from qmd.tools import texts as tool_texts
 
 if TYPE_CHECKING:
     from qmd.server.page.templating import Templates
@@ -65,8 +62,6 @@ _PAINTERS = 2  # calls that decode pictures; more only wait for each other, and 
 _MAX_WAITING = 200
 _PHOTOS_S = 30.0  # how long the page trusts that there are photos, or none
 _MIN_GZIP = 1_000  # bytes; smaller responses are sent as they are
-
-_log = logging.getLogger(__name__)
 
 
 class Site:
@@ -232,7 +227,7 @@ class Site:
         Raises:
             ClientDisconnect: The browser has left; the work is cancelled.
             TimeoutError: It took longer than ``timeout_s``.
-            TooBusyError: Too many calls wait.
+            qmd.server.workers.TooBusyError: Too many calls wait.
         """
         session = self.browser(request).session
 
@@ -356,34 +351,18 @@ class Site:
 
     def error(self, request: Request, error: Exception) -> Response:
         """A page that says what went wrong, and what to do next."""
-        status, message, hint = _described(error)
-        if status == 500:
-            _log.error("a page failed", exc_info=error)
-        language = self.language(request)
-        message = self._engine_texts.translated(message, language)
-        message = message or self.texts.text(language, f"base.error_{status}")
-        hint = hint and self._engine_texts.translated(hint, language)
+        failure = failure_of(error)
+        message, hint = failure.parts
+        if failure.is_of_http:
+            message = self.text(request, f"base.error_{failure.status}")
+        else:
+            message = self.engine_text(request, message)
+        hint = hint and self.engine_text(request, hint)
         is_part = request.url.path.startswith("/part/")
         template = "error_part.html" if is_part else "error.html"
-        return self.page(request, template, http_status=status, message=message, hint=hint)
+        return self.page(request, template, http_status=failure.status, message=message, hint=hint)
 
 
 def _is_own_link(request: Request) -> bool:
     """Whether the person has followed a link of this page, or typed the address."""
     return request.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-
-
-def _described(error: Exception) -> tuple[int, str, str | None]:
-    """The status, message and hint of an error; "" is the page's own text for the status."""
-    if isinstance(error, RestError):
-        message, _, hint = str(error).partition("\n\n")
-        return error.status, message, hint or None
-    if isinstance(error, HTTPException):
-        return error.status_code, "" if error.status_code in (404, 405) else error.detail, None
-    if isinstance(error, (TooBusyError, TimeoutError)):
-        return 503, "", None
-    if isinstance(error, QmdError):
-        status = error.http_status
-        if status < 500 or status in (503, 507):
-            return status, str(error), error.hint
-    return 500, tool_texts.INTERNAL, None

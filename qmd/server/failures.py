@@ -1,0 +1,166 @@
+"""
+What went wrong, as HTTP says it: one shape for all errors, JSON for programs, a page for browsers.
+
+`failure_of` says what an exception is to a client; what refuses a request before any route has its
+failures below. A browser gets the bare page of `Failure` only where the page itself cannot answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from html import escape
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Send
+
+from qmd.errors import QmdError, VectorIndexMissingError
+from qmd.server.endpoints.definition import RestError
+from qmd.server.workers import TooBusyError
+from qmd.tools import texts
+
+_log = logging.getLogger(__name__)
+
+_TELLABLE = frozenset({503, 507})
+"""The statuses from 500 on whose text is sent to the client; the text of others is only logged."""
+
+UNAUTHORIZED = (
+    "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "
+    "a terminal, which opens this page. If you have just come by its link, reload the page."
+)
+OTHER_USER = (
+    "Another user's server: without a token it answers programs of the user who started it "
+    "(and of root) only.\n\nStart it with --token auto or --token TOKEN and send that token, or "
+    "let all users of this machine in with --allow-other-users."
+)
+UNKNOWN_USER = (
+    "It cannot be told which user's program asks: it had closed its connection, or its user is "
+    "not of this container. Without a token this server answers programs of the user who "
+    "started it only.\n\nKeep the connection open until the answer has come, or start the "
+    "server with --token TOKEN or --allow-other-users."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    What a request is answered that was refused, or that failed.
+
+    Attributes:
+        detail: What is wrong and, behind an empty line, what to do next.
+        error: What the engine said, whose message and hint the page translates.
+        is_of_http: The page has a text of its own for the status.
+    """
+
+    status: int
+    detail: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    error: QmdError | None = None
+    is_of_http: bool = False
+
+    @property
+    def parts(self) -> tuple[str, str | None]:
+        """The message and the hint."""
+        if self.error is not None:
+            return str(self.error), self.error.hint
+        message, _, hint = self.detail.partition("\n\n")
+        return message, hint or None
+
+    def body(self, *, as_page: bool = False) -> bytes:
+        if as_page:
+            text = "".join(f"<p>{escape(part)}</p>" for part in self.detail.split("\n\n"))
+            return (
+                '<!doctype html><html lang="en"><meta charset="utf-8">'
+                f"<title>qmd: {self.status}</title>{text}</html>\n"
+            ).encode()
+        value = {"detail": self.detail, "status_code": self.status}
+        try:
+            return json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # the client sent half of a surrogate pair
+            return json.dumps(value).encode()
+
+    def response(self, *, as_page: bool = False) -> Response:
+        """For where a route has been reached."""
+        headers = {name.decode(): value.decode("latin-1") for name, value in self.headers}
+        kind = "text/html" if as_page else "application/json"
+        return Response(self.body(as_page=as_page), self.status, headers, kind)
+
+    async def refuse(
+        self,
+        send: Send,
+        before_close: Callable[[], Awaitable[None]] | None = None,
+        *,
+        as_page: bool = False,
+    ) -> None:
+        """For where the body was not read; ``before_close`` runs before the connection closes."""
+        body = self.body(as_page=as_page)
+        kind = b"text/html; charset=utf-8" if as_page else b"application/json"
+        headers = [
+            (b"content-type", kind),
+            (b"content-length", str(len(body)).encode()),
+            # On an open connection the unread rest of the body would count as the next request.
+            (b"connection", b"close"),
+            *self.headers,
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        if before_close is not None:
+            await before_close()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def failure_of(error: Exception) -> Failure:
+    """What a client is told of an exception. What it is not told goes to the log."""
+    match error:
+        case RestError():
+            return Failure(error.status, str(error))
+        case HTTPException():
+            headers = tuple((n.encode(), v.encode()) for n, v in (error.headers or {}).items())
+            is_of_http = error.status_code in (404, 405)
+            return Failure(error.status_code, error.detail, headers, is_of_http=is_of_http)
+        case TooBusyError():
+            waits = ((b"retry-after", b"1"),)
+            detail = "Too many requests are waiting. Try again in a moment."
+            return Failure(503, detail, waits, is_of_http=True)
+        case TimeoutError():
+            waits = ((b"retry-after", b"5"),)
+            return Failure(503, "The request took too long.", waits, is_of_http=True)
+        case QmdError() if error.http_status < 500 or error.http_status in _TELLABLE:
+            has_both = isinstance(error, VectorIndexMissingError)  # its message is a hint, too
+            detail = str(error) if has_both else texts.error_text(error)
+            return Failure(error.http_status, detail, error=error)
+        case QmdError():
+            _log.error("a request failed", exc_info=error)
+            return Failure(error.http_status, texts.INTERNAL)
+        case _:
+            _log.error("a request failed", exc_info=error)
+            return Failure(500, texts.INTERNAL)
+
+
+WRONG_HOST = Failure(
+    403,
+    "Host not allowed: this server answers to its own names only (localhost).\n\n"
+    "If this is the name of a proxy, start the server with --allow-host NAME.",
+)
+WRONG_ORIGIN = Failure(403, "Origin not allowed: pages of other sites may not use qmd.")
+WRONG_PAGE = Failure(403, "Origin not allowed: this is no page of this server.")
+CHALLENGE = ((b"www-authenticate", b'Bearer realm="qmd"'),)
+MISSING_TOKEN = Failure(401, UNAUTHORIZED, CHALLENGE)
+UNKNOWN_TOKEN = Failure(
+    401,
+    "This token is not valid: it has expired, was revoked, or is none of this server.\n\n"
+    "Ask the administrator of the server for another: qmd server token create",
+    ((b"www-authenticate", b'Bearer realm="qmd", error="invalid_token"'),),
+)
+OPENS_NOTHING = Failure(
+    403,
+    "This token opens no collection.",
+    ((b"www-authenticate", b'Bearer realm="qmd", error="insufficient_scope"'),),
+)
+NO_LOOKUP = Failure(503, "The token cannot be checked now. Try again in a moment.")
+OLD_LINK = Failure(
+    403, "This link was opened before, or is older than a minute.\n\nRun 'qmd open' again."
+)
