@@ -19,6 +19,7 @@ from qmd.errors import InferenceError, ModelMismatchError, TransientInferenceErr
 from qmd.inference.families import family
 from qmd.inference.fastembedder import clean
 from qmd.inference.llm.endpoint import ModelEndpoint, ModelReply
+from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder
 from qmd.values import ModelSpec
 
 #: A request is sent when it has this many texts, or more than so many characters: servers refuse
@@ -40,7 +41,7 @@ _QUERY_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class EndpointEmbedder:
+class EndpointEmbedder(TextEmbedder):
     """
     An `Embedder` that asks a server.
 
@@ -68,7 +69,9 @@ class EndpointEmbedder:
         self._dimension = dimension
         self._wait = wait
 
-    asks_server = True
+    @property
+    def asks_server(self) -> bool:
+        return True
 
     @property
     def spec(self) -> ModelSpec:
@@ -87,10 +90,17 @@ class EndpointEmbedder:
                 passage_prefix=passage,
             )
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32[len(texts), dimension]; tried again where that may help."""
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        """A question is asked once; passages are sent again where that may help."""
         dimension = self.spec.dimension
         rows = [np.empty((0, dimension), np.float32)]
+        if role == "query":
+            for text in texts:
+                prompt = self._family.query_prefix + clean(text)[:LONGEST_CHARS]
+                rows.append(self._vectors(self._ask([prompt], _QUERY_S), 1, dimension))
+            return EmbeddedTexts(np.concatenate(rows))
         batch: list[str] = []
         for text in texts:
             batch.append(self._family.passage_prefix + clean(text))
@@ -99,14 +109,7 @@ class EndpointEmbedder:
                 batch = []
         if batch:
             rows.append(self._retried(batch, dimension))
-        return np.concatenate(rows)
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, float32[dimension]; asked once."""
-        dimension = self.spec.dimension
-        prompt = self._family.query_prefix + clean(text)[:LONGEST_CHARS]
-        vectors = self._vectors(self._ask([prompt], _QUERY_S), 1, dimension)
-        return vectors.reshape(dimension)
+        return EmbeddedTexts(np.concatenate(rows))
 
     def _retried(self, texts: list[str], dimension: int) -> NDArray[np.float32]:
         """Unit vectors, float32[len(texts), dimension]; tried again while the error may pass."""

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from qmd.errors import InferenceError
+from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder
 from qmd.inference.text_parts import TextPart, text_parts
 from qmd.system import cancellation, telemetry
 from qmd.system.surrogates import whole
@@ -31,7 +32,7 @@ class TextModel(Protocol):
     def embed(self, texts: list[str], /, batch_size: int = 1) -> Iterable[Any]: ...
 
 
-class FastEmbedder:
+class FastEmbedder(TextEmbedder):
     """
     A `TokenEmbedder` on a model of fastembed, or on any other `TextModel`.
 
@@ -77,26 +78,18 @@ class FastEmbedder:
                 self._has_states = (model, has_states)
         return self._has_states[1]
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32[len(texts), dimension]."""
-        prefix = self._spec.passage_prefix
-        return self._rows(self._each(lambda text: self._embed(prefix, text), texts))
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        import numpy as np
 
-    def embed_passages_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
-        """Unit vectors, float32[len(texts), dimension], and the token states of each text."""
-        prefix = self._spec.passage_prefix
-        pairs = self._each(lambda text: self._embed_with_tokens(prefix, text), texts)
-        return self._rows([vector for vector, _ in pairs]), tuple(states for _, states in pairs)
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, float32[dimension]."""
-        return self._embed(self._spec.query_prefix, text)
-
-    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
-        """A unit vector, float32[dimension], and the token states."""
-        return self._embed_with_tokens(self._spec.query_prefix, text)
+        spec = self._spec
+        prefix = spec.passage_prefix if role == "passage" else spec.query_prefix
+        has_states = with_tokens and self.gives_token_states
+        pairs = self._each(lambda text: self._embed(prefix, text, has_states), texts)
+        rows = np.array([vector for vector, _ in pairs], np.float32)
+        states = tuple(states for _, states in pairs) if with_tokens else ()
+        return EmbeddedTexts(rows.reshape(len(texts), spec.dimension), states)
 
     def _each(self, work: Callable[[str], T], texts: Sequence[str]) -> list[T]:
         """What ``work`` makes of each text, on at most `threads` threads; in the order of texts."""
@@ -116,37 +109,27 @@ class FastEmbedder:
             pool.shutdown(cancel_futures=True)  # at Ctrl-C, do not embed the rest first
         return results
 
-    def _rows(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Vectors as one matrix: float32[len(vectors), dimension]."""
-        import numpy as np
-
-        return np.array(vectors, np.float32).reshape(len(vectors), self._spec.dimension)
-
-    def _embed(self, prefix: str, text: str) -> NDArray[np.float32]:
-        model = self._model()
-        with self._errors():
-            parts = self._parts(model, prefix, text)
-            total = self._sum(
-                parts, [_only(model.embed([prefix + part.text], batch_size=1)) for part in parts]
-            )
-        return self._unit(total)
-
-    def _embed_with_tokens(self, prefix: str, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+    def _embed(
+        self, prefix: str, text: str, has_states: bool
+    ) -> tuple[NDArray[np.float32], TokenStates]:
         from qmd.inference import token_states
 
-        if not self.gives_token_states:
-            return self._embed(prefix, text), token_states.merged((), self._spec.dimension)
         model = self._model()
+        tokens: list[token_states.TextTokens] = []
         with self._errors():
             parts = self._parts(model, prefix, text)
-            runs = [token_states.run(model, prefix + part.text) for part in parts]
-            tokens = [
-                token_states.of_text(part.encoding, prefix, run.states)
-                for part, run in zip(parts, runs, strict=True)
-                if run.states is not None
-            ]
+            if has_states:
+                runs = [token_states.run(model, prefix + part.text) for part in parts]
+                vectors = [run.vector for run in runs]
+                tokens = [
+                    token_states.of_text(part.encoding, prefix, run.states)
+                    for part, run in zip(parts, runs, strict=True)
+                    if run.states is not None
+                ]
+            else:
+                vectors = [_only(model.embed([prefix + part.text], batch_size=1)) for part in parts]
             states = token_states.merged(tokens, self._spec.dimension)
-            total = self._sum(parts, [run.vector for run in runs])
+            total = self._sum(parts, vectors)
         return self._unit(total), states
 
     def _errors(self) -> AbstractContextManager[None]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from qmd.values import ModelSpec
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 
 ExpansionKind = Literal["lex", "vec", "hyde"]
+#: What a text is to an embedder: one that is stored, or a question.
+Role = Literal["passage", "query"]
 
 
 class Embedder(Protocol):
@@ -111,6 +114,131 @@ class TokenEmbedder(Embedder, Protocol):
             InferenceError: The model cannot be loaded, or failed.
         """
         ...
+
+
+class EmbeddedTexts(NamedTuple):
+    """
+    What an embedder says of texts.
+
+    Attributes:
+        vectors: float32[texts, dimension], unit norm.
+        states: The token states of each text; empty if nobody has asked for them.
+    """
+
+    vectors: NDArray[np.float32]
+    states: tuple[TokenStates, ...] = ()
+
+
+class TextEmbedder(ABC):
+    """A `TokenEmbedder` of this program: one method embeds, all others follow from it."""
+
+    @property
+    @abstractmethod
+    def spec(self) -> ModelSpec: ...
+
+    @abstractmethod
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        """
+        The vectors of texts, and with ``with_tokens`` their token states.
+
+        Raises:
+            InferenceError: The model cannot be loaded, or failed.
+        """
+
+    @property
+    def is_loaded(self) -> bool:
+        return False
+
+    @property
+    def asks_server(self) -> bool:
+        return False
+
+    @property
+    def gives_token_states(self) -> bool:
+        return False
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self.embed(texts, "passage").vectors
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.embed([text], "query").vectors[0]
+        return vector
+
+    def embed_passages_with_tokens(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+        return self.embed(texts, "passage", with_tokens=True)
+
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
+        vectors, states = self.embed([text], "query", with_tokens=True)
+        return vectors[0], states[0]
+
+
+class EmbedderWrapper(TextEmbedder):
+    """Another embedder, but for what a subclass does otherwise."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._inner.spec
+
+    @property
+    def is_loaded(self) -> bool:
+        return is_in_memory(self._inner)
+
+    @property
+    def asks_server(self) -> bool:
+        return asks_server(self._inner)
+
+    @property
+    def gives_token_states(self) -> bool:
+        return token_embedder(self._inner) is not None
+
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        return embed(self._inner, texts, role, with_tokens=with_tokens)
+
+
+def embed(
+    embedder: Embedder, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+) -> EmbeddedTexts:
+    """
+    What any embedder says of texts, also one that a user of the library has written.
+
+    Without token states of its own, an embedder has none of any text.
+
+    Raises:
+        InferenceError: The model cannot be loaded, or failed.
+    """
+    tokens = token_embedder(embedder) if with_tokens else None
+    if isinstance(embedder, TextEmbedder):
+        embedded = embedder.embed(texts, role, with_tokens=tokens is not None)
+    elif role == "passage":
+        embedded = (
+            EmbeddedTexts(embedder.embed_passages(texts))
+            if tokens is None
+            else EmbeddedTexts(*tokens.embed_passages_with_tokens(texts))
+        )
+    else:
+        states: list[TokenStates] = []
+        rows: Any = []
+        for text in texts:
+            if tokens is None:
+                rows.append(embedder.embed_query(text))
+            else:
+                row, state = tokens.embed_query_with_tokens(text)
+                rows.append(row)
+                states.append(state)
+        embedded = EmbeddedTexts(rows, tuple(states))
+    if with_tokens and tokens is None:
+        none = tuple(no_states(embedder.spec.dimension) for _text in texts)
+        return EmbeddedTexts(embedded.vectors, none)
+    return embedded
 
 
 def token_embedder(embedder: Embedder) -> TokenEmbedder | None:

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.inference.protocols import Embedder, TokenStates, no_states, token_embedder
+from qmd.inference.protocols import (
+    EmbeddedTexts,
+    Embedder,
+    Role,
+    TextEmbedder,
+    TokenStates,
+    embed,
+    no_states,
+)
 from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
@@ -26,7 +34,7 @@ loading one here.
 """
 
 
-class RemoteEmbedder:
+class RemoteEmbedder(TextEmbedder):
     """
     An `Embedder` that lets the running server embed questions, and does the rest here.
 
@@ -45,80 +53,53 @@ class RemoteEmbedder:
         is_loaded: Callable[[], bool],
         local: Callable[[], Embedder],
     ) -> None:
-        self.spec = spec
+        self._spec = spec
         self._find = find
         self._is_loaded = is_loaded
         self._local = local
 
-    #: Asked only where the database has token states of this model.
-    gives_token_states = True
+    @property
+    def spec(self) -> ModelSpec:
+        return self._spec
+
+    @property
+    def gives_token_states(self) -> bool:
+        return True  # asked only where the database has token states of this model
 
     @property
     def is_loaded(self) -> bool:
         """Whether the model of this process is in memory."""
         return self._is_loaded()
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, float32[len(texts), dimension]; made in this process."""
-        return self._local().embed_passages(texts)
-
-    def embed_passages_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
-        """Unit vectors, float32[len(texts), dimension], and token states; made in this process."""
-        local = token_embedder(self._local())
-        if local is None:
-            return self.embed_passages(texts), tuple(
-                no_states(self.spec.dimension) for _text in texts
-            )
-        return local.embed_passages_with_tokens(texts)
-
-    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
-        """A unit vector and token states: by the server, or by this process where that fails."""
-        server = None if self._is_loaded() else self._find()
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        """A question is embedded by the server, or by this process where that fails."""
+        server = self._find() if role == "query" and not self._is_loaded() else None
         if server is not None:
             try:
-                return ask_with_tokens(server, text, self.spec)
+                answers = [ask(server, text, self._spec, with_tokens=with_tokens) for text in texts]
+                states = tuple(states for _, states in answers) if with_tokens else ()
+                return EmbeddedTexts(np.stack([vector for vector, _ in answers]), states)
             except InferenceError:
-                pass  # as in `embed_query`, or the server is of an earlier version
-        local = token_embedder(self._local())
-        if local is None:
-            return self._local().embed_query(text), no_states(self.spec.dimension)
-        return local.embed_query_with_tokens(text)
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """A unit vector, float32[dimension]: by the server, or by this process where that fails."""
-        server = None if self._is_loaded() else self._find()
-        if server is not None:
-            try:
-                return ask(server, text, self.spec)
-            except InferenceError:
-                pass  # it is gone, busy, or runs another model: the model of this process will do
-        return self._local().embed_query(text)
+                pass  # it is gone, busy, of an earlier version, or runs another model
+        return embed(self._local(), texts, role, with_tokens=with_tokens)
 
 
-def ask(server: RunningServer, text: str, spec: ModelSpec) -> NDArray[np.float32]:
-    """
-    The query vector that the server gives: float32[dimension], unit norm.
-
-    Raises:
-        TransientInferenceError: It does not answer, or not with a vector of this model.
-    """
-    return _vector(server, _reply(server, text, spec, with_tokens=False), spec)
-
-
-def ask_with_tokens(
-    server: RunningServer, text: str, spec: ModelSpec
+def ask(
+    server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool
 ) -> tuple[NDArray[np.float32], TokenStates]:
     """
-    The same, and the token states of the query; none if the server's model does not give them.
+    The query vector that the server gives: float32[dimension], unit norm, and its token states.
+
+    There are none if nobody asks for them, or if the server's model does not give them.
 
     Raises:
-        TransientInferenceError: As `ask`, or the token states cannot be read.
+        TransientInferenceError: It does not answer, or not with what can be read of this model.
     """
-    reply = _reply(server, text, spec, with_tokens=True)
+    reply = _reply(server, text, spec, with_tokens=with_tokens)
     vector = _vector(server, reply, spec)
-    if "tokens" not in reply:
+    if not with_tokens or "tokens" not in reply:
         return vector, no_states(spec.dimension)
     try:
         tokens = reply["tokens"][0]

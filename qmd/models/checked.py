@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from qmd.errors import InferenceError, QmdError
 from qmd.inference.protocols import (
-    Embedder,
+    EmbeddedTexts,
+    EmbedderWrapper,
     Expansion,
     ExpansionKind,
+    Role,
     TokenStates,
-    asks_server,
-    is_in_memory,
     no_states,
-    token_embedder,
 )
-from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +38,7 @@ _HINT = (
 )
 
 
-class CheckedEmbedder:
+class CheckedEmbedder(EmbedderWrapper):
     """
     Wraps an `Embedder` that a caller has written, and checks the vectors that it returns.
 
@@ -48,53 +46,21 @@ class CheckedEmbedder:
     vector, an InferenceError names the model. A QmdError is passed on unchanged.
     """
 
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-        self.asks_server = asks_server(inner)
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self._inner.spec
-
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        with self._naming_errors():
-            vectors: Any = self._inner.embed_passages(texts)
-        return self._checked(vectors, len(texts))
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        with self._naming_errors():
-            vector: Any = self._inner.embed_query(text)
-        checked: NDArray[np.float32] = self._checked([vector], 1)[0]
-        return checked
-
-    @property
-    def is_loaded(self) -> bool:
-        return is_in_memory(self._inner)
-
     @property
     def gives_token_states(self) -> bool:
         with self._naming_errors():
-            return bool(getattr(self._inner, "gives_token_states", False))
+            return super().gives_token_states
 
-    def embed_passages_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
-        inner = token_embedder(self._inner)
-        assert inner is not None  # asked by `gives_token_states`
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
         with self._naming_errors():
-            vectors, states = inner.embed_passages_with_tokens(texts)
-            texts_states = tuple(states)
-        if len(texts_states) != len(texts):
-            raise self._unusable(f"token states of {len(texts_states)} texts for {len(texts)}")
-        return self._checked(vectors, len(texts)), tuple(map(self._checked_states, texts_states))
-
-    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], TokenStates]:
-        inner = token_embedder(self._inner)
-        assert inner is not None
-        with self._naming_errors():
-            vector, states = inner.embed_query_with_tokens(text)
-        checked: NDArray[np.float32] = self._checked([vector], 1)[0]
-        return checked, self._checked_states(states)
+            returned = super().embed(texts, role, with_tokens=with_tokens)
+            states = tuple(returned.states)
+        if with_tokens and len(states) != len(texts):
+            raise self._unusable(f"token states of {len(states)} texts for {len(texts)}")
+        vectors = self._checked(returned.vectors, len(texts))
+        return EmbeddedTexts(vectors, tuple(map(self._checked_states, states)))
 
     def _checked_states(self, returned: TokenStates) -> TokenStates:
         """Finite, rounded to float16, float32[t, dimension]. Raises InferenceError."""

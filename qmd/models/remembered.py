@@ -14,10 +14,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from qmd.errors import InferenceError
-from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
+from qmd.inference.protocols import (
+    EmbeddedTexts,
+    Embedder,
+    EmbedderWrapper,
+    Expander,
+    Expansion,
+    Reranker,
+    Role,
+)
 from qmd.models.checked import checked_expansions, checked_scores
 from qmd.models.guard import Budget, ModelGuard
-from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +141,7 @@ class CarefulReranker:
         return scores
 
 
-class CarefulEmbedder:
+class CarefulEmbedder(EmbedderWrapper):
     """An `Embedder` that embeds queries within a budget."""
 
     def __init__(
@@ -146,17 +153,24 @@ class CarefulEmbedder:
         *,
         share: float = 1.0,
     ) -> None:
-        self._inner, self._guard, self._budget = inner, guard, budget
+        super().__init__(inner)
+        self._guard, self._budget = guard, budget
         self._memory, self._share = memory, share
 
     @property
-    def spec(self) -> ModelSpec:
-        return self._inner.spec
+    def gives_token_states(self) -> bool:
+        return False  # they are not remembered
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._inner.embed_passages(texts)
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
+        import numpy as np
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+        if role == "passage":
+            return super().embed(texts, role)
+        return EmbeddedTexts(np.stack([self._question(text) for text in texts]))
+
+    def _question(self, text: str) -> NDArray[np.float32]:
         import numpy as np
 
         spec, key = self.spec, _digest(text)

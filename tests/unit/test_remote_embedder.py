@@ -119,7 +119,7 @@ def test_token_states_that_cannot_be_read_are_refused(tokens: object) -> None:
     with ModelServer(lambda call: call.answer_json(reply)) as broken:
         server = RunningServer(broken.url, os.getpid(), None, "1.0.0")
         with pytest.raises(TransientInferenceError, match="No token states"):
-            remote.ask_with_tokens(server, "a", HashEmbedder.spec)
+            remote.ask(server, "a", HashEmbedder.spec, with_tokens=True)
     assert broken.requests[0].body["tokens"] is True
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.inference.protocols import asks_server, token_embedder
+from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
 from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
 from qmd.ingest.events import Event, EventBus
@@ -18,12 +18,9 @@ from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.store.sql.models import StoredModel
 from qmd.system import clock
-from qmd.values import ModelSpec, Progress
+from qmd.values import Progress
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from qmd.inference.protocols import Embedder, TokenStates
     from qmd.store import Reader, Store
 
@@ -180,7 +177,7 @@ class BackgroundEmbedder(Loop):
             self._events.publish(Event("embedding", clock.now(), done=tick.done, total=tick.total))
 
 
-class _InterruptibleEmbedder:
+class _InterruptibleEmbedder(EmbedderWrapper):
     """
     An embedder that stops between two texts when an event is set.
 
@@ -188,23 +185,9 @@ class _InterruptibleEmbedder:
     """
 
     def __init__(self, embedder: Embedder, stop: threading.Event) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._stop = stop
-        self._batch_size = 32 if asks_server(embedder) else 1
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self._embedder.spec
-
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        import numpy as np
-
-        rows = [np.empty((0, self.spec.dimension), np.float32)]
-        for start in range(0, len(texts), self._batch_size):
-            if self._stop.is_set():
-                raise LoopStopped
-            rows.append(self._embedder.embed_passages(texts[start : start + self._batch_size]))
-        return np.concatenate(rows)
+        self._batch_size = 32 if self.asks_server else 1
 
     @property
     def gives_token_states(self) -> bool:
@@ -214,31 +197,25 @@ class _InterruptibleEmbedder:
         The library loads a tokenizer without releasing Python's lock. At a low priority, on a busy
         machine, that took seconds, for which all requests to this process waited.
         """
-        gives_token_states = token_embedder(self._embedder) is not None
+        gives_token_states = super().gives_token_states
         lower_priority()
         return gives_token_states
 
-    def embed_passages_with_tokens(
-        self, texts: Sequence[str]
-    ) -> tuple[NDArray[np.float32], tuple[TokenStates, ...]]:
+    def embed(
+        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
+    ) -> EmbeddedTexts:
         import numpy as np
 
-        embedder = token_embedder(self._embedder)
-        assert embedder is not None  # asked by `gives_token_states`
         rows = [np.empty((0, self.spec.dimension), np.float32)]
-        all_states: list[TokenStates] = []
+        states: tuple[TokenStates, ...] = ()
         for start in range(0, len(texts), self._batch_size):
             if self._stop.is_set():
                 raise LoopStopped
-            vectors, states = embedder.embed_passages_with_tokens(
-                texts[start : start + self._batch_size]
-            )
-            rows.append(vectors)
-            all_states += states
-        return np.concatenate(rows), tuple(all_states)
-
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        return self._embedder.embed_query(text)
+            batch = texts[start : start + self._batch_size]
+            embedded = super().embed(batch, role, with_tokens=with_tokens)
+            rows.append(embedded.vectors)
+            states += embedded.states
+        return EmbeddedTexts(np.concatenate(rows), states)
 
 
 def lower_priority() -> None:
