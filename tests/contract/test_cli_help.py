@@ -27,9 +27,10 @@ SLOW = (
     *("logging", "platformdirs", "shlex", "shutil", "tempfile", "tomllib"),
     *(("subprocess",) if sys.version_info >= (3, 11) else ()),  # the uuid of 3.10 loads it
 )
-#: Modules of qmd that it does without: protocols are for mypy, the values are of other commands.
+#: Modules of qmd that it does without: those of other capabilities and commands.
 UNUSED = (
-    *("qmd.store.reader", "qmd.values.documents", "qmd.values.reports", "qmd.values.revisions"),
+    *("qmd.store.sql.graph", "qmd.store.sql.revisions", "qmd.store.postgres"),
+    *("qmd.values.documents", "qmd.values.reports", "qmd.values.revisions"),
     *("qmd.search.rerank", "qmd.search.meaning", "qmd.ingest", "qmd.inference"),
 )
 

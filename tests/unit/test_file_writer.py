@@ -337,7 +337,7 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
 
 
 def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
-    for module in ("files.writing.change_writer", "store.revisions", "store.sqlite.revisions"):
+    for module in ("files.writing.change_writer", "store.sql.revisions"):
         monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
 
 

@@ -141,7 +141,7 @@ def test_names_are_looked_up_by_indexes(corpus: Corpus, collections: tuple[str, 
     def plans(reader: Any) -> list[str]:
         statements: list[str] = []
         selection = reader.select(Filters(collections=collections))
-        connection = reader.documents._connection
+        connection = reader.connection
         connection.set_trace_callback(statements.append)
         for kind in ("file name", "alias", "title"):
             reader.documents.named(kind, "MOC", selection, 10)
