@@ -112,10 +112,12 @@ def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], f
         with store.reading() as reader:
             reader.vectors.require_engine()
             everything = reader.select(Filters())
-            cache = VectorCache()
+            cache = VectorCache(store.reading)
             start = time.process_time()
-            for _ in range(40):  # each reads a part
+            for _ in range(2):  # codes are loaded by a thread, from the second search on
                 cache.nearest(reader, model, asked[0], 1, everything)
+            if cache.loader is not None:
+                cache.loader.join()
             print(f"vectors read in {time.process_time() - start:.2f} s of CPU time", flush=True)
             for query in asked:
                 for _ in range(2):  # the first time warms the pages and the processor's caches

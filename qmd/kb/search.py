@@ -132,5 +132,5 @@ class SearchMethods(Parts):
                 if isinstance(store.location, Path) and not isinstance(store, ScopedStore):
                     folder = self._embedders.cache_dir / "vectors"
                     file = CodesFile(folder, store.location)
-                opened.vectors = VectorCache(reading=store.reading, file=file)
+                opened.vectors = VectorCache(store.reading, file)
             return opened.vectors

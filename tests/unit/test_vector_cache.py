@@ -80,6 +80,13 @@ def fill(writer: Writer, matrix: Matrix) -> StoredModel:
     return model
 
 
+def wait_for(cache: VectorCache) -> None:
+    """Wait until the thread that loads codes has ended."""
+    loader = cache.loader
+    if loader is not None:
+        loader.join()
+
+
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("make", "dimension"),
@@ -94,15 +101,15 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
     matrix, queries = matrix[:COUNT], matrix[COUNT:]
     store = open_store(tmp_path / "k.sqlite", create=True)
     model = store.write(lambda connection: fill(connection, matrix))
-    bits = VectorCache(least=4000, exact_bytes=0, batch=4000)
+    bits = VectorCache(store.reading, least=4000, exact_bytes=0)
     found = {"all": 0, "a": 0}
     with store.reading() as reader:
         one = reader.select(Filters(collections=("a",)))
-        # Not at the first search; then two parts are read.
-        answers = [
-            bits.nearest(reader, model, queries[0], 10, reader.all_documents) for _ in range(3)
-        ]
-        assert [answer is None for answer in answers] == [True, True, False]
+        # Not at the first search; then a thread loads them.
+        for is_missing in (True, True, False):
+            answer = bits.nearest(reader, model, queries[0], 10, reader.all_documents)
+            assert (answer is None) is is_missing
+            wait_for(bits)
         for query in queries:
             cosines = matrix @ query
             for where, name in ((reader.all_documents, "all"), (one, "a")):
@@ -128,11 +135,11 @@ def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search
     store = open_store(tmp_path / "k.sqlite", create=True)
     model = store.write(lambda connection: fill(connection, matrix))
     with store.reading() as reader:
-        kept = VectorCache(least=4000)
+        kept = VectorCache(store.reading, least=4000)
         for query in queries:
             asked = bare(model, query)
             true = nearest_documents(reader, asked, reader.all_documents, None)[:100]
-            for cache in (kept, VectorCache(least=4000)):
+            for cache in (kept, VectorCache(store.reading, least=4000)):
                 assert cache.nearest(reader, model, query, 10, reader.all_documents) is not None
                 assert nearest_documents(reader, asked, reader.all_documents, 100, cache) == true
     store.close()
@@ -151,7 +158,9 @@ def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence
     assert model is not None
     query = HashEmbedder().embed_query(text)
     number = len(reader.vectors.indexed_chunk_ids())
-    bits.nearest(reader, model, query, 1, reader.all_documents)  # of codes the first only asks
+    for _ in range(3):  # of codes the first only asks, the second loads; many gone: loads anew
+        bits.nearest(reader, model, query, 1000, reader.all_documents)
+        wait_for(bits)
     coded = bits.nearest(reader, model, query, 1000, reader.all_documents)
     assert bool(coded) == (number > 0)
     mine = nearest_documents(reader, bare(model, query), reader.all_documents, 100, bits)
@@ -194,7 +203,7 @@ def test_after_any_changes_is_found_what_an_exact_scan_finds(
     corpus.add_collection("second")
     corpus.fill(PAGES)
     corpus.kb.embed()
-    bits = VectorCache(least=1, exact_bytes=exact_bytes)
+    bits = VectorCache(corpus.store.reading, least=1, exact_bytes=exact_bytes)
     for step in steps:
         if isinstance(step, set):
             corpus.fill({name: PAGES[name] for name in step})
@@ -230,7 +239,7 @@ def corpus(tmp_path: Path) -> Iterator[Corpus]:
 def test_vectors_that_were_made_anew_take_the_place_of_the_old(
     corpus: Corpus, exact_bytes: int
 ) -> None:
-    bits = VectorCache(least=1, exact_bytes=exact_bytes, coded=0)
+    bits = VectorCache(corpus.store.reading, least=1, exact_bytes=exact_bytes, coded=0)
     with corpus.store.reading() as reader:
         before = exactly(reader, bits)
 
@@ -244,10 +253,12 @@ def test_vectors_that_were_made_anew_take_the_place_of_the_old(
         assert exactly(reader, bits) != before
         model = reader.models.active()
         assert model is not None
-        fresh = VectorCache(least=1, exact_bytes=exact_bytes, coded=0)
+        fresh = VectorCache(corpus.store.reading, least=1, exact_bytes=exact_bytes, coded=0)
         for text in ("word 3", "word 7", "3 drow"):
             query = HashEmbedder().embed_query(text)
-            fresh.nearest(reader, model, query, 1, reader.all_documents)
+            for _ in range(2):
+                fresh.nearest(reader, model, query, 1, reader.all_documents)
+                wait_for(fresh)
             few = [
                 index.nearest(reader, model, query, 3, reader.all_documents)
                 for index in (bits, fresh)
@@ -288,20 +299,23 @@ def test_few_chunks_are_left_to_sqlite_vec_and_all_filters_are_kept(
     with corpus.store.reading() as reader:
         model = reader.models.active()
         assert model is not None
-        few, enough = (VectorCache(least=n, exact_bytes=exact_bytes) for n in (13, 12))
+        few, enough = (
+            VectorCache(corpus.store.reading, least=n, exact_bytes=exact_bytes) for n in (13, 12)
+        )
         tagged = reader.select(Filters(tags=("x",)))
         for _ in range(3):
             assert few.nearest(reader, model, query, 5, reader.all_documents) is None
-        enough.nearest(reader, model, query, 5, tagged)
+        for _ in range(2):
+            enough.nearest(reader, model, query, 5, tagged)
+            wait_for(enough)
         assert enough.nearest(reader, model, query, 5, tagged) == []
-        enough.nearest(reader, model, query, 5, reader.all_documents)
         assert len(enough.nearest(reader, model, query, 5, reader.all_documents) or ()) >= 5
         enough.close()
         assert enough.nearest(reader, model, query, 5, reader.all_documents) is None
 
 
-def test_a_large_index_is_loaded_by_a_thread_and_then_follows_changes(corpus: Corpus) -> None:
-    bits = VectorCache(least=1, exact_bytes=0, coded=0, large=3, reading=corpus.store.reading)
+def test_codes_are_loaded_by_a_thread_and_then_follow_changes(corpus: Corpus) -> None:
+    bits = VectorCache(corpus.store.reading, least=1, exact_bytes=0, coded=0)
     query = corpus.embedder.embed_query("word 3")
 
     def nearest(reader: Reader, filters: Filters = Filters()) -> set[int] | None:
@@ -310,14 +324,9 @@ def test_a_large_index_is_loaded_by_a_thread_and_then_follows_changes(corpus: Co
         rows = bits.nearest(reader, model, query, 20, reader.select(filters))
         return None if rows is None else {row[1] for row in rows}
 
-    def loaded() -> None:
-        loader = bits._loader
-        if loader is not None:
-            loader.join()
-
     with corpus.store.reading() as reader:
         assert [nearest(reader) for _ in range(2)] == [None, None]
-        loaded()
+        wait_for(bits)
         assert len(nearest(reader) or ()) == len(PAGES)
         assert nearest(reader, Filters(path="3.md")) == {
             number for number, _, path, _ in reader.documents.identities() if path == "3.md"
@@ -342,30 +351,26 @@ def test_a_large_index_is_loaded_by_a_thread_and_then_follows_changes(corpus: Co
     with corpus.store.reading() as reader:
         assert len(nearest(reader) or ()) == 5
         assert nearest(reader) is None, "most of what is in memory is gone: it is loaded anew"
-        loaded()
+        wait_for(bits)
         assert len(nearest(reader) or ()) == 5
     bits.close()
 
 
-def test_codes_of_a_large_index_are_saved_for_the_next_start(
-    tmp_path: Path, corpus: Corpus
-) -> None:
+def test_codes_are_saved_for_the_next_start(tmp_path: Path, corpus: Corpus) -> None:
     database = corpus.store.location
     assert isinstance(database, Path)
     file = CodesFile(tmp_path / "cache", database)
     query = corpus.embedder.embed_query("word 3")
 
     def start() -> VectorCache:
-        reading = corpus.store.reading
-        return VectorCache(least=1, exact_bytes=0, large=3, reading=reading, file=file)
+        return VectorCache(corpus.store.reading, file, least=1, exact_bytes=0)
 
     def nearest(cache: VectorCache) -> list[tuple[int, int, bytes]] | None:
         with corpus.store.reading() as reader:
             model = reader.models.active()
             assert model is not None
             rows = cache.nearest(reader, model, query, 20, reader.all_documents)
-        if cache._loader is not None:
-            cache._loader.join()
+        wait_for(cache)
         return rows
 
     first = start()
@@ -431,7 +436,7 @@ def test_the_high_bits_choose_what_the_whole_codes_would(
 def test_threads_search_while_one_writes_and_all_find_what_is_there(
     corpus: Corpus, exact_bytes: int
 ) -> None:
-    bits = VectorCache(least=1, exact_bytes=exact_bytes)
+    bits = VectorCache(corpus.store.reading, least=1, exact_bytes=exact_bytes)
     errors: list[BaseException] = []
     done = threading.Event()
 

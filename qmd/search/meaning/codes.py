@@ -99,11 +99,6 @@ class Codes(NamedTuple):
             return parts[0]
         return parts[0]._replace(planes=np.concatenate([part.planes for part in parts], axis=2))
 
-    def filtered(self, mask: NDArray[np.bool_]) -> Codes:
-        import numpy as np
-
-        return self._replace(planes=np.ascontiguousarray(self.planes[:, :, mask]))
-
     def scores(
         self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
     ) -> NDArray[np.signedinteger[Any]]:

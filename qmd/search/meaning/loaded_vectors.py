@@ -34,9 +34,6 @@ class Exact(NamedTuple):
         pieces = (*self.pieces, values)
         return Exact(pieces if len(pieces) <= PIECES else (_joined(pieces),))
 
-    def filtered(self, mask: NDArray[np.bool_]) -> Exact:
-        return Exact((_joined(self.pieces)[mask],))
-
     def scores(
         self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float32]:
@@ -64,9 +61,6 @@ class CodePieces(NamedTuple):
             return CodePieces((first, tail))
         return CodePieces((Codes.joined([first, tail]),))
 
-    def filtered(self, mask: NDArray[np.bool_]) -> CodePieces:
-        return CodePieces((Codes.joined(list(self.pieces)).filtered(mask),))
-
     def scores(
         self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
@@ -88,22 +82,19 @@ class LoadedVectors(NamedTuple):
         ids: int64[n], chunk ids.
         documents: int64[n], document ids.
         collections: int64[n], collection ids.
+        last_id: The highest id of these chunks.
+        waiting_ids: The chunks that had no vector then.
     """
 
     ids: NDArray[np.int64]
     documents: NDArray[np.int64]
     collections: NDArray[np.int64]
     vectors: Exact | CodePieces
+    last_id: int = 0
+    waiting_ids: Sequence[int] = ()
 
 
 Form: TypeAlias = "type[Exact] | type[CodePieces]"
-
-
-def filtered(loaded: LoadedVectors, mask: NDArray[np.bool_]) -> LoadedVectors:
-    if mask.all():
-        return loaded
-    ids, documents, collections, vectors = loaded
-    return LoadedVectors(ids[mask], documents[mask], collections[mask], vectors.filtered(mask))
 
 
 def extended(
@@ -112,6 +103,7 @@ def extended(
     dimension: int,
     form: Form,
 ) -> LoadedVectors | None:
+    """The vectors with those of rows behind them, as `Vectors.with_places` gives them."""
     import numpy as np
 
     if not rows:
@@ -135,16 +127,18 @@ def places_of(
     return ids, documents, collections
 
 
-def concatenated(parts: Sequence[LoadedVectors]) -> LoadedVectors:
-    """Loaded codes as one piece."""
+def joined(parts: Sequence[LoadedVectors]) -> LoadedVectors | None:
+    """Loaded codes as one piece; None if there are none."""
     import numpy as np
 
+    if not parts:
+        return None
     ids, documents, collections = (
         np.concatenate([part[column] for part in parts]) for column in range(3)
     )
     pieces = [piece for part in parts for piece in part.vectors.pieces]
     codes = Codes.joined([piece for piece in pieces if isinstance(piece, Codes)])
-    return LoadedVectors(ids, documents, collections, CodePieces((codes,)))
+    return LoadedVectors(ids, documents, collections, CodePieces((codes,)), parts[-1].last_id)
 
 
 def _joined(pieces: tuple[NDArray[np.float32], ...]) -> NDArray[np.float32]:

@@ -1,5 +1,5 @@
 """
-Keeps the codes of a large index in a file of the user's cache directory, for the next start.
+Keeps codes in a file of the user's cache directory, for the next start.
 
 Reading three million vectors takes half a minute, reading their codes a second. The file is only a
 copy: it is read if the database has the same vectors, and anybody may delete it.
@@ -13,9 +13,10 @@ import os
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from qmd.search.meaning.codes import Codes
+from qmd.search.meaning.loaded_vectors import CodePieces, LoadedVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,26 +29,6 @@ _HEAD_BYTES = 1024
 #: Changes with the form of the file or of the codes.
 _VERSION = 1
 _BITS_IN_WORD = 64
-
-
-class SavedCodes(NamedTuple):
-    """
-    The codes of all vectors that an index had at some time.
-
-    Attributes:
-        ids: int64[n], chunk ids.
-        documents: int64[n], document ids.
-        collections: int64[n], collection ids.
-        last_id: The highest id of these chunks.
-        waiting_ids: int64[m], the chunks that had no vector then.
-    """
-
-    ids: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    collections: NDArray[np.int64]
-    codes: Codes
-    last_id: int
-    waiting_ids: NDArray[np.int64]
 
 
 class CodesFile:
@@ -64,26 +45,31 @@ class CodesFile:
         name = hashlib.sha256(os.fsencode(self._database)).hexdigest()[:32]
         self.path = folder / f"{name}.codes"
 
-    def save(self, model: StoredModel, epoch: int, saved: SavedCodes) -> None:
+    def save(self, model: StoredModel, epoch: int, loaded: LoadedVectors) -> None:
         """
         Write the file anew: all of it, or nothing.
+
+        Args:
+            loaded: Codes in one piece.
 
         Raises:
             OSError: It cannot be written.
         """
         import numpy as np
 
-        codes = saved.codes
-        numbers = [saved.ids, saved.documents, saved.collections, saved.waiting_ids]
+        (codes,) = loaded.vectors.pieces
+        assert isinstance(codes, Codes)
+        waiting_ids = np.array(loaded.waiting_ids, np.int64)
+        numbers = [loaded.ids, loaded.documents, loaded.collections, waiting_ids]
         arrays: list[NDArray[Any]] = [*numbers, codes.mean, codes.spread, codes.planes]
         contents = [np.ascontiguousarray(each).data.cast("B") for each in arrays]
         checksum = 0
         for part in contents:
             checksum = zlib.crc32(part, checksum)
         head = self._identity(model, epoch) | {
-            "last_id": saved.last_id,
-            "chunks": len(saved.ids),
-            "waiting": len(saved.waiting_ids),
+            "last_id": loaded.last_id,
+            "chunks": len(loaded.ids),
+            "waiting": len(waiting_ids),
             "checksum": checksum,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +87,7 @@ class CodesFile:
                 temporary.unlink()
             raise
 
-    def read(self, model: StoredModel, epoch: int) -> SavedCodes | None:
+    def read(self, model: StoredModel, epoch: int) -> LoadedVectors | None:
         """None if there is no file, or not one of these vectors, or it is damaged."""
         try:
             with self.path.open("rb") as file:
@@ -128,13 +114,13 @@ class CodesFile:
         }
 
 
-def _parsed(head: dict[str, int], data: bytes, dimension: int) -> SavedCodes:
+def _parsed(head: dict[str, int], data: bytes, dimension: int) -> LoadedVectors:
     """Raises ValueError: The file is damaged."""
     import numpy as np
 
     if zlib.crc32(data) != head["checksum"]:
         raise ValueError("the checksum is wrong")
-    chunks, waiting = head["chunks"], head["waiting"]
+    chunks, waiting_count = head["chunks"], head["waiting"]
     words = -(-dimension // _BITS_IN_WORD)
     place = 0
 
@@ -145,10 +131,11 @@ def _parsed(head: dict[str, int], data: bytes, dimension: int) -> SavedCodes:
         return values
 
     ids, documents, collections = (take(np.int64, chunks) for _ in range(3))
-    waiting_ids = take(np.int64, waiting)
+    waiting_ids = take(np.int64, waiting_count)
     mean, spread = take(np.float32, dimension), take(np.float32, dimension)
     planes = take(np.uint64, 2, words, chunks)
     if place != len(data):
         raise ValueError("the file has another length")
     codes = Codes(planes, mean, spread)  # type: ignore[arg-type]  # of the kinds just above
-    return SavedCodes(ids, documents, collections, codes, head["last_id"], waiting_ids)  # type: ignore[arg-type]
+    pieces = CodePieces((codes,))
+    return LoadedVectors(ids, documents, collections, pieces, head["last_id"], waiting_ids.tolist())  # type: ignore[arg-type]

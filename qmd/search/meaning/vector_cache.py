@@ -3,8 +3,8 @@ Keep the vectors of one database in memory, and search them for nearest neighbou
 
 A small index is kept as one exact float32 matrix: with 20,000 chunks, a matrix product takes 1 ms
 and sqlite-vec 3 ms. Every process then returns the same hits, down to the last place.
-A larger index is kept as `Codes`, from the process's second search on. The codes choose a few
-hundred candidates, and the exact vectors rank those.
+A larger index is kept as `Codes`, which a thread loads from the process's second search on, while
+sqlite-vec answers. The codes choose a few hundred candidates, and the exact vectors rank those.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from qmd.search.meaning.loaded_vectors import (
     Exact,
     Form,
     LoadedVectors,
-    concatenated,
     extended,
-    filtered,
+    joined,
     places_of,
 )
-from qmd.search.meaning.saved_codes import CodesFile, SavedCodes
+from qmd.search.meaning.saved_codes import CodesFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,11 +46,7 @@ LEAST = 20_000
 MOST_EXACT_BYTES = 100_000_000
 #: The most memory for codes, in bytes. A larger index is searched by sqlite-vec alone.
 MOST_CODED_BYTES = 512 << 20
-#: Rows to read at once: this many, or a 32nd of all if that is more. While codes are incomplete,
-#: every search loads one batch and is then answered by sqlite-vec; this takes about twice as long
-#: as sqlite-vec alone.
-BATCH = 10_000
-#: Rows of a large index that its thread reads at once.
+#: Rows to read at once.
 LOADED_AT_ONCE = 20_000
 #: The codes choose `CODED` candidates, and `CODED_PER_CHUNK` more for each chunk to return.
 CODED, CODED_PER_CHUNK = 100, 4.5
@@ -59,63 +54,54 @@ CODED, CODED_PER_CHUNK = 100, 4.5
 #: index more chunks are equally near. With these, 99 % of the ten nearest of 3,000,000 are
 #: candidates; to read the exact vector of a candidate takes 15 µs.
 MORE = 3000
-#: An index of more chunks is loaded by a thread of its own, and then not listed again as a whole.
-LARGE = 200_000
-#: With more chunks than this without a vector, new vectors are looked for every `LOOK_S` seconds.
+#: With more chunks than this without a vector, codes of new ones are made every `LOOK_S` seconds.
 MANY_WAITING, LOOK_S = 20_000, 10.0
 #: Codes that were saved are used if no more than this share of vectors were added since.
 MOST_ADDED = 0.02
 #: If fewer than this share of the chosen chunks exist, the vectors are loaded anew.
 LEAST_ALIVE = 0.9
+#: They are loaded anew as well if they are so many times what was loaded, because those of removed
+#: chunks stay until then.
+MOST_GROWTH = 1.25
 
 
 class VectorCache:
     """
-    The vectors of one database. Thread-safe. Codes are loaded from the second search on.
+    The vectors of one database. Thread-safe.
 
-    When the version of the index (`Vectors.version`) changes, the cache loads new vectors and
-    drops removed ones. An outdated cache never gives wrong hits, because every hit is looked up
-    in the database.
+    When the version of the index (`Vectors.version`) changes, the cache loads new vectors. An
+    outdated cache never gives wrong hits, because every hit is looked up in the database.
 
     Args:
-        least, exact_bytes, coded, batch, large: See the constants.
-        reading: Opens a snapshot, for the thread that loads a large index; None to load it in
-            parts, by searches.
-        file: Keeps the codes of a large index for the next start; None to keep them nowhere.
+        reading: Opens a snapshot, for the thread that loads codes.
+        file: Keeps the codes for the next start; None to keep them nowhere.
+        least, exact_bytes, coded: See the constants.
     """
 
     def __init__(
         self,
+        reading: Callable[[], AbstractContextManager[Reader]],
+        file: CodesFile | None = None,
         *,
         least: int = LEAST,
         exact_bytes: int = MOST_EXACT_BYTES,
         coded: int = CODED,
-        batch: int = BATCH,
-        large: int = LARGE,
-        reading: Callable[[], AbstractContextManager[Reader]] | None = None,
-        file: CodesFile | None = None,
     ) -> None:
-        self._large = large
-        self._file = file
-        self._read_epoch: int | None = None
         self._reading = reading
-        self._loader: threading.Thread | None = None
-        self._last_id = 0
-        self._waiting_ids: list[int] = []
-        self._next_look_s = 0.0
-        self._is_outworn = False
+        self._file = file
         self._least = least
         self._exact_bytes = exact_bytes
         self._coded = coded
-        self._batch = batch
         self._lock = threading.Lock()
-        self._was_searched = self._closed = False
+        self.loader: threading.Thread | None = None
+        self._was_searched = self._closed = self._is_outworn = False
+        #: The version of the index that the vectors were last compared with, and the vectors.
         self._ready: tuple[object, LoadedVectors | None] = (None, None)
-        self._loaded: LoadedVectors | None = None
-        self._form: Form | None = None
         self._epoch: object = None
-        self._listed_key: object = None
-        self._missing_ids: NDArray[np.int64] | None = None
+        self._read_epoch: int | None = None  # of the file
+        self._loaded: LoadedVectors | None = None
+        self._loaded_count = 0
+        self._next_look_s = 0.0
 
     def nearest(
         self,
@@ -158,11 +144,10 @@ class VectorCache:
     def close(self) -> None:
         """Free the memory; sqlite-vec answers all later searches."""
         self._closed = True  # which ends the thread that loads
-        if self._loader is not None:
-            self._loader.join()
+        if self.loader is not None:
+            self.loader.join()
         with self._lock:
-            self._closed = True
-            self._ready, self._loaded, self._missing_ids = (None, None), None, None
+            self._ready, self._loaded = (None, None), None
 
     def _current(self, reader: Reader, model: StoredModel) -> LoadedVectors | None:
         """The up-to-date vectors, loaded if necessary; None if sqlite-vec must search instead."""
@@ -171,167 +156,104 @@ class VectorCache:
         ready_key, loaded = self._ready
         if ready_key == key and not self._is_outworn:
             return loaded
-        # Codes take a while to load. While one thread does so, sqlite-vec answers the others.
-        if not self._lock.acquire(blocking=self._form is not CodePieces):
-            return None
-        try:
-            return None if self._closed else self._refresh(reader, model, key)
-        finally:
-            self._lock.release()
-
-    def _refresh(
-        self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
-    ) -> LoadedVectors | None:
-        if self._loader is not None:
-            return None
-        if self._epoch != key[:2] or self._is_outworn:
-            self._loaded, self._epoch, self._listed_key = None, key[:2], None
-            self._is_outworn = False
-        if self._loaded is not None and self._is_large(len(self._loaded.ids)):
-            self._load_new(reader, model)
+        with self._lock:
+            if self._closed or self.loader is not None:
+                return None
+            if self._epoch != key[:2] or self._is_outworn:
+                self._loaded, self._epoch, self._is_outworn = None, key[:2], False
+            if self._loaded is None or isinstance(self._loaded.vectors, Exact):
+                form = self._choose_form(reader.vectors.count_chunks(), model)
+                if form is not Exact:
+                    self._loaded = None
+                if form is CodePieces and not self._read_saved(reader, model):
+                    self._start_loading(model)
+                    return None
+                if form is Exact:
+                    self._loaded = self._with_new(reader, model, self._loaded, form)
+            elif monotonic() >= self._next_look_s:
+                self._loaded = self._with_new(reader, model, self._loaded, CodePieces)
             self._ready = (key, self._loaded)
             return self._loaded
-        if self._listed_key != key:
-            count = reader.vectors.count_chunks()
-            form = self._choose_form(count, model)
-            if self._is_large(count) and self._read_saved(reader, model, form):
-                self._load_new(reader, model)
-                self._ready = (key, self._loaded)
-                return self._loaded
-            if form is CodePieces and not self._was_searched:
-                self._was_searched = True  # for a single search, loading would not pay
-                return None
-            if form is not self._form:
-                self._loaded, self._form = None, form
-            if form is None:
-                self._missing_ids = None
-                self._ready = (key, None)
-                return None
-            if form is CodePieces and self._is_large(count):
-                self._loader = threading.Thread(
-                    target=self._load_all, args=(model,), name="qmd-vectors", daemon=True
-                )
-                self._loader.start()
-                return None
-            self._list_chunks(reader)
-            self._listed_key = key
-        return self._load_missing(reader, model, key)
 
-    def _is_large(self, count: int) -> bool:
-        return self._reading is not None and count > self._large
+    def _with_new(
+        self, reader: Reader, model: StoredModel, loaded: LoadedVectors | None, form: Form
+    ) -> LoadedVectors | None:
+        """The vectors, with those that were added since; of None, with all."""
+        if loaded is None:
+            self._loaded_count = 0
+        last_id, waiting_ids = (0, ()) if loaded is None else (loaded.last_id, loaded.waiting_ids)
+        new_ids = reader.vectors.embedded_since(last_id, waiting_ids)
+        for start in range(0, len(new_ids), LOADED_AT_ONCE):
+            rows = reader.vectors.with_places(model, new_ids[start : start + LOADED_AT_ONCE])
+            loaded = extended(loaded, rows, model.dimension, form)
+        if loaded is None:
+            return None
+        self._loaded_count = self._loaded_count or len(loaded.ids)
+        self._is_outworn = len(loaded.ids) > MOST_GROWTH * self._loaded_count
+        waiting_ids = reader.vectors.waiting_chunk_ids()
+        if len(waiting_ids) > MANY_WAITING:
+            self._next_look_s = monotonic() + LOOK_S
+        return loaded._replace(last_id=max([last_id, *new_ids[-1:]]), waiting_ids=waiting_ids)
 
-    def _read_saved(self, reader: Reader, model: StoredModel, form: Form | None) -> bool:
+    def _read_saved(self, reader: Reader, model: StoredModel) -> bool:
         """Read the codes that another process has saved; False if that is of no use."""
         epoch = reader.vectors.version()[0]
-        if form is not CodePieces or self._file is None or self._read_epoch == epoch:
+        if self._file is None or self._read_epoch == epoch:
             return False
         self._read_epoch = epoch  # what was read and is outworn is not read again
         saved = self._file.read(model, epoch)
         if saved is None:
             return False
-        waiting_ids = saved.waiting_ids.tolist()
-        added = reader.vectors.embedded_since(saved.last_id, waiting_ids)
+        added = reader.vectors.embedded_since(saved.last_id, saved.waiting_ids)
         if len(added) > MOST_ADDED * len(saved.ids):
             return False
-        self._form, pieces = form, CodePieces((saved.codes,))
-        self._loaded = LoadedVectors(saved.ids, saved.documents, saved.collections, pieces)
-        self._last_id, self._waiting_ids, self._next_look_s = saved.last_id, waiting_ids, 0.0
+        self._loaded_count, self._next_look_s = len(saved.ids), 0.0
+        self._loaded = self._with_new(reader, model, saved, CodePieces)
         return True
 
-    def _save(
-        self, model: StoredModel, epoch: int, loaded: LoadedVectors, waiting_ids: list[int]
-    ) -> None:
-        import numpy as np
+    def _start_loading(self, model: StoredModel) -> None:
+        """Load all codes on a thread of its own; for a single search that would not pay."""
+        if self._was_searched:
+            self.loader = threading.Thread(
+                target=self._load_codes, args=(model,), name="qmd-vectors", daemon=True
+            )
+            self.loader.start()
+        self._was_searched = True
 
-        if self._file is None or not isinstance(loaded.vectors, CodePieces):
-            return
-        (codes,) = loaded.vectors.pieces
-        places = loaded.ids, loaded.documents, loaded.collections
-        last_id = int(loaded.ids[-1])
-        waiting = np.array(waiting_ids, np.int64)
-        try:
-            self._file.save(model, epoch, SavedCodes(*places, codes, last_id, waiting))
-        except OSError as error:  # the next start reads the vectors again
-            _log.info("codes were not saved: %s", error)
-
-    def _load_all(self, model: StoredModel) -> None:
-        """Load the codes of all vectors; runs on a thread of its own."""
-        assert self._reading is not None
+    def _load_codes(self, model: StoredModel) -> None:
         try:
             with self._reading() as reader:
                 epoch = reader.vectors.version()[0]
                 waiting_ids = reader.vectors.waiting_chunk_ids()
-                loaded, last_id = self._load_rounded(reader, model)
-            with self._lock:
-                if not self._closed:
-                    self._loaded, self._last_id, self._waiting_ids = loaded, last_id, waiting_ids
-                    self._next_look_s = 0.0
+                loaded = self._encoded(reader, model)
             if loaded is not None and not self._closed:
-                self._save(model, epoch, loaded, waiting_ids)
+                loaded = loaded._replace(waiting_ids=waiting_ids)
+                with self._lock:
+                    self._loaded, self._loaded_count = loaded, len(loaded.ids)
+                    self._next_look_s = 0.0
+                if self._file is not None:
+                    self._file.save(model, epoch, loaded)
+        except OSError as error:  # the next start reads the vectors again
+            _log.info("codes were not saved: %s", error)
         except QmdError as error:  # the next search tries again
             _log.warning("vectors were not loaded: %s", error)
         finally:
-            self._loader = None
+            self.loader = None
 
-    def _load_rounded(self, reader: Reader, model: StoredModel) -> tuple[LoadedVectors | None, int]:
-        """All vectors, and the highest id of a chunk of them."""
-        loaded: list[LoadedVectors] = []
+    def _encoded(self, reader: Reader, model: StoredModel) -> LoadedVectors | None:
+        """The codes of all vectors; None if there are none, or the cache was closed."""
+        parts: list[LoadedVectors] = []
         codes: Codes | None = None
         last_id = 0
         while not self._closed:
             rows = reader.vectors.rounded(model, last_id, LOADED_AT_ONCE)
             if not rows:
-                break
+                return joined(parts)
             last_id = rows[-1][0]
             values = _stacked([row[3] for row in rows])
             codes = Codes.encode(values) if codes is None else codes.only(values)
-            loaded.append(LoadedVectors(*places_of(rows), CodePieces((codes,))))
-        return (concatenated(loaded) if loaded else None), last_id
-
-    def _load_new(self, reader: Reader, model: StoredModel) -> None:
-        """Load the vectors that were added since the last look at a large index."""
-        now = monotonic()
-        if now < self._next_look_s:
-            return
-        new_ids = reader.vectors.embedded_since(self._last_id, self._waiting_ids)
-        if new_ids:
-            rows = reader.vectors.with_places(model, new_ids)
-            self._loaded = extended(self._loaded, rows, model.dimension, CodePieces)
-            self._last_id = max(self._last_id, new_ids[-1])
-        self._waiting_ids = reader.vectors.waiting_chunk_ids()
-        if len(self._waiting_ids) > MANY_WAITING:
-            self._next_look_s = now + LOOK_S
-
-    def _list_chunks(self, reader: Reader) -> None:
-        """Drop the vectors that the index no longer has, and list the chunks to load."""
-        import numpy as np
-
-        self._missing_ids = indexed = reader.vectors.indexed_chunk_ids()
-        if self._loaded is not None:
-            self._loaded = filtered(self._loaded, np.isin(self._loaded.ids, indexed))
-            self._missing_ids = np.setdiff1d(indexed, self._loaded.ids, assume_unique=True)
-
-    def _load_missing(
-        self, reader: Reader, model: StoredModel, key: tuple[int, int, int]
-    ) -> LoadedVectors | None:
-        """
-        Load the missing vectors; of codes, only one batch.
-
-        Returns:
-            None as long as vectors are missing.
-        """
-        missing_ids, form = self._missing_ids, self._form
-        while missing_ids is not None and form is not None and len(missing_ids):
-            loaded_count = 0 if self._loaded is None else len(self._loaded.ids)
-            batch_size = max(self._batch, (loaded_count + len(missing_ids)) // 32)
-            rows = reader.vectors.with_places(model, missing_ids[:batch_size].tolist())
-            self._loaded = extended(self._loaded, rows, model.dimension, form)
-            self._missing_ids = missing_ids = missing_ids[batch_size:]
-            if form is CodePieces and len(missing_ids):
-                return None  # the next search loads the next batch
-        self._missing_ids = None
-        self._ready = (key, self._loaded)
-        return self._loaded
+            parts.append(LoadedVectors(*places_of(rows), CodePieces((codes,)), last_id))
+        return None
 
     def _choose_form(self, count: int, model: StoredModel) -> Form | None:
         """Choose the form for ``count`` vectors; None if sqlite-vec is to search them."""
