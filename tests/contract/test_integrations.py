@@ -193,7 +193,7 @@ def test_what_the_image_copies_is_not_ignored() -> None:
     assert [name for name in kept if not (ROOT / name).exists()] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    files = {*wheel["force-include"], *wheel["shared-data"]}
+    files = {*wheel["force-include"], "hatch_build.py"}
     needed = {"pyproject.toml", "qmd", *files, project["project"]["readme"], "LICENSE"}
     assert needed | {"constraints.txt"} == kept
 
@@ -236,6 +236,7 @@ def test_the_command_of_the_image_serves_and_its_health_check_passes(
         health = json.loads(stage["HEALTHCHECK"].partition("CMD ")[2])
         check = [sys.executable, *health[1:-1], health[-1].replace("18765", port)]
         subprocess.run(check, timeout=WAIT_S, check=True)
+        assert any(line.startswith("Everything is searchable by words") for line in lines)
         assert (tmp_path / "data/qmd/index.sqlite").exists()
         listed = subprocess.run(
             [*installed_command(), "search", "boat", "--json"],
