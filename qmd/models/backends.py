@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from qmd.errors import ConfigError, InferenceError, QmdError
 from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
-    from qmd.models.guard import Budget, ModelGuard
-    from qmd.models.remembered import Kind
+    from qmd.inference.protocols import Embedder, Expander, Reranker
+    from qmd.models.guard import Budget, Guarded, Kind, ModelGuard
     from qmd.settings import BackendSettings, Settings
     from qmd.store import Store
 
@@ -67,12 +67,12 @@ class Backends:
         from qmd.inference.assistant import RECIPE
         from qmd.models.remembered import CarefulExpander
 
-        guard, custom = self.guard("The expander"), self._custom_expander
-        if custom is not None:
-            return CarefulExpander(custom, guard, budget, share=share)
+        guarded = self._guarded("The expander", budget, share)
+        if self._custom_expander is not None:
+            return CarefulExpander(self._custom_expander, guarded)
         inner = self._open_once("expander", lambda: open_expander(self.settings))
         model = f"{self._model_name(self.settings.expander)}|{RECIPE}"
-        return CarefulExpander(inner, guard, budget, share=share, memory=(self.memory, model))
+        return CarefulExpander(inner, replace(guarded, memory=self.memory, model=model))
 
     def reranker(self, budget: Budget) -> Reranker | None:
         """
@@ -86,13 +86,13 @@ class Backends:
         from qmd.inference.protocols import prepare
         from qmd.models.remembered import CarefulReranker
 
-        guard, custom = self.guard("The reranker"), self._custom_reranker
-        if custom is not None:
-            return CarefulReranker(custom, guard, budget)
+        guarded = self._guarded("The reranker", budget)
+        if self._custom_reranker is not None:
+            return CarefulReranker(self._custom_reranker, guarded)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
         prepare(inner)  # a cross-encoder is loaded while the documents are retrieved
         model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
-        return CarefulReranker(inner, guard, budget, memory=(self.memory, model))
+        return CarefulReranker(inner, replace(guarded, memory=self.memory, model=model))
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
         """Limit an embedder that asks a server to its share; return other embedders unchanged."""
@@ -102,17 +102,17 @@ class Backends:
             return embedder
         from qmd.models.remembered import CarefulEmbedder
 
-        guard = self.guard("The embedding server")
-        return CarefulEmbedder(embedder, guard, budget, self.memory, share=share)
+        guarded = self._guarded("The embedding server", budget, share)
+        return CarefulEmbedder(embedder, replace(guarded, memory=self.memory))
 
-    def guard(self, name: str) -> ModelGuard:
-        """The guard of this name; all queries share it."""
-        from qmd.models.guard import ModelGuard
+    def _guarded(self, name: str, budget: Budget, share: float = 1.0) -> Guarded:
+        """One query's way to the model of this name; all queries share its guard."""
+        from qmd.models.guard import Guarded, ModelGuard
 
         with self._lock:
             if name not in self._guards:
                 self._guards[name] = ModelGuard(name)
-            return self._guards[name]
+            return Guarded(self._guards[name], budget, share)
 
     def _open_once(self, role: str, make: Callable[[], T]) -> T | Unusable:
         """
@@ -189,13 +189,10 @@ class Unusable:
     def __init__(self, error: QmdError) -> None:
         self._error = error
 
-    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
+    def _raise(self, *_: object, **__: object) -> NoReturn:
         raise InferenceError(str(self._error), hint=self._error.hint)
 
-    def rerank(
-        self, query: str, passages: Sequence[str], *, timeout_s: float
-    ) -> Sequence[float | None]:
-        raise InferenceError(str(self._error), hint=self._error.hint)
+    expand = rerank = _raise
 
 
 class StoredMemory:

@@ -3,21 +3,24 @@ Keep a slow, absent or broken model from holding up a query.
 
 `Budget` limits the seconds that all model calls of one query take together. `ModelGuard` protects
 the caller of one model: it abandons a call that takes too long, and after several failures it does
-not call the model for a while, so that not every query waits for it.
+not call the model for a while, so that not every query waits for it. `Memory` has earlier answers.
+A query asks a model through `Guarded`, which is all three.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
-from typing import TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from qmd.errors import InferenceError, QmdError, TransientInferenceError
 
 T = TypeVar("T")
+Kind = Literal["expansion", "score", "vector"]
 
 _log = logging.getLogger(__name__)
 
@@ -156,3 +159,47 @@ class Budget:
         finally:
             with self._lock:
                 self._left_s -= self._clock() - began
+
+
+class Memory(Protocol):
+    """Earlier answers of models, by digests of what they were asked. It may forget, never fails."""
+
+    def recall(self, kind: Kind, model: str, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
+
+    def keep(self, kind: Kind, model: str, values: Mapping[bytes, bytes]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """
+    How one query asks one model: nothing twice, and within its time.
+
+    Attributes:
+        share: The part (0 to 1) of the time that is left which one call may take.
+        memory: Costs no time of the budget; None to ask the model always.
+        model: The name of the model in the memory, which changes when the answers would.
+    """
+
+    guard: ModelGuard
+    budget: Budget
+    share: float = 1.0
+    memory: Memory | None = None
+    model: str = ""
+
+    def call(self, work: Callable[[float], T], timeout_s: float | None = None) -> T:
+        """
+        What ``work`` returns; it is called with the seconds that it may take.
+
+        Raises:
+            InferenceError: See `ModelGuard.call` and `Budget.spend`.
+        """
+        with self.budget.spend(self.share) as left_s:
+            time_s = left_s if timeout_s is None else min(timeout_s, left_s)
+            return self.guard.call(lambda: work(time_s), time_s)
+
+    def recall(self, kind: Kind, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return {} if self.memory is None else self.memory.recall(kind, self.model, keys)
+
+    def keep(self, kind: Kind, values: Mapping[bytes, bytes]) -> None:
+        if self.memory is not None:
+            self.memory.keep(kind, self.model, values)

@@ -19,7 +19,7 @@ from qmd.inference.llm import LlmSettings
 from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.onnx_model import OnnxPairModel
 from qmd.inference.scoring import cut, score_in_time
-from qmd.models.guard import Budget, ModelGuard
+from qmd.models.guard import Budget, Guarded, ModelGuard
 from qmd.models.remembered import CarefulReranker
 from qmd.settings import BackendSettings, Settings
 from qmd.values import SearchReply
@@ -364,12 +364,8 @@ def test_asked_again_it_goes_on_where_it_stopped() -> None:
     passages = ["one", "two", "three", "four", "five"]
 
     def ask() -> Sequence[float | None]:
-        careful = CarefulReranker(
-            judge,
-            ModelGuard("it"),
-            Budget(AMPLE_S),
-            memory=(memory, "m"),  # type: ignore[arg-type]
-        )
+        guarded = Guarded(ModelGuard("it"), Budget(AMPLE_S), memory=memory, model="m")  # type: ignore[arg-type]
+        careful = CarefulReranker(judge, guarded)
         return careful.rerank("q", passages, timeout_s=AMPLE_S)
 
     assert ask() == [0.9, 0.9, None, None, None]
@@ -397,12 +393,8 @@ def test_scores_that_come_too_late_serve_the_next_question() -> None:
     judge, memory, guard = Late(9), Tells(), ModelGuard("it")
 
     def ask(budget_s: float) -> Sequence[float | None]:
-        careful = CarefulReranker(
-            judge,
-            guard,
-            Budget(budget_s),
-            memory=(memory, "m"),  # type: ignore[arg-type]
-        )
+        guarded = Guarded(guard, Budget(budget_s), memory=memory, model="m")  # type: ignore[arg-type]
+        careful = CarefulReranker(judge, guarded)
         return careful.rerank("q", ["one", "two"], timeout_s=AMPLE_S)
 
     with pytest.raises(TransientInferenceError, match="has not answered within"):
