@@ -62,7 +62,17 @@ def _found(serving: Serving, word: str) -> list[str]:
     return sorted(hit["file"] for hit in answer.json()["results"])
 
 
-@pytest.mark.parametrize("before", [[], ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"]])
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        pytest.param(
+            ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh"],
+            marks=pytest.mark.nightly,
+            id="limit",
+        ),
+    ],
+)
 def test_bad_files_cost_only_themselves(tmp_path: Path, before: Sequence[str]) -> None:
     _fill(tmp_path / "notes")
     with _server(tmp_path, *before) as serving:

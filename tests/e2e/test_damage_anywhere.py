@@ -195,14 +195,18 @@ def assert_harmless(vault: Vault, made_by: str) -> None:
             (vault.notes / "n0.md").write_bytes(vault.files["n0.md"])
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+#: The first part of the seeds in each run, the others at night.
+EACH_PART = [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, PARTS))]
+
+
+@pytest.mark.parametrize("part", EACH_PART)
 def test_flipped_bytes_are_a_result_or_an_error_with_a_hint(vault: Vault, part: int) -> None:
     for seed in range(part, PARTS * COUNT, PARTS):
         vault.put(damaged.flip(vault.intact, seed))
         assert_harmless(vault, f"flip {seed}")
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", EACH_PART)
 def test_a_wrong_value_in_any_cell_is_a_result_or_an_error_with_a_hint(
     vault: Vault, part: int
 ) -> None:

@@ -104,6 +104,7 @@ def replica(primary: PostgresServer) -> Iterator[PostgresServer]:
     server.remove()
 
 
+@pytest.mark.nightly
 def test_whatever_is_killed_searches_go_on_and_no_confirmed_write_is_lost(
     tmp_path: Path, primary: PostgresServer, replica: PostgresServer
 ) -> None:

@@ -23,6 +23,7 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.nightly
 @pytest.mark.unmeasured
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts in /proc")
 def test_fifty_servers_leave_no_descriptor_and_no_thread(tmp_path: Path) -> None:

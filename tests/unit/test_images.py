@@ -595,6 +595,7 @@ with KnowledgeBase.open(sys.argv[1]) as kb:
 """
 
 
+@pytest.mark.nightly
 @posix
 def test_killed_at_any_moment_it_leaves_the_old_photo_or_the_new(
     kb: KnowledgeBase, jpg: Path

@@ -318,7 +318,14 @@ MANY_CALLS = (
 )
 
 
-@pytest.mark.parametrize("name", PARSERS)
+#: They take many seconds each.
+LONG = ("rendered note", "canvas cards", "cited answer", "edits", "text of the page")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in PARSERS],
+)
 def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
     parser, size, shapes = PARSERS[name]
     most = 0.1 if name in MANY_CALLS else 0.02  # a busy machine takes twice as long

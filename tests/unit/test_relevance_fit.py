@@ -41,6 +41,7 @@ def test_a_relevance_of_one_is_in_the_last_bin() -> None:
     assert (round(low, 1), high, inside.all()) == (0.9, 1.0, True)
 
 
+@pytest.mark.nightly
 def test_even_a_perfect_prediction_has_an_error_in_few_questions() -> None:
     few, many = np.full(20, 0.5), np.full(20_000, 0.5)
     assert fit.chance_error(few) > 0.05 > fit.chance_error(many)

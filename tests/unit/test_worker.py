@@ -100,6 +100,7 @@ def test_a_read_that_blocks_is_given_up(workers: WorkerPool) -> None:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.unmeasured
 @settings(max_examples=10)
 @given(st.lists(st.sampled_from(["ok", "segfault", "leave", "recurse", "eat"]), max_size=12))
