@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.file_state import file_state
 from qmd.ingest.keep import freshness
 from qmd.ingest.keep.lock import is_kept, lock_name
 from qmd.ingest.keep.watch import REMOTE, file_system
+from qmd.ingest.read_file import file_state
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
 from qmd.values import Check, Collection

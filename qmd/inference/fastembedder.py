@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from qmd.errors import InferenceError
 from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder
-from qmd.inference.text_parts import TextPart, text_parts
 from qmd.system import cancellation, telemetry
 from qmd.system.surrogates import whole
 from qmd.values import ModelSpec
@@ -25,11 +24,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# No text of this many characters a token fits, and tokenizing megabytes at once is slow.
+_MAX_CHARS_PER_TOKEN = 8
+
 
 class TextModel(Protocol):
     """The part of `fastembed.TextEmbedding` that is used; it may have a ``tokenizer``."""
 
     def embed(self, texts: list[str], /, batch_size: int = 1) -> Iterable[Any]: ...
+
+
+class TextPart(NamedTuple):
+    """
+    A part of a text.
+
+    Attributes:
+        tokens: How many tokens it has with the prefix; its characters, without a tokenizer.
+        encoding: The `tokenizers.Encoding` of prefix and part; None without a tokenizer.
+    """
+
+    text: str
+    tokens: int
+    encoding: Any
 
 
 class FastEmbedder(TextEmbedder):
@@ -235,3 +251,24 @@ def text_embedding(name: str, **options: Any) -> TextEmbedding:
 def _tokenizer(model: TextModel) -> Any:
     """The `tokenizers.Tokenizer`, which truncates; None for a model that has none."""
     return getattr(getattr(model, "model", model), "tokenizer", None)
+
+
+def text_parts(text: str, prefix: str, tokenizer: Any, max_tokens: int) -> Iterator[TextPart]:
+    """The parts of a text, in order. A part that does not fit is halved, at a space if possible."""
+    if len(text) <= max_tokens * _MAX_CHARS_PER_TOKEN:
+        encoding = tokenizer.encode(prefix + text) if tokenizer else None
+        if encoding is None or not encoding.overflowing or len(text) < 2:
+            yield TextPart(text, len(encoding.ids) if encoding else len(text), encoding)
+            return
+    parts = [half for half in halves(text) if half.strip()]
+    for half in parts or [""]:
+        yield from text_parts(half, prefix, tokenizer, max_tokens)
+
+
+def halves(text: str) -> tuple[str, str]:
+    """Two parts of a text of at least two characters; together they are the text."""
+    middle = len(text) // 2
+    window = len(text) // 8
+    before = max(text.rfind(mark, middle - window, middle) for mark in "\n 。.，,")
+    cut = before + 1 if before >= 0 else middle
+    return text[:cut], text[cut:]

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from qmd.errors import InputError
 from qmd.ingest.attachments import SeenFiles, attachment_changes
 from qmd.ingest.events import DocumentChange
-from qmd.ingest.file_state import LARGEST, file_state, is_still
 from qmd.ingest.new_document import VERSION
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
+from qmd.ingest.read_file import LARGEST, file_state, is_still
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from qmd.errors import FileVanishedError, IngestError, UnreadableFileError
-from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.new_document import new_document
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
-from qmd.ingest.read_file import ReadFile, read_file, read_parts
+from qmd.ingest.read_file import ReadFile, file_state, read_file, read_parts, settled
 from qmd.parse.canvas import parse_canvas
 from qmd.parse.document import parse_document
 from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of

@@ -8,8 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from qmd.ingest.file_state import file_state, settled
 from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
+from qmd.ingest.read_file import file_state, settled
 from qmd.ingest.scan import ScannedFile
 from qmd.parse.formats import format_of
 from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from qmd.parse.placeholders import has_placeholder
+from qmd.parse.frontmatter import has_placeholder
 
 #: The named groups of a match: the text of each, None where it did not take part.
 _Parts = Mapping[str, "str | None"]

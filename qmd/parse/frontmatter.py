@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qmd.parse.json_values import json_safe
-from qmd.parse.placeholders import has_placeholder, quoted
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -32,6 +32,17 @@ _ITEM = rf"""(?:{_QUOTED}|[^\W\d_][^\s,:#"'\[\]{{}}]*)"""
 _LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]")
 _ITEMS = re.compile(_ITEM)
 _IS_QUOTED = re.compile(_QUOTED)
+
+# A placeholder of a template: ``{{date}}``, ``<% tp.file.title %>``. A vault has a folder of
+# templates, whose properties hold placeholders where a note has values. That is normal, so it
+# causes no warning.
+_PLACEHOLDER = r"\{\{[^{}]*\}\}|<%(?:[^%]|%(?!>))*%>"
+_ONLY = re.compile(rf"(?:(?:{_PLACEHOLDER})[\s_-]*)+")
+_ANY = re.compile(r"\{\{[^{}\r\n]*\}\}|<%")
+# A value that begins with a placeholder: "{{" would open mappings, and "%" is refused by YAML.
+_BARE_VALUE = re.compile(
+    r"^([ \t]*(?:-[ \t]+)?(?:[\w .-]{1,100}:[ \t]+)?)((?:\{\{|<%)[^\r\n]*)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
         return Frontmatter({}, end, ("The frontmatter is over 256 KiB and was not read.",))
     is_template = has_placeholder(source)
     if is_template:
-        source = quoted(source)
+        source = _quoted(source)
     # PyYAML takes 12 ms to import, and a search reads no YAML.
     from yaml import YAMLError
 
@@ -168,3 +179,20 @@ def _toml_value(value: object) -> Any:
     if isinstance(value, list):
         return [_toml_value(item) for item in value]
     return json_safe(value, str(value))
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text consists of placeholders."""
+    return _ONLY.fullmatch(text) is not None
+
+
+def has_placeholder(text: str) -> bool:
+    """Whether a placeholder stands anywhere in a text, or begins there."""
+    return _ANY.search(text) is not None
+
+
+def _quoted(source: str) -> str:
+    """YAML in which the values that begin with a placeholder stand in quotes."""
+    return _BARE_VALUE.sub(
+        lambda match: match[1] + json.dumps(match[2].strip(), ensure_ascii=False), source
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from qmd.parse.placeholders import is_placeholder
+from qmd.parse.frontmatter import is_placeholder
 from qmd.values import Heading
 from qmd.values.logseq import journal_day, page_of_file
 from qmd.values.names import file_stem, post_name

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
-from qmd.inference.text_parts import halves
+from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean, halves
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 
 any_text = st.text(st.characters())  # surrogates and NUL too

@@ -15,8 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
-from qmd.ingest.file_state import COARSE_TICK_NS, TICK_NS
 from qmd.ingest.keep.changed_paths import ChangedPaths
+from qmd.ingest.read_file import COARSE_TICK_NS, TICK_NS
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.values import Collection
