@@ -13,7 +13,6 @@ from qmd.search.retrieve import Retrieved
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker
-    from qmd.search.present.snippet import Needle
     from qmd.store import Reader
     from qmd.store.sql.documents import FullDocument
 
@@ -90,7 +89,7 @@ def _nearest_chunks(
     return chunks
 
 
-def _start_by_words(page: FullDocument, query_needles: Sequence[Needle]) -> int:
+def _start_by_words(page: FullDocument, query_needles: Mapping[str, float]) -> int:
     """The position at which the passage of a document without vectors begins."""
     if len(page.text) - page.body_start <= PASSAGE_CHARS // 2:
         return page.body_start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qmd.parse.formats import is_photo
 from qmd.search.graph.links import resolved, written_target
-from qmd.search.graph.nearest import NearestNames
+from qmd.search.lookup.similar import NearestNames
 from qmd.system import cancellation
 from qmd.values.graph import BrokenLink, BrokenLinks, MissingPart, Orphan, Orphans
 from qmd.values.names import NOTE_SUFFIXES, link_keys_to, link_path

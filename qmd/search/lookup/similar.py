@@ -1,9 +1,9 @@
-"""Suggest document names that are similar to a name that no document has."""
+"""Suggests names that are similar to one that no document has: what was typed, or a broken link."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import nlargest
+from collections.abc import Iterator, Sequence
+from heapq import nlargest, nsmallest
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,13 +22,13 @@ ALIKE = 0.6
 MAX_NAME = 4096
 #: A part of a name of fewer characters is similar to too many names.
 SHORTEST_PART = 3
-
-
 #: Names of so many documents are kept in memory: 40 MB.
 MANY = 50_000
 #: Among more documents, names are compared for this many seconds, so many at a time.
 LOOKING_S = 1.5
 AT_ONCE = 20_000
+#: After this many comparisons of names, broken links get no nearest name any more.
+MOST_COMPARED = 1_000_000
 
 
 class _Names(NamedTuple):
@@ -146,7 +146,9 @@ def _nearest(name: str, kind: _Names) -> Iterator[tuple[str, float]]:
         yield kind.files[position], score
 
 
-def _best_of(name: str, names: list[str], *, of_name: bool) -> Iterator[tuple[int, float]]:
+def _best_of(
+    name: str, names: Sequence[str], *, of_name: bool, limit: int = SUGGESTIONS
+) -> Iterator[tuple[int, float]]:
     """The positions of the most similar names, with their similarity from 0 to 1."""
     from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
@@ -157,14 +159,47 @@ def _best_of(name: str, names: list[str], *, of_name: bool) -> Iterator[tuple[in
         names,
         scorer=Levenshtein.normalized_similarity,
         score_cutoff=ALIKE,
-        limit=SUGGESTIONS * 2,
+        limit=limit if limit == 1 else 2 * limit,
     )
     for _, score, position in matches:
         yield position, score
     if not of_name or len(name) < SHORTEST_PART:
         return
-    longer = [
-        (len(name) / len(each), position) for position, each in enumerate(names) if name in each
-    ]
-    for share, position in nlargest(SUGGESTIONS, longer):
-        yield position, ALIKE * share
+    longer = ((len(each), position) for position, each in enumerate(names) if name in each)
+    for length, position in nsmallest(limit, longer):
+        yield position, ALIKE * len(name) / length
+
+
+class NearestNames:
+    """
+    Finds the name most like that in a broken link, among the names of one collection.
+
+    Names are titles, aliases and file names; they are read once.
+    """
+
+    def __init__(self, reader: Reader, collection: str) -> None:
+        self._reader = reader
+        self._collection = collection
+        self._names: list[str] = []
+        self._paths: list[str] | None = None
+        self._nearest: dict[str, str | None] = {}
+        self._compared = 0
+
+    def to(self, path: str) -> str | None:
+        """``collection/path`` of the file with the name most like that in a link, if any is."""
+        key = name_key(path)
+        if key not in self._nearest:
+            self._nearest[key] = self._find(key)
+        return self._nearest[key]
+
+    def _find(self, key: str) -> str | None:
+        if not key or len(key) > MAX_NAME or self._compared >= MOST_COMPARED:
+            return None
+        if self._paths is None:
+            pairs = sorted(self._reader.graph.names(self._collection))
+            self._names = [name for name, _ in pairs]
+            self._paths = [path for _, path in pairs]
+        self._compared += len(self._names)
+        for position, _ in _best_of(key, self._names, of_name=True, limit=1):
+            return f"{self._collection}/{self._paths[position]}"
+        return None

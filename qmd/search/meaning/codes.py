@@ -91,13 +91,14 @@ class Codes(NamedTuple):
         return self._replace(planes=_planes(values, self.mean, self.spread))
 
     @classmethod
-    def joined(cls, parts: Sequence[Codes]) -> Codes:
+    def joined(cls, parts: Sequence[Any]) -> Codes:
         """Codes by the same mean and spread, as one."""
         import numpy as np
 
+        first: Codes = parts[0]
         if len(parts) == 1:
-            return parts[0]
-        return parts[0]._replace(planes=np.concatenate([part.planes for part in parts], axis=2))
+            return first
+        return first._replace(planes=np.concatenate([part.planes for part in parts], axis=2))
 
     def scores(
         self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None

@@ -12,76 +12,52 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A growing matrix is kept in up to this many pieces, because joining them copies all of it.
+#: Growing vectors are kept in up to this many pieces behind the first one, because joining them
+#: copies all of them.
 PIECES = 32
 
 
-class Exact(NamedTuple):
-    """
-    Exact vectors, as a matrix in pieces.
+class Matrix(NamedTuple):
+    """Exact vectors; ``values``: float32[n, dimension]."""
 
-    Attributes:
-        pieces: float32[n_i, dimension]; the rows of one follow those of the piece before it.
-    """
-
-    pieces: tuple[NDArray[np.float32], ...]
+    values: NDArray[np.float32]
 
     @classmethod
-    def encode(cls, values: NDArray[np.float32]) -> Exact:
-        return cls((values,))
+    def encode(cls, values: NDArray[np.float32]) -> Matrix:
+        return cls(values)
 
-    def extended(self, values: NDArray[np.float32]) -> Exact:
-        pieces = (*self.pieces, values)
-        return Exact(pieces if len(pieces) <= PIECES else (_joined(pieces),))
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def only(self, values: NDArray[np.float32]) -> Matrix:
+        return Matrix(values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> Matrix:
+        import numpy as np
+
+        return cls(np.concatenate([part.values for part in parts]))
 
     def scores(
         self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float32]:
         """float32[n], dot products with the query (float32[dimension]), also of those outside."""
-        import numpy as np
-
-        return np.concatenate([products(piece, query) for piece in self.pieces])
+        return products(self.values, query)
 
 
-class CodePieces(NamedTuple):
-    """The codes of vectors in pieces: a growing index is not copied for each new vector."""
-
-    pieces: tuple[Codes, ...]
-
-    @classmethod
-    def encode(cls, values: NDArray[np.float32]) -> CodePieces:
-        return cls((Codes.encode(values),))
-
-    def extended(self, values: NDArray[np.float32]) -> CodePieces:
-        first, *others = self.pieces
-        if len(others) < PIECES:
-            return CodePieces((*self.pieces, first.only(values)))
-        tail = Codes.joined([*others, first.only(values)])
-        if tail.size * 8 < first.size:
-            return CodePieces((first, tail))
-        return CodePieces((Codes.joined([first, tail]),))
-
-    def scores(
-        self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
-    ) -> NDArray[Any]:
-        """As `Codes.scores`."""
-        import numpy as np
-
-        ends = np.cumsum([piece.size for piece in self.pieces])[:-1]
-        parts = [None] * len(self.pieces) if inside is None else np.split(inside, ends)
-        return np.concatenate(
-            [piece.scores(query, part) for piece, part in zip(self.pieces, parts, strict=True)]
-        )
+Form: TypeAlias = "type[Matrix] | type[Codes]"
 
 
 class LoadedVectors(NamedTuple):
     """
-    Loaded vectors. Position i of each attribute is about the same chunk.
+    Loaded vectors. Position i of each array is about the same chunk.
 
     Attributes:
         ids: int64[n], chunk ids.
         documents: int64[n], document ids.
         collections: int64[n], collection ids.
+        pieces: The vectors, all of one form. Those of one piece follow those of the one before it.
         last_id: The highest id of these chunks.
         waiting_ids: The chunks that had no vector then.
     """
@@ -89,12 +65,25 @@ class LoadedVectors(NamedTuple):
     ids: NDArray[np.int64]
     documents: NDArray[np.int64]
     collections: NDArray[np.int64]
-    vectors: Exact | CodePieces
+    pieces: tuple[Matrix | Codes, ...]
     last_id: int = 0
     waiting_ids: Sequence[int] = ()
 
+    @property
+    def are_codes(self) -> bool:
+        return isinstance(self.pieces[0], Codes)
 
-Form: TypeAlias = "type[Exact] | type[CodePieces]"
+    def scores(
+        self, query: NDArray[np.float32], inside: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
+        """As `Codes.scores` or `Matrix.scores`."""
+        import numpy as np
+
+        ends = np.cumsum([piece.size for piece in self.pieces])[:-1]
+        parts = [None] * len(self.pieces) if inside is None else np.split(inside, ends)
+        return np.concatenate(
+            [piece.scores(query, part) for piece, part in zip(self.pieces, parts, strict=True)]
+        )
 
 
 def extended(
@@ -112,9 +101,35 @@ def extended(
     values = packed.reshape(len(rows), dimension).astype(np.float32)
     places = places_of(rows)
     if loaded is None:
-        return LoadedVectors(*places, form.encode(values))
+        return LoadedVectors(*places, (form.encode(values),))
     ids, documents, collections = map(np.concatenate, zip(loaded[:3], places, strict=True))
-    return LoadedVectors(ids, documents, collections, loaded.vectors.extended(values))
+    return LoadedVectors(ids, documents, collections, _with_piece(loaded.pieces, values))
+
+
+def _with_piece(
+    pieces: tuple[Matrix | Codes, ...], values: NDArray[np.float32]
+) -> tuple[Matrix | Codes, ...]:
+    first, *others = pieces
+    others.append(first.only(values))
+    if len(others) <= PIECES:
+        return first, *others
+    tail = first.joined(others)
+    return (first, tail) if tail.size * 8 < first.size else (first.joined([first, tail]),)
+
+
+def joined(parts: Sequence[LoadedVectors]) -> LoadedVectors | None:
+    """Loaded vectors as one piece; None if there are none."""
+    import numpy as np
+
+    if not parts:
+        return None
+    ids, documents, collections = (
+        np.concatenate([part[column] for part in parts]) for column in range(3)
+    )
+    pieces = [piece for part in parts for piece in part.pieces]
+    return LoadedVectors(
+        ids, documents, collections, (pieces[0].joined(pieces),), parts[-1].last_id
+    )
 
 
 def places_of(
@@ -125,23 +140,3 @@ def places_of(
 
     ids, documents, collections = np.array([row[:3] for row in rows], np.int64).T
     return ids, documents, collections
-
-
-def joined(parts: Sequence[LoadedVectors]) -> LoadedVectors | None:
-    """Loaded codes as one piece; None if there are none."""
-    import numpy as np
-
-    if not parts:
-        return None
-    ids, documents, collections = (
-        np.concatenate([part[column] for part in parts]) for column in range(3)
-    )
-    pieces = [piece for part in parts for piece in part.vectors.pieces]
-    codes = Codes.joined([piece for piece in pieces if isinstance(piece, Codes)])
-    return LoadedVectors(ids, documents, collections, CodePieces((codes,)), parts[-1].last_id)
-
-
-def _joined(pieces: tuple[NDArray[np.float32], ...]) -> NDArray[np.float32]:
-    import numpy as np
-
-    return np.concatenate(pieces)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qmd.search.meaning.codes import Codes
-from qmd.search.meaning.loaded_vectors import CodePieces, LoadedVectors
+from qmd.search.meaning.loaded_vectors import LoadedVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +57,7 @@ class CodesFile:
         """
         import numpy as np
 
-        (codes,) = loaded.vectors.pieces
+        (codes,) = loaded.pieces
         assert isinstance(codes, Codes)
         waiting_ids = np.array(loaded.waiting_ids, np.int64)
         numbers = [loaded.ids, loaded.documents, loaded.collections, waiting_ids]
@@ -124,7 +124,7 @@ def _parsed(head: dict[str, int], data: bytes, dimension: int) -> LoadedVectors:
     words = -(-dimension // _BITS_IN_WORD)
     place = 0
 
-    def take(kind: type[np.generic], *shape: int) -> NDArray[np.generic]:
+    def take(kind: type[np.generic], *shape: int) -> NDArray[Any]:
         nonlocal place
         values = np.frombuffer(data, kind, int(np.prod(shape)), place).reshape(shape)
         place += values.nbytes
@@ -136,6 +136,7 @@ def _parsed(head: dict[str, int], data: bytes, dimension: int) -> LoadedVectors:
     planes = take(np.uint64, 2, words, chunks)
     if place != len(data):
         raise ValueError("the file has another length")
-    codes = Codes(planes, mean, spread)  # type: ignore[arg-type]  # of the kinds just above
-    pieces = CodePieces((codes,))
-    return LoadedVectors(ids, documents, collections, pieces, head["last_id"], waiting_ids.tolist())  # type: ignore[arg-type]
+    codes = Codes(planes, mean, spread)
+    return LoadedVectors(
+        ids, documents, collections, (codes,), head["last_id"], waiting_ids.tolist()
+    )

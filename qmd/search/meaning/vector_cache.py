@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 from qmd.errors import QmdError
 from qmd.search.meaning.codes import LEAST_SCORE, Codes, are_supported
 from qmd.search.meaning.loaded_vectors import (
-    CodePieces,
-    Exact,
     Form,
     LoadedVectors,
+    Matrix,
     extended,
     joined,
     places_of,
@@ -127,11 +126,11 @@ class VectorCache:
         if loaded is None:
             return None
         inside = _inside(reader, loaded, selection)
-        scores: NDArray[Any] = loaded.vectors.scores(query, inside)
+        scores: NDArray[Any] = loaded.scores(query, inside)
         ids = loaded.ids
         if inside is not None:
             scores, ids = scores[inside], ids[inside]
-        if isinstance(loaded.vectors, CodePieces):
+        if loaded.are_codes:
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
             promising = np.flatnonzero(scores > LEAST_SCORE)  # much faster than by the mask
             scores, ids = scores[promising], ids[promising]
@@ -161,17 +160,17 @@ class VectorCache:
                 return None
             if self._epoch != key[:2] or self._is_outworn:
                 self._loaded, self._epoch, self._is_outworn = None, key[:2], False
-            if self._loaded is None or isinstance(self._loaded.vectors, Exact):
+            if self._loaded is None or not self._loaded.are_codes:
                 form = self._choose_form(reader.vectors.count_chunks(), model)
-                if form is not Exact:
+                if form is not Matrix:
                     self._loaded = None
-                if form is CodePieces and not self._read_saved(reader, model):
+                if form is Codes and not self._read_saved(reader, model):
                     self._start_loading(model)
                     return None
-                if form is Exact:
+                if form is Matrix:
                     self._loaded = self._with_new(reader, model, self._loaded, form)
             elif monotonic() >= self._next_look_s:
-                self._loaded = self._with_new(reader, model, self._loaded, CodePieces)
+                self._loaded = self._with_new(reader, model, self._loaded, Codes)
             self._ready = (key, self._loaded)
             return self._loaded
 
@@ -208,7 +207,7 @@ class VectorCache:
         if len(added) > MOST_ADDED * len(saved.ids):
             return False
         self._loaded_count, self._next_look_s = len(saved.ids), 0.0
-        self._loaded = self._with_new(reader, model, saved, CodePieces)
+        self._loaded = self._with_new(reader, model, saved, Codes)
         return True
 
     def _start_loading(self, model: StoredModel) -> None:
@@ -252,7 +251,7 @@ class VectorCache:
             last_id = rows[-1][0]
             values = _stacked([row[3] for row in rows])
             codes = Codes.encode(values) if codes is None else codes.only(values)
-            parts.append(LoadedVectors(*places_of(rows), CodePieces((codes,)), last_id))
+            parts.append(LoadedVectors(*places_of(rows), (codes,), last_id))
         return None
 
     def _choose_form(self, count: int, model: StoredModel) -> Form | None:
@@ -260,9 +259,9 @@ class VectorCache:
         if count < self._least:
             return None
         if count * model.dimension * 4 <= self._exact_bytes:
-            return Exact
+            return Matrix
         fits_in_memory = count * model.dimension // 4 <= MOST_CODED_BYTES
-        return CodePieces if fits_in_memory and are_supported() else None
+        return Codes if fits_in_memory and are_supported() else None
 
 
 def _inside(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from qmd.search.present.snippet import Needle, needles
+from qmd.search.present.snippet import needles
 from qmd.search.query.language import parse
 from qmd.search.words.weights import STOP_WORDS
 
@@ -29,11 +29,11 @@ def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
     """Give a function that splits a text into parts, and says of each whether to mark it."""
     query_needles = needles(parse(query))
     # Marking every "the" would hide the other marks.
-    content_needles = [needle for needle in query_needles if needle.text not in STOP_WORDS]
-    marked_needles = content_needles or query_needles
+    content_needles = [needle for needle in query_needles if needle not in STOP_WORDS]
+    marked_needles = content_needles or list(query_needles)
     if not marked_needles:
         return lambda text: [(text, False)]
-    patterns = map(_pattern, sorted(marked_needles, key=lambda needle: -len(needle.text)))
+    patterns = map(_pattern, sorted(marked_needles, key=len, reverse=True))
     # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
     pattern = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
 
@@ -59,8 +59,7 @@ def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _pattern(needle: Needle) -> str:
-    text = needle.text
+def _pattern(text: str) -> str:
     pattern = re.escape(text)
     if not text.isascii():
         return pattern

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -31,13 +31,6 @@ _UNDERLINE = re.compile(r"(=+|-{2,})\s*")
 _NAME_KEY = re.compile(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
 
 
-class Needle(NamedTuple):
-    """A word or phrase to look for in a folded line, and its weight."""
-
-    text: str
-    weight: float
-
-
 class Snippet(NamedTuple):
     """
     A snippet of a document.
@@ -51,8 +44,12 @@ class Snippet(NamedTuple):
     line: int
 
 
-def needles(query: ParsedQuery) -> list[Needle]:
-    """Weigh a query: whole terms most, then words, then pairs of Chinese characters."""
+def needles(query: ParsedQuery) -> dict[str, float]:
+    """
+    What to look for in folded lines, and how much each counts, the heaviest first.
+
+    Whole terms count most, then words, then pairs of Chinese characters.
+    """
     weights: dict[str, float] = {}
     for term in query.terms:
         whole = fold(term.text)
@@ -64,13 +61,13 @@ def needles(query: ParsedQuery) -> list[Needle]:
             weights[run] = 3.0 * len(run) / 2
             weights.update(dict.fromkeys(pairs_of(run), 1.0))
     heaviest = sorted(weights.items(), key=lambda item: -item[1])[:MAX_NEEDLES]
-    return [Needle(text, weight) for text, weight in heaviest if text]
+    return {text: weight for text, weight in heaviest if text}
 
 
 def make_snippet(
     text: str,
     body_start: int,
-    query_needles: Sequence[Needle],
+    query_needles: Mapping[str, float],
     span: tuple[int, int] | None = None,
     names: Sequence[str] = (),
     *,
@@ -173,16 +170,16 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, fold(text)))
 
 
-def _weight(name: str, query_needles: Sequence[Needle]) -> float:
+def _weight(name: str, query_needles: Mapping[str, float]) -> float:
     """The weight of all needles in a name, without those of stop words."""
     folded = fold(name)
-    return sum(n.weight for n in query_needles if n.weight >= 1 and n.text in folded)
+    return sum(w for text, w in query_needles.items() if w >= 1 and text in folded)
 
 
 def _best_line(
     text: str,
     page: _Page,
-    query_needles: Sequence[Needle],
+    query_needles: Mapping[str, float],
     span: tuple[int, int] | None,
     in_name: float,
 ) -> int | None:
@@ -197,7 +194,9 @@ def _best_line(
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     folded = fold(text[:MAX_SCAN])  # folding adds and removes no line ends
-    heavy = [needle for needle in query_needles if needle.weight >= 1 and needle.text in folded]
+    heavy = {
+        text: weight for text, weight in query_needles.items() if weight >= 1 and text in folded
+    }
     folded_starts = starts if text.isascii() else line_starts(folded)
     weights = _weights(folded, folded_starts, heavy or query_needles)
     name_lines = page.name_lines()
@@ -212,11 +211,11 @@ def _best_line(
 
 
 def _weights(
-    folded: str, starts: Sequence[int], query_needles: Sequence[Needle]
+    folded: str, starts: Sequence[int], query_needles: Mapping[str, float]
 ) -> dict[int, float]:
     """Map line indexes to the weight of all needles in the line, for lines with any needle."""
     weights: dict[int, float] = {}
-    for needle, weight in query_needles:
+    for needle, weight in query_needles.items():
         # Jump from match to match instead of visiting every line: most lines hold no needle.
         position = folded.find(needle)
         while position >= 0:
@@ -228,7 +227,9 @@ def _weights(
     return weights
 
 
-def _window(lines: Sequence[str], best: int, query_needles: Sequence[Needle], lowest: int) -> str:
+def _window(
+    lines: Sequence[str], best: int, query_needles: Mapping[str, float], lowest: int
+) -> str:
     """
     The best line, then as many of its neighbours as fit: below, above, below.
 
@@ -286,12 +287,12 @@ def _numbered(index: int, line: str) -> str:
     return f"{index + 1}: {line}"
 
 
-def _crop(line: str, query_needles: Sequence[Needle], max_chars: int) -> str:
+def _crop(line: str, query_needles: Mapping[str, float], max_chars: int) -> str:
     """Cut a long line to the part around the first word of the query in it."""
     if len(line) <= max_chars:
         return line
     folded = fold(line)
-    matches = [folded.find(needle.text) for needle in query_needles if needle.weight >= 1]
+    matches = [folded.find(text) for text, weight in query_needles.items() if weight >= 1]
     first_match = min((position for position in matches if position >= 0), default=0)
     position = _unfolded_position(line, folded, first_match)
     start = max(0, min(position - max_chars // 3, len(line) - max_chars + 2))
