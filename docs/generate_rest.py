@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 
 from qmd import KnowledgeBase
 from qmd.server import openapi
-from qmd.server.rest import exception_handlers, rest_routes
+from qmd.server.app import exception_handlers
+from qmd.server.rest import rest_routes
 
 DOCUMENT = Path(__file__).with_name("rest.md")
 EXAMPLE = Path(__file__).with_name("example")
