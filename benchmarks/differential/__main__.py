@@ -65,6 +65,7 @@ class Version:
             "HOME": str(home),
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
+            "PYTHONHASHSEED": "0",  # Starlette writes a set into the header Allow
             "QMD_DB": str(self._database),
             "QMD_MODEL": "openai:words",
             "QMD_EMBED_URL": f"{models}/v1",
@@ -330,7 +331,9 @@ _VARYING = [
     (re.compile(r"\b\d+(?:\.\d+)? m?s\b"), "<duration>"),
     (re.compile(r"\b\d+ (?:seconds?|minutes?) ago|\d+ (?:秒|分钟)前"), "<age>"),
     (re.compile(r"(<rect class=\"(?:upper|lower)\") [^>]*"), r"\1"),  # bars of durations
-    (re.compile(r"#[0-9a-f]{6}(?=[^#]{0,40}talk\.md)"), "<docid>"),  # this note has the time
+    # The exported conversation has the time in it.
+    (re.compile(r"#[0-9a-f]{6}(?=[^#]{0,60}talk\.md)"), "<docid>"),
+    (re.compile(r"(talk\.md[^#]{0,60})#[0-9a-f]{6}"), r"\1<docid>"),
     (re.compile(r"(?<=<home>/export \()[\d,]+"), "<size>"),  # numbers in it differ in length
     (re.compile(r"(?<=\b)\d\d:\d\d(?::\d\d)?(?=\b)"), "<clock>"),
 ]

@@ -616,6 +616,7 @@ def rest_changes() -> Iterator[Request]:
         ("GET", "/chats?query=boat", None),
         ("GET", "/chats?limit=1", None),
         ("POST", "/chats/{chat}/export", {"path": "notes/talk.md"}),
+        ("POST", "/delete_note", {"file": "notes/talk.md"}),  # it has the time in it
         ("POST", "/chats/{chat}/stop", None),
         ("POST", "/chats/{chat}/answer", {"question": 1, "agreed": True}),
         ("POST", "/chats/{chat}/retry", {}),
