@@ -87,7 +87,7 @@ class RemoteEmbedder(TextEmbedder):
 
 
 def ask(
-    server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool
+    server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool = False
 ) -> tuple[NDArray[np.float32], TokenStates]:
     """
     The query vector that the server gives: float32[dimension], unit norm, and its token states.
@@ -114,7 +114,7 @@ def ask(
 
 
 def _reply(
-    server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool
+    server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool = False
 ) -> dict[str, Any]:
     body: dict[str, Any] = {"texts": [text.encode("utf-8", "replace").decode()], "kind": "query"}
     if with_tokens:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from qmd import models
 from qmd.errors import ConfigError, InferenceError, QmdError
 from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
 
@@ -65,14 +66,15 @@ class Backends:
         if not self.has_expander:
             return None
         from qmd.inference.assistant import RECIPE
-        from qmd.models.remembered import CarefulExpander
 
         guarded = self._guarded("The expander", budget, share)
         if self._custom_expander is not None:
-            return CarefulExpander(self._custom_expander, guarded)
+            return models.remembered.CarefulExpander(self._custom_expander, guarded)
         inner = self._open_once("expander", lambda: open_expander(self.settings))
         model = f"{self._model_name(self.settings.expander)}|{RECIPE}"
-        return CarefulExpander(inner, replace(guarded, memory=self.memory, model=model))
+        return models.remembered.CarefulExpander(
+            inner, replace(guarded, memory=self.memory, model=model)
+        )
 
     def reranker(self, budget: Budget) -> Reranker | None:
         """
@@ -84,15 +86,16 @@ class Backends:
             return None
         from qmd.inference.assistant import RECIPE
         from qmd.inference.protocols import prepare
-        from qmd.models.remembered import CarefulReranker
 
         guarded = self._guarded("The reranker", budget)
         if self._custom_reranker is not None:
-            return CarefulReranker(self._custom_reranker, guarded)
+            return models.remembered.CarefulReranker(self._custom_reranker, guarded)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
         prepare(inner)  # a cross-encoder is loaded while the documents are retrieved
         model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
-        return CarefulReranker(inner, replace(guarded, memory=self.memory, model=model))
+        return models.remembered.CarefulReranker(
+            inner, replace(guarded, memory=self.memory, model=model)
+        )
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
         """Limit an embedder that asks a server to its share; return other embedders unchanged."""
@@ -100,19 +103,15 @@ class Backends:
 
         if not asks_server(embedder):
             return embedder
-        from qmd.models.remembered import CarefulEmbedder
-
         guarded = self._guarded("The embedding server", budget, share)
-        return CarefulEmbedder(embedder, replace(guarded, memory=self.memory))
+        return models.remembered.CarefulEmbedder(embedder, replace(guarded, memory=self.memory))
 
     def _guarded(self, name: str, budget: Budget, share: float = 1.0) -> Guarded:
         """One query's way to the model of this name; all queries share its guard."""
-        from qmd.models.guard import Guarded, ModelGuard
-
         with self._lock:
             if name not in self._guards:
-                self._guards[name] = ModelGuard(name)
-            return Guarded(self._guards[name], budget, share)
+                self._guards[name] = models.guard.ModelGuard(name)
+            return models.guard.Guarded(self._guards[name], budget, share)
 
     def _open_once(self, role: str, make: Callable[[], T]) -> T | Unusable:
         """

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError
+from qmd.inference import hub, onnx_folder
+from qmd.models import embedders
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.store.sql.models import StoredModel
 from qmd.values import ModelChange, ModelInfo, ProgressCallback
@@ -74,8 +76,6 @@ class Catalogue:
             InferenceError: The model cannot run here, or its server does not answer.
             VectorsUnavailableError, ReadOnlyError.
         """
-        from qmd.inference import hub
-        from qmd.models import embedders
 
         name = embedders.normal(name.strip())
         if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
@@ -117,8 +117,6 @@ def list_models(
     target: str | None = None,
 ) -> list[ModelInfo]:
     """All models of the hub and of a database, with their facts; imports fastembed."""
-    from qmd.inference import hub
-    from qmd.models import embedders
 
     def info(name: str, dimension: int | None, **facts: Any) -> ModelInfo:
         state: Literal["active", "coming"] | None = None
@@ -176,8 +174,6 @@ def list_models(
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
     """Download a model, as `Catalogue.pull` does, without a database."""
-    from qmd.inference import hub
-    from qmd.models import embedders
 
     name = embedders.normal(name.strip())
     if embedders.is_endpoint(name):
@@ -195,16 +191,12 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
 
 def _cross_encoders(name: str) -> list[dict[str, Any]]:
     """The cross-encoders of the hub; empty if ``name`` cannot be the name of one."""
-    from qmd.inference import hub, onnx_folder
-    from qmd.models import embedders
 
     may_be_on_hub = name != embedders.DEFAULT_MODEL and not embedders.is_endpoint(name)
     return hub.cross_encoders() if may_be_on_hub and not onnx_folder.is_folder(name) else []
 
 
 def _source(name: str) -> str:
-    from qmd.inference import onnx_folder
-    from qmd.models import embedders
 
     if embedders.is_endpoint(name):
         return "server"

@@ -14,6 +14,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import models
+from qmd.system import running
+from qmd.system.user_dirs import user_dir
+
 # Opening a knowledge base must load no model code: `qmd search` needs none.
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder
@@ -44,8 +48,6 @@ class EmbedderChoice:
     @property
     def cache_dir(self) -> Path:
         if self._cache_dir is None:
-            from qmd.system.user_dirs import user_dir
-
             self._cache_dir = user_dir("cache")
         return Path(self._cache_dir).expanduser()
 
@@ -53,15 +55,13 @@ class EmbedderChoice:
 
     def target_name(self, reader: Reader) -> str:
         """The name of the target model, which makes new vectors."""
-        from qmd.models import embedders
-
         if self.custom_embedder is not None:
             return self.custom_embedder.spec.name
         name = reader.models.chosen_name() or self.configured_model
         if name is None:
             recorded = reader.models.coming() or reader.models.active()
-            name = recorded.name if recorded is not None else embedders.DEFAULT_MODEL
-        return embedders.normal(name)
+            name = recorded.name if recorded is not None else models.embedders.DEFAULT_MODEL
+        return models.embedders.normal(name)
 
     def query_model_name(self, reader: Reader) -> str:
         """The name of the model that embeds queries: that of the vectors, else the target model."""
@@ -108,10 +108,8 @@ class EmbedderChoice:
         """
         if self.custom_embedder is not None:
             return self.custom_embedder
-        from qmd.models import embedders
-
         name = self.query_model_name(reader)
-        if not self._ask_server or embedders.is_endpoint(name):
+        if not self._ask_server or models.embedders.is_endpoint(name):
             return self._open_recorded(reader, name)
         from qmd.inference.remote import RemoteEmbedder
 
@@ -124,9 +122,9 @@ class EmbedderChoice:
 
     def asks_server(self, reader: Reader) -> bool:
         """Whether a model server embeds queries."""
-        from qmd.models import embedders
-
-        return self.custom_embedder is None and embedders.is_endpoint(self.query_model_name(reader))
+        return self.custom_embedder is None and models.embedders.is_endpoint(
+            self.query_model_name(reader)
+        )
 
     # -- any model --------------------------------------------------------------------
 
@@ -134,12 +132,10 @@ class EmbedderChoice:
         """Whether `open` needs no download; ``name`` None stands for the target model."""
         if self.custom_embedder is not None:
             return True
-        from qmd.models import embedders
-
         if name is None:
             with self._store.reading() as reader:
                 name = self.target_name(reader)
-        return embedders.is_available(name, self.cache_dir)
+        return models.embedders.is_available(name, self.cache_dir)
 
     def open(
         self,
@@ -169,10 +165,8 @@ class EmbedderChoice:
         download: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Embedder:
-        from qmd.models import embedders
-
         # embedders keeps one model a process; opening again is cheap.
-        return embedders.open_embedder(
+        return models.embedders.open_embedder(
             name,
             cache_dir=self.cache_dir,
             download=download,
@@ -193,19 +187,13 @@ class EmbedderChoice:
     def _spec(self, reader: Reader, name: str) -> ModelSpec:
         if self.custom_embedder is not None:
             return self.custom_embedder.spec
-        from qmd.models import embedders
-
-        if embedders.is_endpoint(name):
+        if models.embedders.is_endpoint(name):
             return self._open_recorded(reader, name).spec
-        return embedders.spec_of(name)
+        return models.embedders.spec_of(name)
 
     def _is_loaded(self, name: str) -> bool:
-        from qmd.models import embedders
-
-        return embedders.is_loaded(name, self.cache_dir)
+        return models.embedders.is_loaded(name, self.cache_dir)
 
     def _other_server(self) -> RunningServer | None:
-        from qmd.system import running
-
         server = running.find(self._store.location)
         return None if server is None or server.pid == os.getpid() else server
