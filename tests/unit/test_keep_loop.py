@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from qmd.errors import DatabaseReplacedError, InputError
+from qmd.errors import DatabaseReplacedError, InputError, QmdError
 from qmd.ingest.keep.loop import Loop, LoopStopped
 
 WAIT_S = 5.0
@@ -21,7 +21,10 @@ class Turns:
         self.steps: queue.Queue[Callable[[], str | None]] = queue.Queue()
         self.told: queue.Queue[str | None] = queue.Queue()
         defaults: dict[str, object] = {"every_s": 0.0, "retry_s": (0.001, 0.001)}
-        self.loop = Loop("test", self._turn, "No work is done", self.told.put, **defaults | options)  # type: ignore[arg-type]
+        self.loop = Loop("test", self._turn, "No work is done", self._tell, **defaults | options)  # type: ignore[arg-type]
+
+    def _tell(self, problem: str | None, cause: QmdError | None) -> None:
+        self.told.put(problem)
 
     def _turn(self) -> str | None:
         return self.steps.get(timeout=WAIT_S)()

@@ -122,7 +122,7 @@ def searched_text(text: str) -> None:
         wanted = needles(language.parse(asked))
         make_snippet(text, 0, wanted)
         make_snippet(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
-        make_snippet(text, len(text) // 2, (), keys=("a", "b.c"))
+        make_snippet(text, len(text) // 2, {}, keys=("a", "b.c"))
         highlighter(asked, str.upper)(text)
         literals.holds(folded, literals.pattern(asked.strip('"')))
 

@@ -7,9 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.errors import QmdError
 from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
 from qmd.ingest import token_states
 from qmd.ingest.embedding import embed
@@ -84,7 +86,7 @@ class BackgroundEmbedder(Loop):
             "qmd-embedder",
             self._look,
             "No vectors are made",
-            lambda problem: state.tell("embedding", problem),
+            partial(state.tell, "embedding"),
             every_s=LOOK_S,
             retry_s=(FIRST_RETRY_S, LONGEST_RETRY_S),
             patience_s=PATIENCE_S,
@@ -235,9 +237,9 @@ def gathering_loop(store: Store) -> Loop:
         while not loop.stopping.is_set() and store.gather_common_words(GATHERING_S):
             pass
 
-    def tell(problem: str | None) -> None:
+    def tell(problem: str | None, cause: QmdError | None) -> None:
         if problem is not None:  # searches go on without
-            _log.warning("%s", problem)
+            _log.warning("%s", cause or problem)
 
     loop = Loop(
         "qmd-words",

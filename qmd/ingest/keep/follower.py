@@ -89,7 +89,7 @@ class ChangeListener(Loop):
             "qmd-listener",
             lambda: self._publish(_LISTEN_S),
             "The index cannot be followed",
-            lambda problem: None,  # searches report it; the next turn connects anew
+            lambda problem, cause: None,  # searches report it; the next turn connects anew
             every_s=0.0,
             retry_s=(_RETRY_S, _RETRY_S),
             interrupt=feed.wake,

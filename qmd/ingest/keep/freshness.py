@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
+from qmd.errors import QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.lock import is_kept
 from qmd.system import clock
@@ -66,14 +67,22 @@ class KeeperState:
         self.last_sync = clock.now()
         return self.last_sync
 
-    def tell(self, topic: str, problem: str | None) -> None:
-        """Record, log and publish the problem of a topic, a sentence; None ends it."""
+    def tell(self, topic: str, problem: str | None, cause: QmdError | None = None) -> None:
+        """
+        Record, log and publish the problem of a topic, a sentence; None ends it.
+
+        Of a ``cause`` the log has the error itself, because it leaves out what a model server said:
+        that may repeat a note.
+        """
         with self._lock:
             is_new = problem != self._notices.pop(topic, None)
             if problem is not None:
                 self._notices[topic] = problem
         if is_new and problem is not None:
-            _log.warning("%s", problem)
+            if cause is None:
+                _log.warning("%s", problem)
+            else:
+                _log.warning("%s failed: %s", topic, cause)
             self._events.publish(Event("problem", clock.now(), message=problem))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ class Keeper:
                     "qmd-keeper",
                     self._keep_database,
                     "The index is not kept",
-                    lambda problem: self.state.tell("database", problem),
+                    partial(self.state.tell, "database"),
                     every_s=0.0,
                     retry_s=(self._options.takeover_s, self._options.takeover_s),
                     # (A lambda: another database file has other changes.)
@@ -181,7 +182,7 @@ class Keeper:
             "qmd-keeper",
             turn,
             "The index is not kept",
-            lambda problem: self.state.tell("lock", problem),
+            partial(self.state.tell, "lock"),
             every_s=self._options.takeover_s,
             retry_s=(LOCK_RETRY_S, LOCK_RETRY_S),
             stopping=stopping,

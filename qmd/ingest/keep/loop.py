@@ -26,7 +26,8 @@ class Loop:
         turn: Does some work. Returns the problem that keeps it from working, as a sentence, or
             None.
         failure: What it means that a turn raises an error, as the beginning of a sentence.
-        tell: Called after each turn with its problem, a sentence, or None.
+        tell: Called after each turn with its problem, a sentence, or None, and with the error that
+            the sentence is made of, if there is one. (A log leaves out some words of an error.)
         every_s: Seconds between two turns that nobody asks for; None for no such turns.
         retry_s: The first and the longest pause after a failure, in seconds.
         stopping: What ends the loop; `stop` sets it.
@@ -44,7 +45,7 @@ class Loop:
         name: str,
         turn: Callable[[], str | None],
         failure: str,
-        tell: Callable[[str | None], object],
+        tell: Callable[[str | None, QmdError | None], object],
         *,
         every_s: float | None,
         retry_s: tuple[float, float],
@@ -81,7 +82,7 @@ class Loop:
     def run(self) -> None:
         """Take turns until the loop is stopped. Every other error of a turn is told."""
         while self._wait():
-            problem = None
+            problem, cause = None, None
             try:
                 problem = self._turn()
                 self._failures = 0
@@ -91,12 +92,12 @@ class Loop:
                 return
             except QmdError as error:
                 self._failures += 1
-                problem = f"{self._failure}: {error.with_hint}"
+                problem, cause = f"{self._failure}: {error.with_hint}", error
             except Exception as error:  # noqa: BLE001 - logged, told and tried again
                 self._failures += 1
                 problem = f"{self._failure}: {type(error).__name__}; the log tells more."
                 _log.error("%s", self._failure, exc_info=error)
-            self._tell(problem)
+            self._tell(problem, cause)
 
     def _wait(self) -> bool:
         """Wait for the next turn; returns whether there is one."""

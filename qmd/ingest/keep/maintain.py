@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -116,7 +117,7 @@ class Maintenance:
             "qmd-keeper",
             self._guarded_turn,
             "Keeping the index failed",
-            lambda problem: self._state.tell("keeper", problem),
+            partial(self._state.tell, "keeper"),
             every_s=0.0,  # a turn waits for changes
             retry_s=(TICK_S, LONGEST_RETRY_S),
             stopping=self._stop,
