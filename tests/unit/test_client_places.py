@@ -109,3 +109,14 @@ def test_a_comment_that_plain_json_does_not_have_is_named(home: Path) -> None:
         install.settings(client("cursor"), home)
     file.write_bytes(b"\xef\xbb\xbf{}")
     assert install.settings(client("cursor"), home) == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the page has the places of Linux")
+def test_the_page_lists_each_client_and_its_file(home: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/mcp.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    for each in CLIENTS:
+        place = f"~/{each.file(home).relative_to(home).as_posix()}"
+        assert f"| {each.name} | `{each.id}` | `{place}` |" in rows
+    for each in BY_HAND:
+        assert any(row.startswith(f"| {each.name} | `{each.id}` | ") for row in rows)
