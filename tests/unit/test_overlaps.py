@@ -74,6 +74,14 @@ def test_a_list_has_each_file_once_and_that_of_a_collection_all_its_documents(
     assert kb.count_documents("all/work") == len(kb.documents("all/work")) == 3
 
 
+def test_a_glob_reads_each_file_once(kb: KnowledgeBase) -> None:
+    def read(pattern: str) -> list[str]:
+        return [each.document.file for each in kb.multi_get(pattern).documents]
+
+    assert read("**/plan.md") == ["all/plan.md", "job/plan.md"]
+    assert read("again/**/plan.md") == ["again/plan.md", "again/work/plan.md"]
+
+
 def test_names_mean_the_innermost_document(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert kb.get("ship").document.file == "job/deep/ship.md"
     assert kb.get("Ship 17").document.file == "job/deep/ship.md"

@@ -52,7 +52,8 @@ def best_named(
         return None
     best = ranked[min(ranked)]
     if len(best) > 1:
-        best = _innermost(reader, best)
+        kept = innermost(reader, ((each, best[each].collection, best[each].path) for each in best))
+        best = {each: best[each] for each in best if each in kept}
     if len(best) > 1:
         files = sorted(f"{candidate.collection}/{candidate.path}" for candidate in best.values())
         raise AmbiguousNameError(name, files)
@@ -60,18 +61,24 @@ def best_named(
     return reader.documents.by_id(document_id)
 
 
-def _innermost(reader: Reader, named: dict[int, DocumentName]) -> dict[int, DocumentName]:
-    """Of the documents of one file, the one whose collection lies deepest, as a search has it."""
+def innermost(reader: Reader, places: Iterable[tuple[int, str, str]]) -> set[int]:
+    """
+    The ids of documents without those of a file that another one is of, too.
+
+    Of the documents of one file the one whose collection lies deepest stays, as in a search.
+
+    Args:
+        places: The id, the collection and the path of each document.
+    """
     collections = {each.name: each for each in reader.collections.all()}
     by_file: dict[tuple[str, str], tuple[int, int, int]] = {}
-    for document_id, each in named.items():
-        collection = collections[each.collection]
+    for document_id, name, path in places:
+        collection = collections[name]
         folder = collection.path.rstrip(os.sep)
         deeper = (-len(folder), collection.id, document_id)
-        file = (collection.owner, f"{folder}/{each.path}")
+        file = (collection.owner, f"{folder}/{path}")
         by_file[file] = min(by_file.get(file, deeper), deeper)
-    kept = {document_id for _, _, document_id in by_file.values()}
-    return {document_id: each for document_id, each in named.items() if document_id in kept}
+    return {document_id for _, _, document_id in by_file.values()}
 
 
 def _file_rank(name: str, candidate: DocumentName) -> _Rank | None:

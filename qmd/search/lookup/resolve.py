@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError
 from qmd.search.lookup.anchors import anchored_lines
-from qmd.search.lookup.names import best_named
+from qmd.search.lookup.names import best_named, innermost
 from qmd.search.lookup.similar import SimilarNames
 from qmd.system import cancellation
 from qmd.values import DocumentInfo
@@ -241,7 +241,11 @@ def by_whole_pattern(reader: Reader, pattern: str) -> DocumentInfo | None:
 
 
 def match_glob(reader: Reader, pattern: str) -> list[DocumentInfo]:
-    """List the documents whose ``collection/path`` or ``path`` matches a glob, in order."""
+    """
+    List the documents whose ``collection/path`` or ``path`` matches a glob, in order.
+
+    A file that matches in several collections is listed once.
+    """
     from wcmatch import glob
     from wcmatch._wcparse import PatternLimitException
 
@@ -268,8 +272,9 @@ def match_glob(reader: Reader, pattern: str) -> list[DocumentInfo]:
         cancellation.check()
         file = f"{collection}/{path}"
         if any(match(file) or match(path) for match in matches):
-            matching.append(document_id)
-    return reader.documents.by_ids(matching)
+            matching.append((document_id, collection, path))
+    kept = innermost(reader, matching)
+    return reader.documents.by_ids([each for each, _, _ in matching if each in kept])
 
 
 def _literal_beginning(pattern: str) -> str:
