@@ -149,6 +149,7 @@ def properties(
     try:
         values = kb.property_values(key)
     except NotFoundError as error:
-        hint = f"{error.hint or ''} The properties of one note: qmd get NOTE".strip()
+        begin = f"{error.hint.removesuffix('.')}. " if error.hint else ""
+        hint = f"{begin}To see the properties of one note, get the note."
         raise NotFoundError(str(error), hint=hint) from error
     return PropertyList(values=tuple(values[:limit]), total=len(values))

@@ -89,6 +89,7 @@ def test_errors_say_what_to_do(face: McpFace) -> None:
         ("similar", {"file": "plan"}, "qmd embed"),
         ("tags", {"collection": "note"}, "notes"),
         ("tags", {"limit": 0}, "limit"),
+        ("properties", {"key": "none"}, "To see the properties of one note, get the note."),
     ):
         result = call(face, name, **arguments)
         assert result.is_error
