@@ -9,6 +9,7 @@ switches off the telemetry of the libraries below, which has to happen before th
 
 from __future__ import annotations
 
+from qmd import lazy
 from qmd.system import telemetry
 
 # As typing has it, whose import would take longer than all else that is done here.
@@ -25,19 +26,14 @@ __version__ = "1.7.0"
 
 telemetry.switch_off()
 
-_MODULES = {
-    "Filters": "qmd.values",
-    "Hit": "qmd.values",
-    "KnowledgeBase": "qmd.kb",
-    "QmdError": "qmd.errors",
-    "SearchReply": "qmd.values",
-    "Settings": "qmd.settings",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        from importlib import import_module
-
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'qmd' has no attribute {name!r}")
+__getattr__ = lazy.load(
+    __name__,
+    attributes={
+        "Filters": "qmd.values",
+        "Hit": "qmd.values",
+        "KnowledgeBase": "qmd.kb",
+        "QmdError": "qmd.errors",
+        "SearchReply": "qmd.values",
+        "Settings": "qmd.settings",
+    },
+)

@@ -7,18 +7,13 @@ take a twentieth of a second, which a search by words must not pay.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from types import ModuleType
+from qmd import lazy
 
+if TYPE_CHECKING:
     from qmd.models import embedders, guard, remembered
 
 __all__ = ["embedders", "guard", "remembered"]
 
-
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"qmd.models.{name}")
-    raise AttributeError(f"module 'qmd.models' has no attribute {name!r}")
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from qmd import lazy
+
 if TYPE_CHECKING:
     from qmd.store.opening import open_store
     from qmd.store.reader import Reader, Writer
@@ -20,18 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "Selection", "Store", "Writer", "open_store"]
 
-_MODULES = {
-    "Reader": "qmd.store.reader",
-    "Selection": "qmd.store.selection",
-    "Store": "qmd.store.store",
-    "Writer": "qmd.store.reader",
-    "open_store": "qmd.store.opening",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        from importlib import import_module
-
-        return getattr(import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'qmd.store' has no attribute {name!r}")
+__getattr__ = lazy.load(
+    __name__,
+    attributes={
+        "Reader": "qmd.store.reader",
+        "Selection": "qmd.store.selection",
+        "Store": "qmd.store.store",
+        "Writer": "qmd.store.reader",
+        "open_store": "qmd.store.opening",
+    },
+)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from qmd import lazy
+
 if TYPE_CHECKING:
     from qmd.values.documents import (
         Chunk,
@@ -130,14 +132,9 @@ _NAMES = {
     " Source encode_uri",
     "stored": "Collection ModelSpec",
 }
-_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        from importlib import import_module
-
-        value: object = getattr(import_module(f"qmd.values.{_MODULES[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'qmd.values' has no attribute {name!r}")
+__getattr__ = lazy.load(
+    __name__,
+    attributes={
+        name: f"qmd.values.{module}" for module, names in _NAMES.items() for name in names.split()
+    },
+)
