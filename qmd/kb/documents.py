@@ -120,7 +120,7 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        from qmd.search.lookup.outline import outline
+        from qmd.search.lookup.documents import outline
 
         with self._store.reading() as reader:
             return outline(reader, file)
@@ -228,7 +228,7 @@ class DocumentMethods(Parts):
             InputError: A condition is none.
             NotFoundError: No document has the property to sort or group by.
         """
-        from qmd.search.listing import list_documents
+        from qmd.search.ordering import list_documents
 
         with self._store.reading() as reader:
             return list_documents(

@@ -115,11 +115,11 @@ class SearchMethods(Parts):
             backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,
-            cache=self._vector_cache(),
+            cache=self._vector_cache,
         )
 
     def _vector_cache(self) -> VectorCache:
-        from qmd.search.meaning.saved_codes import CodesFile
+        from qmd.search.meaning.loaded_vectors import CodesFile
         from qmd.search.meaning.vector_cache import VectorCache
         from qmd.store.scoped_store import ScopedStore
 

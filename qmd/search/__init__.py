@@ -1,1 +1,18 @@
-"""Query → hits."""
+"""
+Query → hits.
+
+Its modules that few searches need can be used as attributes, and are loaded when they first are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.search import ordering, rank, retrieve, spelling
+
+__all__ = ["ordering", "rank", "retrieve", "spelling"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

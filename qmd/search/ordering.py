@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from qmd.errors import NotFoundError
 from qmd.store.sql.documents import Order
+from qmd.values import DocumentInfo
 from qmd.values.conditions import parse_filter
 from qmd.values.properties import MAX_VALUE, fold_key
 from qmd.values.search import LEAST_DEPTH
@@ -15,7 +17,7 @@ from qmd.values.search import LEAST_DEPTH
 if TYPE_CHECKING:
     from qmd.search.candidates import Candidate
     from qmd.store import Reader
-    from qmd.values import SearchRequest
+    from qmd.values import Filters, SearchRequest
 
 
 def parse_order(reader: Reader, sort: str) -> Order:
@@ -126,3 +128,38 @@ def in_groups(document_ids: Sequence[int], names: dict[int, str]) -> list[int]:
         groups.setdefault(names.get(document_id, "").casefold(), []).append(document_id)
     ungrouped = groups.pop("", [])
     return [each for group in groups.values() for each in group] + ungrouped
+
+
+def list_documents(
+    reader: Reader,
+    collection: str | None,
+    folder: str,
+    *,
+    filters: Filters,
+    sort: str | None,
+    group_by: str | None,
+    limit: int | None,
+    offset: int,
+) -> list[DocumentInfo]:
+    """As `qmd.kb.documents.DocumentMethods.documents`, for the documents below a folder."""
+    key = None if group_by is None else existing_key(reader, group_by)
+    order = None if sort is None else parse_order(reader, sort)
+    if order is None and key is not None:
+        order = Order("property", key)
+    infos = reader.documents.below(
+        collection,
+        folder,
+        # Who names a collection asks for all that it has.
+        selection=reader.select(filters, one_per_file=collection is None),
+        order=order,
+        limit=limit,
+        offset=offset,
+    )
+    if key is None:
+        return infos
+    by_id = {info.id: info for info in infos}
+    names = group_names(reader, key, list(by_id))
+    return [
+        replace(by_id[document_id], group=names.get(document_id))
+        for document_id in in_groups(list(by_id), names)
+    ]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from qmd.search.query.lines import parse_lines
+from qmd.search.question import parse_lines
 from qmd.tools.arguments import Arguments, OfSearch, arguments_model
 from qmd.tools.bounds import MAX_SEARCHES
 from qmd.values import SearchRequest

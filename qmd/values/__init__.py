@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
+    from qmd.values import conditions, properties
     from qmd.values.documents import (
         Chunk,
         FileState,
@@ -115,7 +116,9 @@ __all__ = [
     "SkippedFile",
     "Source",
     "Status",
+    "conditions",
     "encode_uri",
+    "properties",
 ]
 
 #: Module → the names that it defines. Loading one module must not load all the others.
@@ -134,6 +137,7 @@ _NAMES = {
 }
 __getattr__ = lazy.load(
     __name__,
+    modules=("conditions", "properties"),
     attributes={
         name: f"qmd.values.{module}" for module, names in _NAMES.items() for name in names.split()
     },

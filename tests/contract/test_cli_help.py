@@ -31,7 +31,7 @@ SLOW = (
 UNUSED = (
     *("qmd.store.sql.graph", "qmd.store.sql.revisions", "qmd.store.postgres"),
     *("qmd.values.documents", "qmd.values.reports", "qmd.values.revisions"),
-    *("qmd.search.rerank", "qmd.search.meaning", "qmd.ingest", "qmd.inference"),
+    *("qmd.search.fuse", "qmd.search.meaning", "qmd.ingest", "qmd.inference"),
 )
 
 # The commands of the contract; one that vanishes breaks someone's script.

@@ -18,9 +18,9 @@ from qmd.parse.document import parse_document
 from qmd.search.candidates import Candidate
 from qmd.search.meaning import codes, vector_cache
 from qmd.search.meaning.codes import Codes
+from qmd.search.meaning.loaded_vectors import CodesFile
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
-from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.sql import document_rows, vector_state

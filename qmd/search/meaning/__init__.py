@@ -1,1 +1,26 @@
-"""Retrieval by meaning, from vectors."""
+"""
+Retrieval by meaning, from vectors.
+
+Its modules can be used as attributes, and are loaded when they first are: they need numpy, which
+takes longer to load than a search by words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.search.meaning import (
+        codes,
+        late_interaction,
+        loaded_vectors,
+        nearness,
+        retrieval,
+        vector_cache,
+    )
+
+__all__ = ["codes", "late_interaction", "loaded_vectors", "nearness", "retrieval", "vector_cache"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -13,6 +13,7 @@ from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
+from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARS = 300
 #: A following line that does not fit is cut if at least this many characters of it can be shown.
@@ -95,7 +96,7 @@ def make_snippet(
     in_name = max((_weight(name, query_needles) for name in names), default=0.0)
     best = _best_line(text, page, query_needles, span, in_name)
     if best is None and keys:
-        from qmd.search.present.property_lines import property_line
+        from qmd.search.present.snippet import property_line
 
         best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
     if best is None:
@@ -308,3 +309,36 @@ def _unfolded_position(line: str, folded: str, position: int) -> int:
         return position * len(line) // len(folded)
     ends = list(accumulate(len(fold(character)) for character in line))
     return min(bisect_right(ends, position), len(line) - 1)
+
+
+#: Only this many lines of a text are looked at, and for a key so many characters of each.
+MAX_LINES, MAX_START = 20_000, 500
+#: What may stand before the key: the sign of a list or a quote, quotation marks.
+_BEFORE_KEY = " \t->*+\"'"
+#: A key of YAML, TOML or ``key:: value``.
+_KEY = re.compile(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
+#: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
+_KEY_IN_LINE = re.compile(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
+
+
+def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> int | None:
+    """
+    The index of the first line that gives one of the properties; None if no line does.
+
+    Args:
+        first: The index of the first line below the frontmatter. Below it only fields with ``::``
+            are properties.
+        keys: As `fold_key` gives them; of a nested key (``book.author``) the last part counts.
+    """
+    names = {*keys, *(key.rpartition(".")[2] for key in keys)}
+    for index, line in enumerate(lines[:MAX_LINES]):
+        match = _KEY.match(line[:MAX_START].lstrip(_BEFORE_KEY))
+        if (
+            match is not None
+            and (index < first or match[2] == "::")
+            and fold_key(match[1]) in names
+        ):
+            return index
+        if "::" in line and any(fold_key(m[1]) in names for m in _KEY_IN_LINE.finditer(line)):
+            return index
+    return None
