@@ -54,8 +54,8 @@ class DocumentMethods(Parts):
             AmbiguousNameError: More than one document fits.
             InputError: ``max_lines`` is less than 1, or ``max_tokens`` less than `MIN_TOKENS`.
         """
+        from qmd.search.budget import ReadingBudget
         from qmd.search.lookup import documents as lookup
-        from qmd.search.lookup.budget import ReadingBudget
         from qmd.values.tokens import check_max_tokens
 
         check_max_tokens(max_tokens)
@@ -96,8 +96,8 @@ class DocumentMethods(Parts):
             NoMatchError: No document matches.
             InputError: A bound is too small, or the pattern cannot be used.
         """
+        from qmd.search.budget import ReadingBudget
         from qmd.search.lookup import documents as lookup
-        from qmd.search.lookup.budget import ReadingBudget
         from qmd.values.tokens import check_max_tokens
 
         check_max_tokens(max_tokens)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search import ordering, rank, retrieve, spelling
+    from qmd.search import budget, meaning, ordering, rank, retrieve, spelling
 
-__all__ = ["ordering", "rank", "retrieve", "spelling"]
+__all__ = ["budget", "meaning", "ordering", "rank", "retrieve", "spelling"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import search
-from qmd.search import meaning
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
@@ -69,13 +68,13 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
     question = parse_for_meaning(reader, request)
-    meaning.retrieval.require_index(reader, None)
+    search.meaning.retrieval.require_index(reader, None)
     text = question.text
     if not text:
         return search_by_words(reader, request)
-    embedded, hits = meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
+    embedded, hits = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
     question = expanded(question, models)
-    others, error = meaning.retrieval.retrieve_texts_by_meaning(
+    others, error = search.meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
     )
     problem = question.problem if error is None else f"Expanded in part: {error}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from qmd.kb import KnowledgeBase
-from qmd.search.present.budget import shorten_snippets
+from qmd.search.budget import shorten_snippets
 from qmd.search.present.snippet import crop_snippet
 from qmd.tools import texts
 from qmd.tools.arguments import ValueArguments

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from qmd.values.tokens import count_fitting, estimate_tokens
+from qmd.values.tokens import estimate_tokens, fit
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ class ListBudget:
         """
         if self._tokens == math.inf:
             return tuple(items)
-        sizes = [estimate_tokens(self._json(item)) for item in items]
-        count = count_fitting(sizes, share * self._tokens)
-        self._tokens -= sum(sizes[:count])
-        return tuple(items[:count])
+        room = share * self._tokens
+        fitting, left = fit(items, lambda item: estimate_tokens(self._json(item)), room)
+        self._tokens -= room - left
+        return tuple(fitting)
 
     def fit(self, value: ValueT, name: str, *, share: float = 1) -> ValueT:
         """

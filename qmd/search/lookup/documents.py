@@ -15,7 +15,7 @@ from qmd.errors import (
 from qmd.parse.lines import split_lines
 from qmd.parse.sections import block_ids, outline_of
 from qmd.search import lookup
-from qmd.search.lookup.budget import ReadingBudget
+from qmd.search.budget import ReadingBudget
 from qmd.search.lookup.resolve import (
     ResolvedName,
     by_whole_pattern,

@@ -82,10 +82,10 @@ def present(
     )
     if request.max_tokens is None:
         return reply
-    # Few searches have a budget, and `qmd search` pays for each import.
-    from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
-
-    return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
+    budget = search.budget
+    return budget.fit_hits(
+        reply, request.max_tokens, budget.hit_tokens, frame_tokens=budget.FRAME_TOKENS
+    )
 
 
 def _degraded(reader: Reader, problem: str | None) -> str | None:
