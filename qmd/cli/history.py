@@ -21,7 +21,7 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
     from qmd.values import Collection, Revision
-    from qmd.values.revisions import FileChange
+    from qmd.values.edits import FileChange
 
 
 @command(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from qmd.kb import KnowledgeBase
-    from qmd.values.list_budget import ListBudget
+    from qmd.values.wire import ListBudget
 
 #: In front of a name that stands below its facts.
 _INDENT = 2
@@ -111,7 +111,7 @@ class ListingView:
 
     def budget(self) -> ListBudget:
         """The room for a reply whose files have the names of this output."""
-        from qmd.values.list_budget import ListBudget
+        from qmd.values.wire import ListBudget
 
         return ListBudget(self.max_tokens, as_object=self._object)
 
@@ -124,7 +124,7 @@ class ListingView:
 
     def take(self, items: Sequence[ItemT]) -> tuple[ItemT, ...]:
         """The first items, as many as the budget allows."""
-        from qmd.values.list_budget import ListBudget
+        from qmd.values.wire import ListBudget
 
         return ListBudget(self.max_tokens).take(items)
 

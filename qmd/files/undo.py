@@ -25,8 +25,15 @@ from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ
 from qmd.system.session import current_session
-from qmd.values.edits import RefusedChange, UndoAction, UndoneChange, UndoneFile, UndoReply
-from qmd.values.revisions import FileChange, Revision
+from qmd.values.edits import (
+    FileChange,
+    RefusedChange,
+    Revision,
+    UndoAction,
+    UndoneChange,
+    UndoneFile,
+    UndoReply,
+)
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
-    from qmd.values.outline import DocumentOutline
     from qmd.values.properties import PropertySummary, PropertyValue
-    from qmd.values.reading import DocumentDetails
+    from qmd.values.reading import DocumentDetails, DocumentOutline
 
 
 class DocumentMethods(Parts):

@@ -155,7 +155,7 @@ class GraphMethods(SearchMethods):
         Raises:
             InputError: ``since`` is neither.
         """
-        from qmd.search.graph.recent import recent_changes
+        from qmd.search.ordering import recent_changes
 
         with self._store.reading() as reader:
             return recent_changes(reader, since=since, collection=collection, limit=_most(limit))

@@ -11,7 +11,7 @@ from qmd.kb.parts import open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.store import Store
-    from qmd.values.moves import MovedNote
+    from qmd.values.edits import MovedNote
 
 
 class MovingMethods(EditingMethods):

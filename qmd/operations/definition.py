@@ -25,7 +25,7 @@ from qmd.values.facts import FieldFacts, wire_fields
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.values.list_budget import ListBudget
+    from qmd.values.wire import ListBudget
 
 Lane = Literal["read", "bulk", "write"]
 """

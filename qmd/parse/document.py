@@ -21,7 +21,7 @@ from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.title import find_title
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
-from qmd.values.logseq import journal_day
+from qmd.values.names import journal_day
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:

@@ -7,8 +7,7 @@ from typing import Literal
 
 from qmd.parse.frontmatter import is_placeholder
 from qmd.values import Heading
-from qmd.values.logseq import journal_day, page_of_file
-from qmd.values.names import file_stem, post_name
+from qmd.values.names import file_stem, journal_day, page_of_file, post_name
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000

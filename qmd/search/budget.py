@@ -23,6 +23,15 @@ FRAME_TOKENS = 120
 _CROPPED_CHARACTERS = 150
 #: The least characters of a snippet that show something.
 _LEAST_CHARACTERS = 20
+#: What a reply needs for the sentence that says what was left out.
+_NOTICE_TOKENS = 60
+_NOTICE_BYTES = 1000
+#: What a document needs beside its text and names: the fields of a reply, or the lines shown.
+_FRAME_TOKENS = 10
+_FRAME_BYTES = 300
+#: A document that does not fit is cut if at least this much of its text can be shown.
+_WORTH_TOKENS = 100
+_WORTH_BYTES = 1000
 
 
 def fit_hits(
@@ -97,17 +106,6 @@ def _best_line(hit: Hit) -> str:
     lines = hit.snippet.split("\n")
     line = next((line for line in lines if line.startswith(start)), hit.snippet)
     return line[:_CROPPED_CHARACTERS].rstrip("…") + "…" if line.endswith("…") else line
-
-
-#: What a reply needs for the sentence that says what was left out.
-_NOTICE_TOKENS = 60
-_NOTICE_BYTES = 1000
-#: What a document needs beside its text and names: the fields of a reply, or the lines shown.
-_FRAME_TOKENS = 10
-_FRAME_BYTES = 300
-#: A document that does not fit is cut if at least this much of its text can be shown.
-_WORTH_TOKENS = 100
-_WORTH_BYTES = 1000
 
 
 @dataclass(frozen=True, slots=True)

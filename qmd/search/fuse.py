@@ -1,7 +1,8 @@
 """
 Fusion: merges several runs into one order by reciprocal rank, and mixes in a reranker's scores.
 
-Both orders are for `query` without vectors, with `--no-rerank` or with a reranker.
+Both orders are for `query` without vectors, with `--no-rerank` or with a reranker that the user has
+named; it reads a passage of each document.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: The rank offset k of reciprocal rank fusion; 60 is the value of its authors.
 RRF_K = 60
+#: A passage has at most this many characters. A model may read fewer.
+PASSAGE_CHARS = 4000
+#: A passage that is chosen by words begins this many characters before its best line.
+BEFORE = 200
 
 
 def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> dict[int, float]:
@@ -108,12 +113,6 @@ def blend_scores(fused: Mapping[int, float], reranked: Mapping[int, float]) -> d
 
 def _sorted(scores: Mapping[int, float]) -> dict[int, float]:
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
-
-
-#: A passage has at most this many characters. A model may read fewer.
-PASSAGE_CHARS = 4000
-#: A passage that is chosen by words begins this many characters before its best line.
-BEFORE = 200
 
 
 def ask_model(

@@ -18,9 +18,9 @@ from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalTe
 from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
+from qmd.values.edits import FileChange
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.pushes import MAX_FILES
-from qmd.values.revisions import FileChange
 from qmd.values.search import MAX_TAGS
 
 MAX_TEXTS = 1000

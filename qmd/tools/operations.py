@@ -19,9 +19,8 @@ from qmd.tools.definition import Reply, TextBlock, Tool
 from qmd.tools.schemas import output_schema
 from qmd.tools.texts import Dialect, error_text
 from qmd.values.facts import AsSent, Describe, FieldFacts, without_none
-from qmd.values.list_budget import ListBudget
 from qmd.values.printable import one_line
-from qmd.values.wire import to_wire
+from qmd.values.wire import ListBudget, to_wire
 
 
 @cache

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NewDocument,
         ParsedDocument,
     )
+    from qmd.values.edits import Revision
     from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
     from qmd.values.reading import DocumentSlice, LeftOut, MultiGetReply, SkippedDocument
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         SkippedFile,
         Status,
     )
-    from qmd.values.revisions import Revision
     from qmd.values.search import (
         Context,
         DocumentInfo,
@@ -130,7 +130,7 @@ _NAMES = {
     "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
     " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
     " SkippedFile Status",
-    "revisions": "Revision",
+    "edits": "Revision",
     "search": "Context DocumentInfo Filters Hit Match Part SearchCommand SearchReply SearchRequest"
     " Source encode_uri",
     "stored": "Collection ModelSpec",

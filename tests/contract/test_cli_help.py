@@ -30,7 +30,7 @@ SLOW = (
 #: Modules of qmd that it does without: those of other capabilities and commands.
 UNUSED = (
     *("qmd.store.sql.graph", "qmd.store.sql.revisions", "qmd.store.postgres"),
-    *("qmd.values.documents", "qmd.values.reports", "qmd.values.revisions"),
+    *("qmd.values.documents", "qmd.values.reports", "qmd.values.edits"),
     *("qmd.search.fuse", "qmd.search.meaning", "qmd.ingest", "qmd.inference"),
 )
 

@@ -21,8 +21,7 @@ from qmd.system import running
 from qmd.tools.operations import arguments_of, tools_of_operations
 from qmd.tools.texts import MCP
 from qmd.values.facts import Shell
-from qmd.values.list_budget import ListBudget
-from qmd.values.wire import to_wire
+from qmd.values.wire import ListBudget, to_wire
 from tests.support.cli import Result, Scratch
 from tests.support.embedder import HashEmbedder
 

@@ -23,8 +23,8 @@ from qmd.files.writing import rename
 from qmd.files.writing.locked_folder import LockedFolder, locked
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.system.session import in_session
+from qmd.values.edits import FileChange
 from qmd.values.proposed import Proposed, ProposedDeletion, ProposedMove
-from qmd.values.revisions import FileChange
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
 

@@ -43,8 +43,7 @@ from qmd.parse.tags import find_tags
 from qmd.render import NoLinks, render_note
 from qmd.search import question
 from qmd.search.lookup.link_targets import LinkedFiles
-from qmd.search.present.highlight import highlighter
-from qmd.search.present.snippet import make_snippet, needles
+from qmd.search.present.snippet import highlighter, make_snippet, needles
 from qmd.search.query import language
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import checks

@@ -37,7 +37,7 @@ from qmd.ingest.vault import vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import is_photo
 from qmd.system import cancellation
-from qmd.values.moves import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
+from qmd.values.edits import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
 from qmd.values.vaults import LinkFormat
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.graph import broken, links, recent, similar, tags
+    from qmd.search.graph import broken, links, similar, tags
 
-__all__ = ["broken", "links", "recent", "similar", "tags"]
+__all__ = ["broken", "links", "similar", "tags"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

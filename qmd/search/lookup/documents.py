@@ -25,8 +25,13 @@ from qmd.search.lookup.resolve import (
 )
 from qmd.search.present.reply import join_contexts
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
-from qmd.values.outline import MAX_OUTLINED, DocumentOutline, OutlinedBlock, OutlinedHeading
-from qmd.values.reading import DocumentDetails
+from qmd.values.reading import (
+    MAX_OUTLINED,
+    DocumentDetails,
+    DocumentOutline,
+    OutlinedBlock,
+    OutlinedHeading,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

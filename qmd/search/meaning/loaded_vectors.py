@@ -1,4 +1,10 @@
-"""The vectors of an index in memory: exact ones as a matrix, or codes."""
+"""
+The vectors of an index in memory: exact ones as a matrix, or codes, which a file keeps.
+
+Reading three million vectors takes half a minute, reading their codes a second. The file lies in
+the user's cache directory and is only a copy: it is read if the database has the same vectors, and
+anybody may delete it.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +30,11 @@ if TYPE_CHECKING:
 #: Growing vectors are kept in up to this many pieces behind the first one, because joining them
 #: copies all of them.
 PIECES = 32
+#: The head of a file: JSON, filled with spaces.
+_HEAD_BYTES = 1024
+#: Changes with the form of the file or of the codes.
+_VERSION = 1
+_BITS_IN_WORD = 64
 
 
 class Matrix(NamedTuple):
@@ -139,13 +150,6 @@ def places_of(
     """The ids of chunks, documents and collections of rows."""
     ids, documents, collections = np.array([row[:3] for row in rows], np.int64).T
     return ids, documents, collections
-
-
-#: The head of a file: JSON, filled with spaces.
-_HEAD_BYTES = 1024
-#: Changes with the form of the file or of the codes.
-_VERSION = 1
-_BITS_IN_WORD = 64
 
 
 class CodesFile:

@@ -21,6 +21,9 @@ from qmd.search.words.expressions import any_distinct, excluded_expressions, exp
 if TYPE_CHECKING:
     from qmd.store import Reader, Selection
 
+#: Before a text is folded, it is searched for this many leading characters of a literal.
+QUICK = 64
+
 
 class RawCheck(NamedTuple):
     """
@@ -121,10 +124,6 @@ def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool
         return is_held is not check.negated
 
     return all(map(passes_one, checks))
-
-
-#: Before a text is folded, it is searched for this many leading characters of a literal.
-QUICK = 64
 
 
 class RawText(NamedTuple):

@@ -19,6 +19,20 @@ from qmd.parse import segment
 from qmd.search.query.terms import Term
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, TextField, all_of, any_of, but_not
 
+#: The endings that porter removes or changes.
+_ENDINGS = tuple(
+    """
+    able al alism aliti ality ally ance anci ancy ant ate ation ational ative ator bility bli e ed
+    eli ely ement ence enci ency ent entli er es ful fulness ible ic ical icate iciti icity ies
+    ing ion ism iti ity ive iveness iviti ivity ization ize izer li logi logy ly ment ness ous
+    ously ousness s tional y
+    """.split()  # noqa: SIM905  a list of seventy quoted endings is no easier to read
+)
+#: Porter makes no stem with fewer characters than this.
+SHORTEST = 2
+#: Longer words, in characters, are searched for by their own stem only.
+LONGEST = 40
+
 
 def phrase(literal: str, fields: tuple[TextField, ...] = ()) -> Phrase | None:
     """The phrase for a literal; None if the literal has no letter or digit."""
@@ -87,21 +101,6 @@ def excluded_expressions(excluded: Sequence[Term]) -> Iterator[Expression]:
 def needs_check(term: Term) -> bool:
     """Whether the raw text must be checked, because the index lacks signs, spacing and endings."""
     return term.literal or (term.prefix and bool(word_stems(term.text)))
-
-
-#: The endings that porter removes or changes.
-_ENDINGS = tuple(
-    """
-    able al alism aliti ality ally ance anci ancy ant ate ation ational ative ator bility bli e ed
-    eli ely ement ence enci ency ent entli er es ful fulness ible ic ical icate iciti icity ies
-    ing ion ism iti ity ive iveness iviti ivity ization ize izer li logi logy ly ment ness ous
-    ously ousness s tional y
-    """.split()  # noqa: SIM905  a list of seventy quoted endings is no easier to read
-)
-#: Porter makes no stem with fewer characters than this.
-SHORTEST = 2
-#: Longer words, in characters, are searched for by their own stem only.
-LONGEST = 40
 
 
 @lru_cache(maxsize=1000)

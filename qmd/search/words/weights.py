@@ -64,6 +64,11 @@ QUIET = 0.3
 
 
 _Kind = Literal["telling", "common", "stop", "absent"]
+#: This many of the first ranking are ranked again, whatever the limit, so that a longer list of
+#: hits begins like a shorter one.
+POOL = 100
+#: The constant k1; with a greater k1, further occurrences of a word add more. FTS5 has 1.2.
+K1 = 2.0
 
 
 class QueryWords(NamedTuple):
@@ -185,13 +190,6 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word[:-1] if word.endswith(("e", "y")) else word
-
-
-#: This many of the first ranking are ranked again, whatever the limit, so that a longer list of
-#: hits begins like a shorter one.
-POOL = 100
-#: The constant k1; with a greater k1, further occurrences of a word add more. FTS5 has 1.2.
-K1 = 2.0
 
 
 class Word(NamedTuple):

@@ -19,8 +19,8 @@ from qmd.server.page.health_rules import can_change, reason_text, require_change
 from qmd.server.page.site import Site
 from qmd.system import clock
 from qmd.values import Collection, Context, Freshness
+from qmd.values.edits import FileChange
 from qmd.values.reports import Overview
-from qmd.values.revisions import FileChange
 
 _CLIENTS = 12
 _CALLS = 8  # of each client

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.values import Revision
-from qmd.values.revisions import FileAction, FileChange
+from qmd.values.edits import FileAction, FileChange
 
 if TYPE_CHECKING:
     from qmd.values.exports import KeptChange, KeptRevision
