@@ -105,7 +105,7 @@ class NoteEditor:
             EditError: The edit is not possible.
             FileChangedError: The note has another docid; with what has changed since, if known.
             NotFoundError, FileAccessError: The file cannot be read or written.
-            The other errors of `FileWriter.write`.
+            The other errors of `FileWriter.rewrite`.
         """
         data = read_note(note)
         draft = self._draft(note, data, edit, if_docid)
@@ -145,7 +145,7 @@ class NoteEditor:
             NoteExistsError: Something is at the path already.
             EditError: The text is too long.
             FileAccessError: The disk does not allow it.
-            The other errors of `FileWriter.write`.
+            The other errors of `FileWriter.rewrite`.
         """
         require_note(note)
         content = text.encode()

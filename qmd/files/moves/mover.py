@@ -133,7 +133,7 @@ class NoteMover:
             ConflictError: Something is at the new path.
             FileChangedError: The note has another docid.
             NotFoundError, FileAccessError: The file cannot be read or moved.
-            The other errors of `FileWriter.move`.
+            The other errors of `ChangeWriter.move`.
         """
         self._require_free(note, target)
         data = read_note(note)
