@@ -22,7 +22,7 @@ from qmd.tools import notes_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.files.notes import Notes
 
 
 @click.group(
@@ -161,8 +161,8 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     command_session = session()
     vault = command_session.settings.vault
     if vault is not None and not to_write and is_missing(command_session.settings.db):
-        from qmd.files.notes.notes import Notes
-        from qmd.files.notes.vault import Vault
+        from qmd.files.notes import Notes
+        from qmd.files.vault import Vault
 
         yield Notes(lambda: Vault.of_directory(vault))
         return

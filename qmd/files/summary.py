@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
-from qmd.files.edits.line_ends import ended_like, line_end
+from qmd.files.edits.text_file import ended_like, line_end
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import is_utf8, shown

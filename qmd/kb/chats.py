@@ -10,7 +10,7 @@ from qmd.kb.parts import open_to_scopes
 from qmd.values.chats import ChatEvent, ChatInfo, ChatMode, ChatTurn
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import WrittenNote
+    from qmd.files.notes import WrittenNote
     from qmd.settings import BackendSettings
     from qmd.store import Writer
     from qmd.store.sql.conversations import ChatSummary, StoredTurn
@@ -91,7 +91,7 @@ class ChatMethods(FileMethods):
         Raises:
             ChatNotFoundError
             NoteExistsError: There is a note at this path.
-            The errors of `qmd.files.notes.notes.Notes.create`.
+            The errors of `qmd.files.notes.Notes.create`.
         """
         from qmd.files.chats import chat_as_note
 

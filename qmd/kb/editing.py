@@ -13,7 +13,7 @@ from qmd.kb.parts import open_to_scopes
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
     from qmd.files.edits.tasks import Task
-    from qmd.files.notes.vault import Vault
+    from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
@@ -143,7 +143,7 @@ class EditingMethods(FileMethods):
         """
         from qmd.errors import ConflictError
         from qmd.files.edits.note_editor import NoteEditor, NotePlace
-        from qmd.files.notes.vault import Vault, note_path
+        from qmd.files.vault import Vault, note_path
 
         store = self._store
         with store.reading() as reader:
@@ -212,7 +212,7 @@ class EditingMethods(FileMethods):
         """
         from qmd.errors import DocumentNotFoundError, NotFoundError
         from qmd.files.edits.note_editor import NotePlace
-        from qmd.files.notes.vault import Vault
+        from qmd.files.vault import Vault
         from qmd.search.lookup.resolve import resolve
 
         with store.reading() as reader:
@@ -267,7 +267,7 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
 def _path_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a file is there on the disk."""
     from qmd.errors import InvalidPathError
-    from qmd.files.notes.vault import can_exist, plain_path
+    from qmd.files.vault import can_exist, plain_path
 
     try:
         path = plain_path(name.removeprefix("qmd://"))
@@ -282,7 +282,7 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
 def _folder_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a folder is there on the disk; the collection may be left out."""
     from qmd.errors import InvalidPathError
-    from qmd.files.notes.vault import can_exist, plain_path
+    from qmd.files.vault import can_exist, plain_path
 
     try:
         path = plain_path(name.removeprefix("qmd://")).rstrip("/")

@@ -16,7 +16,7 @@ from qmd.kb.parts import Parts, open_to_scopes
 from qmd.settings import POSTS_DIR
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.files.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
     from qmd.files.posts.archive import PostArchive
@@ -119,8 +119,8 @@ class FileMethods(Parts):
     @property
     def notes(self) -> Notes:
         """Reads, creates and lists notes, in the vault or in the collections."""
-        from qmd.files.notes.notes import Notes
-        from qmd.files.notes.vault import Vault
+        from qmd.files.notes import Notes
+        from qmd.files.vault import Vault
 
         store = self._store
         vault = self._settings.vault

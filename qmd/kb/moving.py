@@ -50,7 +50,7 @@ class MovingMethods(EditingMethods):
         """
         from qmd.files.moves.mover import NoteMover
         from qmd.files.moves.new_place import new_place
-        from qmd.files.notes.vault import Vault
+        from qmd.files.vault import Vault
         from qmd.files.writing.turns import one_move_at_a_time
 
         store = self._store

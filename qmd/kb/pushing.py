@@ -10,7 +10,7 @@ from qmd.errors import CollectionNotFoundError, ConflictError, WritesForbiddenEr
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.files.pushed.folder import PushedFolder
+    from qmd.files.pushed import PushedFolder
     from qmd.values import Collection
     from qmd.values.pushes import Push, PushedFiles, PushReport
 
@@ -93,7 +93,7 @@ class PushingMethods(Parts):
         return report
 
     def _pushed_folder(self, name: str) -> PushedFolder:
-        from qmd.files.pushed.folder import PushedFolder
+        from qmd.files.pushed import PushedFolder
         from qmd.ingest.new_collection import check_name
 
         place = self._settings.push_folder

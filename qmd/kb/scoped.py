@@ -19,7 +19,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.files.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
@@ -100,8 +100,8 @@ class ScopedKnowledgeBase(KnowledgeBase):
     @property
     def notes(self) -> Notes:
         """Reads, creates and lists notes in the collections of the scope."""
-        from qmd.files.notes.notes import Notes
-        from qmd.files.notes.vault import Vault
+        from qmd.files.notes import Notes
+        from qmd.files.vault import Vault
 
         store = self._store
         return Notes(lambda: Vault.of_collections(self.collections()), lambda: self._writer(store))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
-from qmd.files.notes.notes import Mode
+from qmd.files.notes import Mode
 from qmd.kb import KnowledgeBase
 from qmd.tools import notes_texts
 from qmd.tools.arguments import Arguments, TextAsSent

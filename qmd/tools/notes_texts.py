@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from qmd.files.notes.notes import FolderEntry, Listing, WrittenNote
+from qmd.files.notes import FolderEntry, Listing, WrittenNote
 from qmd.values.facts import OmitDefault
 from qmd.values.printable import one_line
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from qmd.files.writing.change_writer import Written
 from qmd.files.writing.writer import FileWriter
-from qmd.files.writing.written import Written
 
 
 def write(files: FileWriter, path: str | Path, data: bytes, *, tool: str = "test") -> Written:

@@ -19,7 +19,7 @@ from qmd.errors import (
     SteeringFileError,
     WriteDeclinedError,
 )
-from qmd.files.writing import rename
+from qmd.files.writing import directories
 from qmd.files.writing.locked_folder import LockedFolder, locked
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.system.session import in_session
@@ -191,19 +191,19 @@ def test_every_way_to_rename_overwrites_nothing(
         raise OSError(errno.EPERM, "no hard links here")
 
     if system != "one step":
-        monkeypatch.setattr(rename, "_system_call", lambda: None)
+        monkeypatch.setattr(directories, "_system_call", lambda: None)
     if system == "neither":
         monkeypatch.setattr(os, "link", refused)
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
     with pytest.raises(FileExistsError):
-        rename.rename_exclusive(str(one), str(two))
+        directories.rename_exclusive(str(one), str(two))
     assert contents(tmp_path) == {"one": b"1", "two": b"2"}
-    rename.rename_exclusive(str(one), str(tmp_path / "three"))
+    directories.rename_exclusive(str(one), str(tmp_path / "three"))
     assert contents(tmp_path) == {"three": b"1", "two": b"2"}
     with pytest.raises(FileNotFoundError):
-        rename.rename_exclusive(str(one), str(tmp_path / "four"))
+        directories.rename_exclusive(str(one), str(tmp_path / "four"))
 
 
 def test_a_rename_in_case_alone(kb: KnowledgeBase, notes: Path) -> None:

@@ -19,11 +19,11 @@ from qmd.agent import parser as agent
 from qmd.agent.citations import CitedLines, check_answer, marked
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError
-from qmd.files.edits.apply import edited
+from qmd.files.chats import inert
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.merge import merge
+from qmd.files.edits.note_editor import edited
 from qmd.files.edits.operations import replace_all
-from qmd.files.inert import inert
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines

@@ -26,11 +26,10 @@ from qmd.files.edits.note_editor import (
     require_docid,
 )
 from qmd.files.edits.text_file import TextFile
-from qmd.files.moves.canvas import CANVAS_SUFFIX, rewritten_canvas
 from qmd.files.moves.move import Move
 from qmd.files.moves.plan import plan_move
-from qmd.files.moves.rewrite import LeftLink, Rewritten, rewritten
-from qmd.files.notes.vault import Vault
+from qmd.files.moves.rewrite import CANVAS_SUFFIX, LeftLink, Rewritten, rewritten, rewritten_canvas
+from qmd.files.vault import Vault
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.vault import vault_settings

@@ -7,22 +7,15 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError, FileChangedError
-from qmd.files.writing.locked_folder import (
-    FileContent,
-    LockedFolder,
-    locked,
-    temporary_name,
-)
-from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.locked_folder import FileContent, LockedFolder, locked, temporary_name
+from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.files.writing.records import ChangeRecords, content_to_keep
-from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.turns import holds_turn, turn_given_up
-from qmd.files.writing.written import Draft, Written
 from qmd.store.sql.revisions import MAX_REVISION_BYTES, NO_FILE, FileStep, RevisionContent
 from qmd.system import cancellation
 from qmd.values.names import fold
@@ -473,3 +466,60 @@ def is_other_case(one: Path, other: Path) -> bool:
     return (
         one.parent == other.parent and one.name != other.name and fold(one.name) == fold(other.name)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    A file that was written, moved or deleted.
+
+    Attributes:
+        path: The file, all links followed; of a moved file the new path.
+        existed: Whether the file was there before.
+        bytes: Its size now.
+        problem: A sentence that says why the index does not have the new content; None if it has.
+            The file itself was written. Inside a `FileWriter.change` it is always None.
+    """
+
+    path: Path
+    existed: bool
+    bytes: int
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """
+    A new version of an existing file. Without a call of `commit` the file is not changed.
+
+    Attributes:
+        path: The file, all links followed.
+        original: A descriptor of the file, for reading. A program that needs a path gets a copy in
+            a private directory, where nobody can replace it by a link.
+        temporary: A path beside the file at which the new version may be written.
+        written: The result of `commit`; None before.
+    """
+
+    path: Path
+    original: int
+    temporary: Path
+    _folder: LockedFolder
+    _commit: Callable[[Draft, Path | None, bytes | None], None]
+    written: Written | None = field(default=None)
+
+    def state(self) -> tuple[int, ...] | None:
+        """The `state_of` the file now; None if it is gone."""
+        return self._folder.state(self.path.name)
+
+    def commit(self, new: Path | None = None, *, kept: bytes | None) -> None:
+        """
+        Replace the file by its new version.
+
+        Args:
+            new: The path of the new version; None if it was written to ``temporary``.
+            kept: The earlier metadata, for the revisions; None to keep nothing.
+
+        Raises:
+            OSError, QmdError: The file was not changed.
+        """
+        self._commit(self, new, kept)

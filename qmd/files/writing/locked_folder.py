@@ -28,8 +28,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from qmd.files.writing.directories import make_directories, open_directory, sync_directory
-from qmd.files.writing.rename import rename_exclusive
+from qmd.files.writing.directories import (
+    make_directories,
+    open_directory,
+    rename_exclusive,
+    sync_directory,
+)
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

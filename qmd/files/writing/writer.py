@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import QmdError
-from qmd.files.writing.change_writer import ChangeWriter
-from qmd.files.writing.policy import WritePolicy
-from qmd.files.writing.resolved_path import ResolvedPath
-from qmd.files.writing.written import Draft, Written
+from qmd.files.writing.change_writer import ChangeWriter, Draft, Written
+from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.system import cancellation
 from qmd.system.session import current_session
 from qmd.values.proposed import Confirm

@@ -22,8 +22,8 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.files.edits.line_ends import ended_like
-from qmd.files.notes.vault import (
+from qmd.files.edits.text_file import ended_like
+from qmd.files.vault import (
     Vault,
     can_exist,
     folder_path,
@@ -33,7 +33,7 @@ from qmd.files.notes.vault import (
     plain_path,
     suggestions,
 )
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.beneath import READ
 from qmd.system.surrogates import shown

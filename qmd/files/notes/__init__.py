@@ -1,1 +1,0 @@
-"""Notes in a vault: what a path means, and reading, writing and listing."""
