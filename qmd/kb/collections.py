@@ -78,7 +78,7 @@ class CollectionMethods(Parts):
         Raises:
             As `add_collection`, but for ConflictError.
         """
-        from qmd.ingest.preview import preview
+        from qmd.ingest.new_collection import preview
 
         return preview(path, name, mask, ignore, budget_s=budget_s)
 

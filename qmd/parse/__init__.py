@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.parse import dates
+    from qmd.parse import dates, yaml_values
 
-__all__ = ["PARSER_VERSION", "dates"]
+__all__ = ["PARSER_VERSION", "dates", "yaml_values"]
 
 PARSER_VERSION: int = 4
 """To be raised when the same bytes give another result; stored documents are then parsed anew."""
 
-__getattr__ = lazy.load(__name__, modules=("dates",))
+__getattr__ = lazy.load(__name__, modules=("dates", "yaml_values"))
