@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import ConflictError, DecodeError, FileChangedError, NotFoundError, QmdError
 from qmd.files.edits.diff import short_diff
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
+from qmd.files.writing.locked_folder import sha256_of
 from qmd.files.writing.turns import one_move_at_a_time
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode
@@ -427,12 +428,10 @@ class _Plan:
     def _hash(self, path: str, hashes: MutableMapping[str, str]) -> str:
         """The SHA-256 of a file, in hexadecimal; "" if there is none."""
         if path not in hashes:
-            digest = hashlib.sha256()
             try:
                 place = self._files.policy.permitted(Path(path))
                 with os.fdopen(place.open(READ), "rb") as stream:
-                    while block := stream.read(1 << 20):
-                        digest.update(block)
+                    hashes[path] = sha256_of(stream)
             except (FileNotFoundError, NotADirectoryError):
                 hashes[path] = ""
             except QmdError as error:
@@ -440,8 +439,6 @@ class _Plan:
             except OSError as error:
                 reason = f"{error.strerror or error}."
                 raise _NotUndoneError(self._name(Path(path)), reason) from error
-            else:
-                hashes[path] = digest.hexdigest()
         return hashes[path]
 
     def _content(self, revision: Revision) -> bytes | None:

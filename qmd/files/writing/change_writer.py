@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError, FileChangedError
-from qmd.files.writing.locked_folder import FileContent, LockedFolder, locked, temporary_name
+from qmd.files.writing.locked_folder import (
+    FileContent,
+    LockedFolder,
+    locked,
+    sha256_of,
+    temporary_name,
+)
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.files.writing.records import ChangeRecords, content_to_keep
 from qmd.files.writing.turns import holds_turn, turn_given_up
@@ -451,14 +457,12 @@ def _hash(data: bytes) -> str:
 
 def _hash_of_file(descriptor: int) -> str:
     """The SHA-256 of an open file, in hexadecimal; the position in the file is not changed."""
-    digest = hashlib.sha256()
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         position = file.tell()
         file.seek(0)
-        while block := file.read(1 << 20):
-            digest.update(block)
+        digest = sha256_of(file)
         file.seek(position)
-    return digest.hexdigest()
+    return digest
 
 
 def is_other_case(one: Path, other: Path) -> bool:

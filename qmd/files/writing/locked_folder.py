@@ -25,8 +25,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from qmd.files.writing.directories import (
     make_directories,
@@ -420,6 +421,14 @@ def _lock_directory() -> Path:
 
 
 # --- files ---------------------------------------------------------------------------
+
+
+def sha256_of(stream: BinaryIO | FileIO) -> str:
+    """The SHA-256 of what a stream has left, in hexadecimal."""
+    digest = hashlib.sha256()
+    while block := stream.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
