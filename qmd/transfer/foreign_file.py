@@ -7,7 +7,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
+
 from qmd.errors import InputError, NotFoundError
+from qmd.parse.yaml_values import YamlReader, YamlRefused
 from qmd.system.regular_file import read_regular
 from qmd.values.imports import NotTaken
 
@@ -48,10 +51,6 @@ def read_json(path: Path) -> Mapping[str, object]:
 
 def read_yaml(path: Path) -> Mapping[str, object]:
     """The mapping in a YAML file. Raises NotFoundError, or InputError as `read_bytes` does."""
-    import yaml
-
-    from qmd.parse.yaml_values import YamlReader, YamlRefused
-
     try:
         value, _ = YamlReader().read(read_bytes(path).decode("utf-8-sig"))
     except (yaml.YAMLError, YamlRefused, UnicodeDecodeError) as error:

@@ -1,1 +1,14 @@
 """The graph of documents: links, tags, what changed and what is similar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.search.graph import broken, links, recent, similar, tags
+
+__all__ = ["broken", "links", "recent", "similar", "tags"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

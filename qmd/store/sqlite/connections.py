@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from qmd import libraries
 from qmd.errors import DatabaseReplacedError, StoreError
 from qmd.store.sqlite.library import Connection, Error, FrozenConnection, connect
 from qmd.store.sqlite.opened_file import Change, OpenedFile, replaced_error
@@ -113,9 +114,9 @@ class Connections:
             writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             writer.execute(f"PRAGMA busy_timeout = {round(self._timeout_s * 1000)}")
         except Error as error:
-            import logging
-
-            logging.getLogger(__name__).warning("the log of %s is lost: %s", self._path, error)
+            libraries.logging.getLogger(__name__).warning(
+                "the log of %s is lost: %s", self._path, error
+            )
 
     def _bind(self) -> None:
         """Stay with the file that the path names now."""
