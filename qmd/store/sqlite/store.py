@@ -15,8 +15,7 @@ from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate
-from qmd.store.sqlite.connections import Connections, exists
-from qmd.store.sqlite.idle_readers import IdleReaders
+from qmd.store.sqlite.connections import Connections, IdleReaders, exists
 from qmd.store.sqlite.library import (
     BUSY_TIMEOUT_S,
     FAILURES,
