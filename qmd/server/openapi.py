@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import isclass
 from typing import Any, get_args
@@ -16,8 +16,10 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
+from qmd.errors import QmdError
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
+from qmd.server.failures import CODE_HEADER
 from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema
 from qmd.tools.schema_rules import rewritten, without_titles
@@ -94,7 +96,8 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "description": (
                 "Search and read the documents of a knowledge base. "
-                'Every error is `{"detail": …, "status_code": …}`, also for unknown routes.'
+                'Every error is `{"detail": …, "status_code": …}`, also for unknown routes. '
+                f"The header `{CODE_HEADER}` has its code, if the engine names one."
             ),
         },
         "servers": [{"url": "/"}],
@@ -154,7 +157,10 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
                 "application/json": {"schema": {"$ref": _reference(endpoint.reply_model.__name__)}}
             },
         },
-        **{str(status): _error(endpoint.name, status) for status in statuses(endpoint)},
+        **{
+            str(status): _error(endpoint.name, status, endpoint.raises)
+            for status in statuses(endpoint)
+        },
     }
     if endpoint.lane == "health":
         operation["security"] = [{}]
@@ -170,6 +176,7 @@ def statuses(endpoint: RestEndpoint) -> list[int]:
     if endpoint.lane == "health":
         return [403, 500, 503]
     errors = {400, 401, 403, 500, 503, *endpoint.errors}
+    errors |= {each.http_status for each in endpoint.raises}
     if endpoint.body is not None:
         errors |= {408, 413, 415}
     if endpoint.writes:
@@ -177,18 +184,34 @@ def statuses(endpoint: RestEndpoint) -> list[int]:
     return sorted(errors)
 
 
-def _error(name: str, status: int) -> dict[str, Any]:
+def _error(name: str, status: int, raises: tuple[type[QmdError], ...] = ()) -> dict[str, Any]:
+    """The response for a status, and which errors of the engine lead to it."""
     detail = _EXAMPLE_ERRORS.get((name, status))
-    if detail is None:
+    errors = [each for each in raises if each.http_status == status]
+    if detail is None and not errors:
         return {"$ref": f"#/components/responses/Error{status}"}
-    return _described(status, {"detail": detail, "status_code": status})
+    return _described(status, detail and {"detail": detail, "status_code": status}, errors)
 
 
-def _described(status: int, example: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _described(
+    status: int, example: object = None, errors: Sequence[type[QmdError]] = ()
+) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
     if example is not None:
         content["example"] = example
-    return {"description": _MEANINGS[status], "content": {"application/json": content}}
+    lines = [f"- `{each.code}`: {each.when} {each.remedy}" for each in errors]
+    return {
+        "description": "\n".join([_MEANINGS[status], *(["", *lines] if lines else ())]),
+        "headers": {
+            CODE_HEADER: {
+                "description": "The code of the error, of those that the engine names.",
+                "schema": {"type": "string", "examples": [each.code for each in errors]}
+                if errors
+                else {"type": "string"},
+            }
+        },
+        "content": {"application/json": content},
+    }
 
 
 def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:

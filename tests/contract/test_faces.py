@@ -17,6 +17,7 @@ from support.rest import rest_client
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.operations import Operation, every_joined, every_operation
+from qmd.server import openapi
 from qmd.system import running
 from qmd.tools.operations import arguments_of, tools_of_operations
 from qmd.tools.texts import MCP
@@ -226,8 +227,24 @@ def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
     (block,) = reply.blocks
     assert reply.is_error and message in str(getattr(block, "text", ""))
     response = served.ask(operation, arguments)
+    assert response.json().keys() == {"detail", "status_code"}
     assert message in response.json()["detail"]
+    assert response.headers["Qmd-Error"] == raised.value.code
     assert response.status_code in {400, *(each.http_status for each in operation.errors)}
+
+
+def test_the_description_says_which_errors_an_operation_gives() -> None:
+    described = openapi.document()["paths"]
+    for operation in OPERATIONS.values():
+        if operation.in_shell_alone:
+            continue
+        method = "post" if operation.writes else "get"
+        responses = described[f"/{operation.name}"][method]["responses"]
+        for error in operation.errors:
+            assert error.when and error.remedy, error
+            response = responses[str(error.http_status)]
+            assert f"`{error.code}`: {error.when} {error.remedy}" in response["description"]
+            assert error.code in response["headers"]["Qmd-Error"]["schema"]["examples"]
 
 
 def test_every_operation_says_what_it_is_in_both_languages() -> None:

@@ -41,7 +41,7 @@ def _endpoint(operation: Operation) -> RestEndpoint:
         query=NoArguments if operation.writes else arguments,
         reply=reply,
         run=run,
-        errors=tuple(sorted({each.http_status for each in operation.errors})),
+        raises=operation.errors,
         lane=operation.lane,
         examples=operation.bodies,
     )
