@@ -18,7 +18,8 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from qmd import KnowledgeBase, errors
+from qmd import KnowledgeBase
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server import openapi
 from qmd.server.app import exception_handlers
 from qmd.server.rest import rest_routes
@@ -153,11 +154,10 @@ def _errors() -> str:
         "without a code is one of HTTP, such as 405, or one whose cause only the log has (500).\n",
         "| code | status | when | what to do |\n|---|---|---|---|",
     ]
-    members = [each for each in vars(errors).values() if isinstance(each, type)]
-    listed = {each.code: each for each in reversed(members) if "when" in vars(each) and each.when}
+    listed = sorted(MEANINGS.items(), key=lambda each: (each[0].http_status, each[0].code))
     lines += [
-        f"| `{each.code}` | {each.http_status} | {each.when} | {each.remedy} |"
-        for each in sorted(listed.values(), key=lambda each: (each.http_status, each.code))
+        f"| `{error.code}` | {error.http_status} | {meaning.when} | {meaning.remedy} |"
+        for error, meaning in listed
     ]
     return "\n".join([*lines, ""])
 

@@ -83,18 +83,11 @@ from typing import ClassVar, Literal
 
 
 class QmdError(Exception):
-    """
-    Base of all errors; ``str(error)`` is the message for people.
-
-    ``when`` and ``remedy`` tell programmers of clients when there is such an error, and what to do:
-    docs/rest.md is made from them.
-    """
+    """Base of all errors; ``str(error)`` is the message for people."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
     http_status: int = 500
-    when: ClassVar[str] = ""
-    remedy: ClassVar[str] = ""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -109,20 +102,14 @@ class QmdError(Exception):
 class InputError(QmdError):
     code = "invalid_input"
     http_status = 400
-    when = "An argument is wrong, or one is missing."
-    remedy = "Send what the message says is expected."
 
 
 class ConfigError(InputError):
     code = "invalid_config"
-    when = "A setting is wrong."
-    remedy = "Correct the setting that the message names."
 
 
 class BlankQueryError(InputError):
     code = "blank_query"
-    when = "The text to look for is blank."
-    remedy = "Send one with words."
 
     def __init__(self) -> None:
         super().__init__("The query is blank.")
@@ -149,23 +136,17 @@ class UnreadablePostsError(InputError):
 
 class InvalidPathError(InputError):
     code = "invalid_path"
-    when = "No note or folder can be at that path."
-    remedy = "Send a path inside of a collection."
 
 
 class NotFoundError(QmdError):
     code = "not_found"
     http_status = 404
-    when = "What was named does not exist."
-    remedy = "Send one of the names in the message, or list what there is."
 
 
 class DocumentNotFoundError(NotFoundError):
     """``suggestions`` are usable paths, nearest first, at most three."""
 
     code = "document_not_found"
-    when = "No document has that name."
-    remedy = "Send one of the suggested names, or search for it."
 
     def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
@@ -184,8 +165,6 @@ class SectionNotFoundError(NotFoundError):
     """``suggestions`` are the nearest headings or blocks of the document, as a name has them."""
 
     code = "section_not_found"
-    when = "The document has no such heading or block."
-    remedy = "Send one of the suggested ones, or ask for its outline."
 
     def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
@@ -200,8 +179,6 @@ class SectionNotFoundError(NotFoundError):
 
 class CollectionNotFoundError(NotFoundError):
     code = "collection_not_found"
-    when = "There is no such collection."
-    remedy = "Send one of those that status lists."
 
     def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
@@ -218,8 +195,6 @@ class CollectionNotFoundError(NotFoundError):
 
 class ContextNotFoundError(NotFoundError):
     code = "context_not_found"
-    when = "That path has no context."
-    remedy = "Send one of those that are listed."
 
 
 class ArchiveNotFoundError(NotFoundError):
@@ -258,8 +233,6 @@ class PostNotFoundError(NotFoundError):
 
 class ChatNotFoundError(NotFoundError):
     code = "chat_not_found"
-    when = "There is no such conversation."
-    remedy = "Send the id of one that is listed."
 
     def __init__(self, chat: str) -> None:
         super().__init__(
@@ -270,16 +243,12 @@ class ChatNotFoundError(NotFoundError):
 
 class NoMatchError(NotFoundError):
     code = "no_match"
-    when = "No document matches the pattern, or none of the names."
-    remedy = "Send another pattern, or one of the suggested names."
 
 
 class NoteNotFoundError(NotFoundError):
     """``path`` as it was looked for; ``suggestions`` are notes of that vault, at most three."""
 
     code = "note_not_found"
-    when = "No note is at that path."
-    remedy = "Send one of the suggested paths, or list the folder."
 
     def __init__(
         self, path: str, suggestions: Sequence[str] = (), *, hint: str | None = None
@@ -294,8 +263,6 @@ class NoteNotFoundError(NotFoundError):
 
 class FolderNotFoundError(NotFoundError):
     code = "folder_not_found"
-    when = "No folder is at that path."
-    remedy = "List the folder above it."
 
     def __init__(self, path: str) -> None:
         super().__init__(f"Folder not found: {path}")
@@ -311,8 +278,6 @@ class AmbiguousNameError(QmdError):
 
     code = "ambiguous_name"
     http_status = 400
-    when = "Several documents have that name."
-    remedy = "Send the full path, or more digits of the docid."
     LISTED = 20
 
     def __init__(self, name: str, candidates: Sequence[str]) -> None:
@@ -330,8 +295,6 @@ class AmbiguousNameError(QmdError):
 class ConflictError(QmdError):
     code = "conflict"
     http_status = 409
-    when = "It does not fit things as they are now: a name is taken, say."
-    remedy = "Look at what is there, then decide."
 
 
 class NoteExistsError(ConflictError):
@@ -343,8 +306,6 @@ class NoteExistsError(ConflictError):
 
 class NoLanguageModelError(ConflictError):
     code = "no_language_model"
-    when = "The server knows no language model."
-    remedy = "Set one; the hint names the settings."
 
     def __init__(self) -> None:
         super().__init__(
@@ -357,14 +318,10 @@ class EditError(ConflictError):
     """An edit of a note was not made, because the note is not what the edit assumes."""
 
     code = "edit_not_made"
-    when = "The note has no such place, or more than one."
-    remedy = "Read the note again, and name the place exactly."
 
 
 class FileChangedError(ConflictError):
     code = "file_changed"
-    when = "The file has changed since it was read."
-    remedy = "Read it again, then send the change that is right now."
 
     def __init__(
         self,
@@ -398,16 +355,12 @@ class OutsideRootsError(QmdError):
 
     code = "outside_write_roots"
     http_status = 403
-    when = "Nothing may be written at that path."
-    remedy = "Choose a path in a collection, or allow it with --write-root."
 
 
 class SteeringFileError(OutsideRootsError):
     """What an agent may not write at that path; ``reason`` says why, without a full stop."""
 
     code = "steering_file"
-    when = "An agent may not write that file, which steers other programs."
-    remedy = "Choose another name, or let a person write it."
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
@@ -423,8 +376,6 @@ class ScopeError(QmdError):
 
     code = "out_of_scope"
     http_status = 403
-    when = "The token does not open this."
-    remedy = "Ask the administrator of the server."
 
     def __init__(
         self,
@@ -440,8 +391,6 @@ class WritesForbiddenError(QmdError):
 
     code = "writes_forbidden"
     http_status = 403
-    when = "The database or the server may only be read."
-    remedy = "Ask a server that writes."
 
 
 class ServerUnreachableError(QmdError):
@@ -457,8 +406,6 @@ class WriteDeclinedError(QmdError):
 
     code = "write_declined"
     http_status = 403
-    when = "A person was asked before the write, and did not agree."
-    remedy = "Leave the file as it is."
 
     def __init__(
         self,
@@ -482,8 +429,6 @@ class FileAccessError(QmdError):
     """The operating system refused to write a file, which is as it was; ``os_error`` says why."""
 
     code = "file_access"
-    when = "The operating system refused to write a file."
-    remedy = "Check the disk, the path and its permissions."
     _STATUS: ClassVar[dict[int, int]] = {
         errno.ENAMETOOLONG: 400,
         errno.ENOSPC: 507,
@@ -513,8 +458,6 @@ class UnencodableTextError(QmdError):
 
     code = "unencodable_text"
     http_status = 400
-    when = "The encoding of the file lacks a character of the text."
-    remedy = "Convert the file to UTF-8 first."
 
     def __init__(self, path: str, encoding: str, character: str) -> None:
         super().__init__(
@@ -603,8 +546,6 @@ class RequestEndedError(QmdError):
 
     code = "request_ended"
     http_status = 503
-    when = "The time was up before it was done."
-    remedy = "Ask for less."
 
     def __init__(self) -> None:
         super().__init__("The request was ended before it was done.", hint="Ask for less.")
@@ -617,8 +558,6 @@ class StoreError(QmdError):
 class DatabaseMissingError(StoreError):
     code = "database_missing"
     http_status = 503
-    when = "There is no index yet."
-    remedy = "Index a folder first."
 
 
 class DatabaseUnreachableError(StoreError):
@@ -626,8 +565,6 @@ class DatabaseUnreachableError(StoreError):
 
     code = "database_unreachable"
     http_status = 503
-    when = "The database server does not answer."
-    remedy = "Try again in a while."
 
 
 class ServerDatabaseError(StoreError):
@@ -635,8 +572,6 @@ class ServerDatabaseError(StoreError):
 
     code = "server_database"
     http_status = 400
-    when = "Only a database file can do that."
-    remedy = "The hint says what does it here."
 
 
 class DatabaseReplacedError(StoreError):
@@ -644,8 +579,6 @@ class DatabaseReplacedError(StoreError):
 
     code = "database_replaced"
     http_status = 503
-    when = "The database file was deleted, moved or replaced."
-    remedy = "Restart the server."
 
 
 class NotADatabaseError(StoreError):
@@ -655,8 +588,6 @@ class NotADatabaseError(StoreError):
 class MigrationRequiredError(StoreError):
     code = "migration_required"
     http_status = 503
-    when = "The database is of an earlier version, and may only be read."
-    remedy = "Open it once for writing."
 
 
 class SchemaTooNewError(StoreError):
@@ -666,29 +597,21 @@ class SchemaTooNewError(StoreError):
 class DatabaseBusyError(StoreError):
     code = "database_busy"
     http_status = 503
-    when = "Another program has locked the database for too long."
-    remedy = "Try again in a moment."
 
 
 class CorruptDatabaseError(StoreError):
     code = "database_corrupt"
     http_status = 503  # whose hint a client gets to see
-    when = "The database is damaged."
-    remedy = "The hint names what mends it."
 
 
 class ReadOnlyError(StoreError):
     code = "read_only"
     http_status = 403
-    when = "The database cannot be written."
-    remedy = "Check the permissions of its file."
 
 
 class DiskFullError(StoreError):
     code = "disk_full"
     http_status = 507
-    when = "The disk is full."
-    remedy = "Free some space, then try again."
 
 
 class IngestError(QmdError):
@@ -738,8 +661,6 @@ class InferenceError(QmdError):
 
     code = "inference_error"
     http_status = 503
-    when = "A model cannot do its work."
-    remedy = "Search by words: search needs no model."
 
     def __init__(self, message: str, *, hint: str | None = None, quoted: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -753,20 +674,14 @@ class InferenceError(QmdError):
 
 class ModelMissingError(InferenceError):
     code = "model_missing"
-    when = "The model is not on the machine of the server."
-    remedy = "The hint says how to get it."
 
 
 class ModelMismatchError(InferenceError):
     code = "model_mismatch"
-    when = "The vectors are those of another model."
-    remedy = "Embed the documents anew."
 
 
 class VectorIndexMissingError(InferenceError):
     code = "vector_index_missing"
-    when = "There are no vectors yet."
-    remedy = "Embed the documents first, or search by words."
 
     def __init__(self) -> None:
         super().__init__(
@@ -780,8 +695,6 @@ class DocumentNotEmbeddedError(InferenceError):
 
     code = "document_not_embedded"
     http_status = 409
-    when = "The document has no vectors yet."
-    remedy = "Embed it first."
 
     def __init__(self, file: str) -> None:
         super().__init__(f"{file} has no vectors yet.", hint="Run 'qmd embed' to make them.")
@@ -790,8 +703,6 @@ class DocumentNotEmbeddedError(InferenceError):
 
 class VectorsUnavailableError(InferenceError):
     code = "vectors_unavailable"
-    when = "Vectors cannot be read on the machine of the server."
-    remedy = "Search by words."
 
 
 class NativeCallsRefusedError(InferenceError):
@@ -804,8 +715,6 @@ class TransientInferenceError(InferenceError):
     """``retry_after_s``: for how long whoever failed asks to be left alone, if it says."""
 
     code = "inference_failed"
-    when = "The model failed this time."
-    remedy = "Try again in a moment."
 
     def __init__(
         self,

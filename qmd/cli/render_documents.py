@@ -117,7 +117,7 @@ def left_out_text(item: DocumentSlice) -> str:
 
 def same_name_text(item: DocumentSlice) -> str:
     """Where other sections or blocks of the same name are, and the command that prints one."""
-    from qmd.tools import texts
+    from qmd.operations import texts
 
     place = f"{one_line(item.document.file)}:{item.same_name[0]}"
     return f"{texts.same_name(item.same_name)}: qmd get '{place}'"

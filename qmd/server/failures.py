@@ -18,9 +18,9 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
+from qmd.operations import texts
 from qmd.server.endpoints.definition import RestError
 from qmd.server.workers import TooBusyError
-from qmd.tools import texts
 
 _log = logging.getLogger(__name__)
 

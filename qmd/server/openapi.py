@@ -17,6 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
 from qmd.errors import QmdError
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.failures import CODE_HEADER
@@ -199,7 +200,7 @@ def _described(
     content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
     if example is not None:
         content["example"] = example
-    lines = [f"- `{each.code}`: {each.when} {each.remedy}" for each in errors]
+    lines = [f"- `{each.code}`: {' '.join(MEANINGS[each])}" for each in errors]
     return {
         "description": "\n".join([_MEANINGS[status], *(["", *lines] if lines else ())]),
         "headers": {

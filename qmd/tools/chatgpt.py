@@ -15,11 +15,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from qmd.kb import KnowledgeBase
-from qmd.tools import texts
+from qmd.operations import texts
+from qmd.operations.replies import Reply, json_block
+from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments
-from qmd.tools.definition import Reply, Tool, json_block
+from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema
-from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, SearchRequest
 from qmd.values.facts import Describe
 from qmd.values.wire import to_wire

@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from qmd.kb import KnowledgeBase
-from qmd.tools import texts
+from qmd.operations import texts
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments, Count, Integer, TokenBudget
-from qmd.tools.definition import DocumentBlock, Reply, TextBlock
-from qmd.tools.texts import Dialect
 from qmd.values import DocumentSlice, LeftOut, SkippedDocument
 from qmd.values.facts import Obvious
 from qmd.values.printable import one_line

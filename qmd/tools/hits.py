@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from qmd.kb import KnowledgeBase
+from qmd.operations import texts
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.search.present.budget import shorten_snippets
 from qmd.search.present.snippet import crop_snippet
-from qmd.tools import texts
 from qmd.tools.arguments import ValueArguments
-from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
-from qmd.tools.texts import Dialect
 from qmd.values import Hit, SearchCommand, SearchReply, SearchRequest
 from qmd.values.search import rounded
 from qmd.values.wire import to_wire

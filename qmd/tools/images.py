@@ -16,14 +16,20 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from qmd.errors import PhotoError, PhotoProblem, ProtocolError, QmdError, StoreError
 from qmd.kb import KnowledgeBase
+from qmd.operations.bounds import excesses
+from qmd.operations.problems import (
+    ArgumentProblem,
+    InvalidArgumentsError,
+    closest,
+    expectation,
+    shortened,
+)
+from qmd.operations.replies import Reply, json_block
+from qmd.operations.texts import Dialect, error_text
 from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.bounds import excesses
-from qmd.tools.definition import Reply, Tool, json_block
+from qmd.tools.definition import Tool
 from qmd.tools.schemas import prescribed_schema
-from qmd.tools.spelling import closest, shortened
-from qmd.tools.texts import Dialect, error_text
-from qmd.tools.validation import ArgumentProblem, InvalidArgumentsError, expectation
 from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.facts import Describe, Name
 from qmd.values.printable import one_line

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from qmd.errors import CollectionNotFoundError
 from qmd.kb import KnowledgeBase
-from qmd.tools import texts
+from qmd.operations import texts
+from qmd.operations.problems import closest
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments, OptionalText
-from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.schemas import output_schema
-from qmd.tools.spelling import closest
-from qmd.tools.texts import Dialect
 from qmd.values import Collection, CollectionStatus, Freshness, IndexStatus
 from qmd.values.wire import to_wire
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Tool
-from qmd.tools.texts import Dialect
 from qmd.values.facts import Obvious
 
 #: What a client takes for granted of a hint that it does not get. Of a tool that only reads the

@@ -15,13 +15,14 @@ from pydantic import ConfigDict, Field
 from qmd.errors import InputError, NoteNotFoundError, QmdError
 from qmd.files.notes.notes import Mode
 from qmd.kb import KnowledgeBase
+from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.tools import notes_texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.definition import Tool
 from qmd.tools.notes_texts import NoteResult
 from qmd.tools.schemas import output_schema
-from qmd.tools.texts import Dialect
-from qmd.tools.validation import InvalidArgumentsError, parameter_sentences
 from qmd.values.facts import Obvious
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire

@@ -13,11 +13,12 @@ from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations import Joined, Operation, every_joined, every_operation
 from qmd.operations.definition import Replied
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect, error_text
 from qmd.tools.arguments import Arguments, OptionalText, TextAsSent, whole_number
 from qmd.tools.budget import ListTokens
-from qmd.tools.definition import Reply, TextBlock, Tool
+from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema
-from qmd.tools.texts import Dialect, error_text
 from qmd.values.facts import AsSent, Describe, FieldFacts, without_none
 from qmd.values.list_budget import ListBudget
 from qmd.values.printable import one_line

@@ -15,12 +15,12 @@ from pydantic import ConfigDict, Field
 
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.operations.problems import InvalidArgumentsError, shortened
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.tools import posts_texts as texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.spelling import shortened
-from qmd.tools.texts import Dialect
-from qmd.tools.validation import InvalidArgumentsError
+from qmd.tools.definition import Tool
 from qmd.values.printable import one_line
 
 # --- arguments -----------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from qmd.operations.bounds import MAX_SEARCHES
 from qmd.search.query.lines import parse_lines
 from qmd.tools.arguments import Arguments, OfSearch, arguments_model
-from qmd.tools.bounds import MAX_SEARCHES
 from qmd.values import SearchRequest
 from qmd.values.facts import Unlisted
 

@@ -92,7 +92,7 @@ def for_all_sdks(schema: Schema) -> Schema:
     The dialect that the SDKs of all models take.
 
     Google's fails on ``additionalProperties: false``, and converters know a ``type`` only as
-    one word. `qmd.tools.validation` refuses unknown arguments all the same. An object without any
+    one word. `qmd.tools.arguments` refuses unknown arguments all the same. An object without any
     property would be refused by the strict mode of OpenAI's SDK, so each tool has an argument,
     except where a specification prescribes that it has none.
     """

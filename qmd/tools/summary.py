@@ -9,14 +9,14 @@ from pydantic import ConfigDict, Field
 from qmd.errors import QmdError, SummaryError
 from qmd.files.summary import SummaryMode, checked
 from qmd.kb import KnowledgeBase
+from qmd.operations.problems import InvalidArgumentsError, shortened
+from qmd.operations.replies import Reply, json_block
+from qmd.operations.texts import Dialect
 from qmd.tools import summary_texts
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.definition import Reply, Tool, json_block
+from qmd.tools.definition import Tool
 from qmd.tools.schemas import prescribed_schema
-from qmd.tools.spelling import shortened
 from qmd.tools.summary_texts import SummaryResult
-from qmd.tools.texts import Dialect
-from qmd.tools.validation import InvalidArgumentsError
 from qmd.values.wire import to_wire
 
 

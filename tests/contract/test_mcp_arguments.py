@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from qmd.errors import InputError
-from qmd.tools.arguments import input_schema
+from qmd.tools.arguments import input_schema, parse_arguments
 from qmd.tools.knowledge import TOOLS
-from qmd.tools.validation import parse_arguments
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -16,11 +16,11 @@ from support.rest import rest_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
+from qmd.operations.texts import INTERNAL
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
 from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
-from qmd.tools.texts import INTERNAL
 
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.writes]

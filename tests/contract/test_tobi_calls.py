@@ -15,8 +15,8 @@ from support.rest import rest_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.inference.protocols import Reranker
+from qmd.operations.bounds import MAX_SEARCHES
 from qmd.server.mcp import McpFace
-from qmd.tools.bounds import MAX_SEARCHES
 from qmd.tools.knowledge import TOOLS
 
 QUERY = next(tool for tool in TOOLS if tool.name == "query")

@@ -17,11 +17,11 @@ from support.mcp_client import with_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
+from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
 from qmd.tools import posts
 from qmd.tools.definition import Tool
 from qmd.tools.listing import listing as listed
-from qmd.tools.texts import MCP
 from qmd.tools.toolsets import ALONE, TOOLSETS, select, select_by_database, tools_of
 from qmd.tools.wording import Language
 

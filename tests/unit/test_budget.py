@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
 from qmd.errors import InputError
+from qmd.operations import texts
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.parse.lines import split_lines
-from qmd.tools import texts
-from qmd.tools.definition import DocumentBlock, Reply, TextBlock
 from qmd.tools.knowledge import TOOLS
 from qmd.tools.operations import tools_of_operations
 from qmd.values import DocumentSlice

@@ -311,7 +311,7 @@ ASK = """
 import sys
 from pathlib import Path
 from qmd import KnowledgeBase, Settings
-from qmd.tools.texts import MCP
+from qmd.operations.texts import MCP
 from qmd.tools.toolsets import select
 tools = {tool.name: tool for tool in select(["posts"]).tools}
 with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:

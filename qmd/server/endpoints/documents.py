@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from qmd.errors import NoMatchError
+from qmd.operations.replies import DocumentBlock, TextBlock
 from qmd.server import rest_models as models
 from qmd.server.endpoints import tool
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
-from qmd.tools.definition import DocumentBlock, TextBlock
 from qmd.tools.documents import GetArguments, MultiGetArguments
 from qmd.tools.index_status import StatusArguments
 from qmd.tools.schemas import reply_model

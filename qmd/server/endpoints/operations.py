@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from qmd.operations import Operation, operations_of
+from qmd.operations import Operation, operations_of, texts
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.server.rest_models import NoArguments
-from qmd.tools import texts
 from qmd.tools.operations import arguments_of, called, text_of
 from qmd.tools.schemas import ReplyModel, reply_model
 from qmd.values.wire import to_wire

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from qmd.kb import KnowledgeBase
+from qmd.operations import texts
+from qmd.operations.replies import Reply, TextBlock
 from qmd.server.endpoints.definition import Answer, Call
-from qmd.tools import texts
 from qmd.tools.arguments import Arguments
-from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.knowledge import TOOLS as _TOOLS
 from qmd.tools.schemas import ReplyModel
 
