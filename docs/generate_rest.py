@@ -105,7 +105,8 @@ def _endpoint(
     method: str, path: str, operation: Mapping[str, Any], described: Mapping[str, Any]
 ) -> str:
     schemas: Mapping[str, Any] = described["components"]["schemas"]
-    lines = [f"\n### {method} {path}\n", f"{operation['summary']}. {operation['description']}\n"]
+    about = f"{operation['summary']}. {operation['description']}".rstrip()
+    lines = [f"\n### {method} {path}\n", f"{about}\n"]
     rows = [
         _row(each["name"], each["schema"], each.get("description", ""), required=each["required"])
         for each in operation.get("parameters", ())

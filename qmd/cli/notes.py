@@ -17,8 +17,8 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 from qmd.errors import NoteExistsError
+from qmd.operations import notes as notes_texts
 from qmd.system.database_files import is_missing
-from qmd.tools import notes_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:

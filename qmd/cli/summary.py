@@ -45,7 +45,7 @@ def summary(
     at once.
     """
     from qmd.files.summary import Language, SummaryMode, checked
-    from qmd.tools import summary_texts
+    from qmd.operations import summary as summary_texts
 
     text = _text(source, content)
     mode: SummaryMode = "overwrite" if overwrite else "append"

@@ -11,10 +11,12 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError, QmdError
-from qmd.operations.bounds import Excess
+
+if TYPE_CHECKING:
+    from qmd.operations.bounds import Excess
 
 ProblemKind = Literal["missing", "unknown", "type", "choice", "value"]
 """

@@ -35,6 +35,7 @@ from qmd.kb import KnowledgeBase
 from qmd.operations import texts
 from qmd.operations.bounds import MAX_PATH
 from qmd.operations.problems import closest, shortened
+from qmd.operations.reading import document_block
 from qmd.operations.replies import Reply
 from qmd.server.activity import Activity, Caller, caller_named
 from qmd.server.client_sessions import session_of
@@ -55,7 +56,6 @@ from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
 from qmd.tools.definition import Tool
-from qmd.tools.documents import document_block
 from qmd.tools.listing import listing
 from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
 

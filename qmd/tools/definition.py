@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.operations.definition import Language
 from qmd.operations.problems import InvalidArgumentsError, Refusal, invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
@@ -32,10 +33,9 @@ class Tool(Generic[ArgumentsT]):
         outputs_more: Clients read the structured content, because it has more than the text; so
             a listing has an outline of its schema.
         is_prescribed: The schemas are those of a specification or of the client, to the letter.
-        chinese: "does" → the description in Chinese, argument → its description; of tools that no
-            file of ``wordings`` describes.
-        argument_texts: Argument → its description in place of that of ``arguments``, "" for none;
-            a dot leads to a field of an argument.
+        wordings: Language, but that of its specification → "does" → the description, argument →
+            its description; a dot leads to a field of an argument.
+        argument_texts: Argument → its description in place of that of ``arguments``, "" for none.
         bulky: One call may read as much as many others, so a server runs few of them at once.
         refusal: Words the problems of invalid arguments. A toolset has its own if a specification
             prescribes the texts.
@@ -54,10 +54,17 @@ class Tool(Generic[ArgumentsT]):
     bulky: bool = False
     outputs_more: bool = False
     is_prescribed: bool = False
-    chinese: Mapping[str, str] = field(default_factory=dict)
+    wordings: Mapping[Language, Mapping[str, str]] = field(default_factory=dict)
     argument_texts: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
+
+    def worded(self, language: Language | None) -> Tool[ArgumentsT]:
+        """It with its descriptions in a language; None for that of its specification."""
+        if language is None or language not in self.wordings:
+            return self
+        texts = dict(self.wordings[language])
+        return replace(self, description=texts.pop("does"), argument_texts=texts)
 
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""

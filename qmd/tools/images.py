@@ -236,6 +236,19 @@ def _failed(error: QmdError) -> Reply:
     raise ProtocolError(_INTERNAL_ERROR, error_text(error), {}) from error
 
 
+_ENGLISH = {
+    "does": "Write metadata (tags, description, people, location) into a photo: JPG, PNG or HEIC."
+    " What you do not name stays as it is.",
+    "filePath": "Absolute path of the photo",
+    "metadata": "What to write; a field that is absent or null is not changed",
+    "metadata.tags": "Tags, such as ['family', 'beach']",
+    "metadata.description": "What the photo shows",
+    "metadata.people": "Names of the people on it, kept as tags as well",
+    "metadata.location": "Where it was taken, such as 'Eiffel Tower, Paris'",
+    "overwrite": "true: the new values take the place of the old ones. false: tags"
+    " and people are added, and a description or location that is there stays",
+}
+
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="writeImageMetadata",
@@ -251,6 +264,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         destructive=True,
         idempotent=True,
         is_prescribed=True,
+        wordings={"en": _ENGLISH},
         refusal=invalid_arguments,
         failed=_failed,
     ),

@@ -78,7 +78,11 @@ ERRORS: Mapping[str, dict[str, Any]] = {
 #: Undo has no preview, so a second call finds another state; people name sessions in the shell.
 OPERATIONS = {each.name: each for each in every_operation() if each.name != "undo"}
 JOINED = {part: each for each in every_joined() for part in each.parts}
-TOOLS = {tool.name: tool for toolset in ("graph", "edit") for tool in tools_of_operations(toolset)}
+TOOLS = {
+    tool.name: tool
+    for toolset in ("graph", "edit")
+    for tool in tools_of_operations(toolset, alone=False)
+}
 
 
 @dataclass
@@ -257,4 +261,4 @@ def test_every_operation_says_what_it_is_in_both_languages() -> None:
         }
         for tool in TOOLS.values():
             listed = set(tool.input_schema()["properties"])
-            assert set(tool.chinese) == {"does", *listed}
+            assert set(tool.wordings["zh"]) == {"does", *listed}

@@ -15,7 +15,7 @@ from qmd.values.outline import MAX_OUTLINED, OutlinedBlock, OutlinedHeading
 from qmd.values.wire import to_wire
 from tests.support.corpus import Corpus
 
-(OUTLINE,) = (tool for tool in tools_of_operations("graph") if tool.name == "outline")
+(OUTLINE,) = (tool for tool in tools_of_operations("graph", alone=False) if tool.name == "outline")
 NOTE = """---
 title: Plan
 ---
