@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from qmd.errors import (
     ArchiveNotFoundError,
@@ -261,10 +261,20 @@ def list_posts(
     return kb.posts.posts(author)
 
 
+class PostAnswer(NamedTuple):
+    """A post, or none if several titles fit; ``matching``: where it was looked for by its title."""
+
+    post: PostText | None
+    matching: AuthorPosts | None = None
+
+
 def _post(replied: Replied) -> list[str | None]:
-    if isinstance(replied.value, PostText):
-        return [post(replied.value)]
-    return [matches(replied.arguments["title"], replied.value.posts), unread(replied.value)]
+    answer: PostAnswer = replied.value
+    if answer.matching is None:
+        return [answer.post and post(answer.post)]
+    text = answer.post and post(answer.post)
+    several = matches(replied.arguments.get("title", ""), answer.matching.posts)
+    return [text or several, unread(answer.matching)]
 
 
 @operation(tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容", command=None)
@@ -285,14 +295,15 @@ def read_post(
         AsSent(),
         Describe("A part of the title", zh="文章标题关键词（模糊匹配）"),
     ] = None,
-) -> PostText | AuthorPosts:
+) -> PostAnswer:
     """Read a whole post, by its path or by its author and title."""
     if path:
-        return kb.posts.read(path)
+        return PostAnswer(kb.posts.read(path))
     if not author or not title:
         raise InputError(NO_POST)
     matching = kb.posts.matching(author, title)
-    return kb.posts.read(matching.posts[0].path) if len(matching.posts) == 1 else matching
+    is_one = len(matching.posts) == 1
+    return PostAnswer(kb.posts.read(matching.posts[0].path) if is_one else None, matching)
 
 
 @operation(

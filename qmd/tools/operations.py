@@ -108,12 +108,12 @@ def _tool(operation: Operation) -> Tool[Any]:
     arguments, hand = arguments_of(operation), operation.tool or ByHand()
     summary = " ".join(operation.paragraphs[: 1 if operation.brief else 2])
     wordings = _wordings(arguments, summary, operation.zh)
-    own = wordings.pop(hand.language)
+    spoken = wordings.pop(hand.language)
     usual_title = operation.name.replace("_", " ").capitalize()
     return Tool(
         name=operation.tool_name or operation.name,
         title=usual_title if operation.title == "" else operation.title,
-        description=own.pop("does"),
+        description=spoken.pop("does"),
         arguments=arguments,
         run=partial(reply_to, operation),
         output_schema=_output_schema(operation),
@@ -124,7 +124,7 @@ def _tool(operation: Operation) -> Tool[Any]:
         outputs_more=hand.outputs_more,
         is_prescribed=hand.in_full,
         wordings=wordings,
-        argument_texts={} if hand.language == "en" else own,  # those of the arguments do
+        argument_texts={} if hand.language == "en" else spoken,  # those of the arguments do
         refusal=hand.refusal or invalid_arguments,
         failed=hand.failed or (_failed if operation.writes else None),
     )
