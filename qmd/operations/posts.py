@@ -270,9 +270,9 @@ class PostAnswer(NamedTuple):
 
 def _post(replied: Replied) -> list[str | None]:
     answer: PostAnswer = replied.value
+    text = None if answer.post is None else post(answer.post)
     if answer.matching is None:
-        return [answer.post and post(answer.post)]
-    text = answer.post and post(answer.post)
+        return [text]
     several = matches(replied.arguments.get("title", ""), answer.matching.posts)
     return [text or several, unread(answer.matching)]
 
