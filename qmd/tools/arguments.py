@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from inspect import isclass
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from pydantic import (
@@ -33,10 +34,11 @@ from qmd.operations.problems import (
     invalid_arguments,
 )
 from qmd.search.query.dates import filter_date
-from qmd.tools.schema_rules import for_models, rewritten, without_null
+from qmd.tools.schema_rules import for_models, for_programs, rewritten, without_null
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
+    AsSent,
     DateOrSpan,
     Describe,
     FieldFacts,
@@ -150,8 +152,8 @@ def arguments_model(
         commands = field.get(ForCommands)
         if commands is not None and command not in commands.names:
             continue
-        default = ... if field.is_required else defaults.get(field.name, _default(field))
-        members[field.wire_name] = (_argument_type(field), default)
+        hint, default = argument(field)
+        members[field.wire_name] = (hint, defaults.get(field.name, default))
         if field.has(Singular):
             members[field.name] = (_items_type(field), [])
     members |= base.further
@@ -167,9 +169,13 @@ def _items_type(field: FieldFacts) -> Any:
     return Annotated[list[item], Describe(text), Unlisted()]
 
 
-def _argument_type(field: FieldFacts) -> Any:
-    """The type of an argument. It does not allow null, which counts as absent before the check."""
-    hint = without_none(field.hint)
+def argument(field: FieldFacts) -> tuple[Any, Any]:
+    """
+    The type and the default of an argument in the model; a default of ``...``: it is required.
+
+    The type does not allow null, which counts as absent before the check.
+    """
+    hint: Any = without_none(field.hint)
     validators: list[object] = []
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
@@ -178,17 +184,19 @@ def _argument_type(field: FieldFacts) -> Any:
         hint = list[Condition]
     if hint is int:
         validators = [BeforeValidator(whole_number)]
-    if hint is str and not field.is_required:
+    if field.has(AsSent):
+        hint = TextAsSent
+    elif hint is str and not field.is_required:
         hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
     if field.has(DateOrSpan):
         validators.append(AfterValidator(_filter_date))
     for fact in (*field.facts, *validators):
         hint = Annotated[hint, fact]
-    return hint
+    return hint, ... if field.is_required else _default(field)
 
 
 def _default(field: FieldFacts) -> object:
-    if field.has(Singular):
+    if field.has(Singular) or field.default == "":
         return None
     return list(field.default) if isinstance(field.default, tuple) else field.default
 
@@ -229,6 +237,27 @@ def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=camel_case)
     schema.pop("description", None)  # the docstring of the class, which is not for clients
     return rewritten(schema, without_null, for_models)
+
+
+def program_schema(model: type[Arguments], *, in_body: bool = True) -> dict[str, Any]:
+    """
+    The JSON Schema of an argument model for programs, in snake case, with all that is to be said.
+
+    Args:
+        in_body: The arguments are sent as JSON, in which null counts as absent; else as text.
+    """
+    schema = input_schema(model, camel_case=False)
+    required = schema.get("required", ())
+    members: dict[str, Any] = {}
+    for name, member in schema["properties"].items():
+        field = model.model_fields[name]
+        members[name] = for_programs(
+            member, field, in_body=in_body, is_optional=name not in required
+        )
+        for item in get_args(field.annotation):
+            if isclass(item) and issubclass(item, Arguments):
+                members[name]["items"] = program_schema(item, in_body=False)
+    return {**schema, "properties": members}
 
 
 # --- checks --------------------------------------------------------------------------

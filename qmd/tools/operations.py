@@ -15,10 +15,10 @@ from qmd.operations.definition import ByHand, Language, Replied
 from qmd.operations.problems import invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
-from qmd.tools.arguments import Arguments, OptionalText, TextAsSent, whole_number
+from qmd.tools.arguments import Arguments, argument, whole_number
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema, prescribed_schema
-from qmd.values.facts import AsSent, Describe, FieldFacts, Range, without_none
+from qmd.values.facts import Describe, Range
 from qmd.values.list_budget import ListBudget
 from qmd.values.printable import one_line
 from qmd.values.tokens import MIN_TOKENS
@@ -55,7 +55,7 @@ def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
 @cache
 def arguments_of(operation: Operation) -> type[Arguments]:
     """The argument model of an operation, for its tool and its endpoint."""
-    members = {field.name: _member(field) for field in operation.arguments}
+    members = {field.name: argument(field) for field in operation.arguments}
     if operation.lists:
         members["max_tokens"] = (ListTokens, None)
     name = f"{operation.name.title().replace('_', '')}Arguments"
@@ -88,20 +88,6 @@ def reply_to(
     text = TextBlock(text_of(operation, value, sent, dialect))
     is_error = operation.fails is not None and operation.fails(value)
     return Reply((text,), to_wire(value, dialect.field), is_error)
-
-
-def _member(field: FieldFacts) -> tuple[Any, Any]:
-    """The annotation and the default of an argument in the model; ``...``: it is required."""
-    hint: Any = without_none(field.hint)
-    before = [BeforeValidator(whole_number)] if hint is int else []
-    if field.has(AsSent):
-        hint = TextAsSent
-    elif hint is str and not field.is_required:  # models send "" for what they do not use
-        hint = OptionalText
-    for fact in (*field.facts, *before):
-        hint = Annotated[hint, fact]
-    absent = None if field.default == "" else field.default
-    return hint, ... if field.is_required else absent
 
 
 def _tool(operation: Operation) -> Tool[Any]:
