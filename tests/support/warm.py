@@ -1,5 +1,5 @@
 """
-``python -m qmd`` as a fork of a process that has imported it.
+The command ``qmd`` as a fork of a process that has imported it.
 
 A server starts with a second of CPU, nearly all of it for imports, and the tests start hundreds.
 What starts here is a process like any other, with streams, an environment and signals of its own.
@@ -18,10 +18,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-QMD = [sys.executable, "-m", "qmd"]
+#: The commands of which there are forks.
+QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
+#: Variables that change nothing once Python has started; with any other the command is started.
+_HARMLESS = {"PYTHONUTF8", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 REPOSITORY = Path(__file__).parents[2]
 _MOST_BYTES = 100_000
 
@@ -64,6 +68,25 @@ class Process:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def communicate(self, *, timeout: float) -> tuple[bytes | None, bytes | None]:
+        """All that it writes to its pipes until it ends."""
+        if self.stdin is not None:
+            self.stdin.close()
+        with self, ThreadPoolExecutor(2) as readers:
+            said = [stream and readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            self.wait(timeout)
+            out, err = (each and each.result() for each in said)
+        return out, err
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
+
 
 class WarmProcess:
     """One for each process of pytest; it ends with it. `is_on`: see the marker ``cold``."""
@@ -81,10 +104,18 @@ class WarmProcess:
         stdout: Any = None,
         stderr: Any = None,
         env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        start_new_session: bool = False,
     ) -> subprocess.Popen[bytes] | Process:
-        """As `subprocess.Popen`; a fork where the command is ``python -m qmd`` on Linux."""
-        if not self.is_on or sys.platform != "linux" or list(command[:3]) != QMD:
-            return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
+        """As `subprocess.Popen`; a fork where the command is ``qmd`` on Linux."""
+        environment = dict(os.environ if env is None else env)
+        words = next((len(qmd) for qmd in QMD if list(command[: len(qmd)]) == qmd), 0)
+        is_harmless = _HARMLESS.issuperset(name for name in environment if name[:6] == "PYTHON")
+        if not (self.is_on and words and is_harmless and sys.platform == "linux"):
+            return subprocess.Popen(
+                command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=cwd,
+                start_new_session=start_new_session,
+            )  # fmt: skip
         ours: list[int | None] = []
         theirs: list[int] = []
         for number, stream in enumerate((stdin, stdout, stderr)):
@@ -101,9 +132,10 @@ class WarmProcess:
                 theirs.append(os.dup(shared if isinstance(shared, int) else shared.fileno()))
         end, tell = os.pipe()
         request = {
-            "args": command[3:],
-            "env": dict(os.environ if env is None else env),
-            "cwd": str(Path.cwd()),
+            "args": command[words:],
+            "env": environment,
+            "cwd": str(cwd or Path.cwd()),
+            "start_new_session": start_new_session,
         }
         with self._lock:
             channel = self._started()
@@ -123,7 +155,8 @@ class WarmProcess:
     def _started(self) -> socket.socket:
         if self._channel is None:
             self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            environment = {k: v for k, v in os.environ.items() if k != "COVERAGE_PROCESS_CONFIG"}
+            environment = {**os.environ, "PYTHONUTF8": "1"}
+            environment.pop("COVERAGE_PROCESS_CONFIG", None)
             with theirs:
                 self._process = subprocess.Popen(
                     [
@@ -188,6 +221,8 @@ def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    if request["start_new_session"]:
+        os.setsid()
     os.environ.clear()
     os.environ.update(request["env"])
     telemetry.switch_off()  # as when qmd is imported
