@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from qmd import KnowledgeBase
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server import openapi
 from qmd.server.app import exception_handlers
 from qmd.server.rest import rest_routes
@@ -48,7 +49,8 @@ field for programs, and `GET /` shows a person what is running.
   It also answers its own pages in a browser that was let in by the link of `qmd open`
   (`POST /open` creates the link).
 - Every error is `{"detail": "…", "status_code": N}`, also for unknown routes and methods. A browser
-  that requests a page gets the same text as a page.
+  that requests a page gets the same text as a page. The header `Qmd-Error` has the code of an error
+  that the engine names ([Errors](#errors)): programs decide by it, people read `detail`.
 - Requests that change the index (`add`, `PUT`, `DELETE`, `/index`, `/update`) wait in one queue and
   never delay a search; with `--read-only` they get 403. `/collections/add` takes the absolute path
   of a directory below a write root: below the collections, the working directory, your home
@@ -93,6 +95,7 @@ def document() -> str:
         for method, operation in operations.items():
             if operation["tags"] != ["server"] or path in {"/health", "/events"}:
                 parts.append(_endpoint(method.upper(), path, operation, described))
+    parts.append(_errors())
     parts.append("\n## A session\n\nAs curl printed it, with line breaks added:\n")
     parts += [f"\n```console\n$ {command}\n{reply}\n```\n" for command, reply in session()]
     return "".join(parts)
@@ -102,7 +105,8 @@ def _endpoint(
     method: str, path: str, operation: Mapping[str, Any], described: Mapping[str, Any]
 ) -> str:
     schemas: Mapping[str, Any] = described["components"]["schemas"]
-    lines = [f"\n### {method} {path}\n", f"{operation['summary']}. {operation['description']}\n"]
+    about = f"{operation['summary']}. {operation['description']}".rstrip()
+    lines = [f"\n### {method} {path}\n", f"{about}\n"]
     rows = [
         _row(each["name"], each["schema"], each.get("description", ""), required=each["required"])
         for each in operation.get("parameters", ())
@@ -131,9 +135,32 @@ def _endpoint(
         lines.append(f"Answers {', '.join(names)}.")
     else:
         lines.append(f"Answers `{kind}`.")
-    errors = ", ".join(status for status in operation["responses"] if status != "200")
-    lines.append(f"Errors: {errors}.\n")
+    listed = [_status(*each) for each in operation["responses"].items() if each[0] != "200"]
+    lines.append(f"Errors: {', '.join(listed)}.\n")
     return "\n".join(lines)
+
+
+def _status(status: str, response: Mapping[str, Any]) -> str:
+    """A status, and the codes of the errors that the endpoint declares for it."""
+    codes = response.get("headers", {}).get(openapi.CODE_HEADER, {}).get("schema", {})
+    listed = ", ".join(f"`{code}`" for code in codes.get("examples", ()))
+    return f"{status} ({listed})" if listed else status
+
+
+def _errors() -> str:
+    """A table of the errors whose codes clients get."""
+    lines = [
+        "\n## Errors\n",
+        "The header `Qmd-Error` has one of these codes. An endpoint lists its own; an error",
+        "without a code is one of HTTP, such as 405, or one whose cause only the log has (500).\n",
+        "| code | status | when | what to do |\n|---|---|---|---|",
+    ]
+    listed = sorted(MEANINGS.items(), key=lambda each: (each[0].http_status, each[0].code))
+    lines += [
+        f"| `{error.code}` | {error.http_status} | {meaning.when} | {meaning.remedy} |"
+        for error, meaning in listed
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _row(name: str, schema: Mapping[str, Any], text: str, *, required: bool) -> str:

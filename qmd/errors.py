@@ -71,7 +71,8 @@ Every exception qmd raises on purpose.
 
 A message says what is wrong, the hint what to do next. Faces map these and nothing else:
 the command line prints ``qmd: error: MESSAGE`` and ``hint: HINT`` and exits with
-``exit_code``; MCP answers ``isError`` with the message; REST answers ``http_status``.
+``exit_code``; MCP answers ``isError`` with the message; REST answers ``http_status``, and the code
+in a header.
 """
 
 from __future__ import annotations

@@ -17,21 +17,29 @@ if TYPE_CHECKING:
 
 
 def load(
-    package: str, *, modules: Collection[str] = (), attributes: Mapping[str, str] | None = None
+    package: str,
+    *,
+    modules: Collection[str] = (),
+    attributes: Mapping[str, str] | None = None,
+    libraries: Mapping[str, str] | None = None,
 ) -> Callable[[str], object]:
     """
-    The `__getattr__` of `package`: its `modules` by name, and attributes of the modules named.
+    The `__getattr__` of `package`: its `modules` by name, attributes of the modules named, and
+    modules from elsewhere under a name of their own.
 
     An attribute that it lacks raises `AttributeError`, in Python's own words.
     """
+    whole = {name: f"{package}.{name}" for name in modules} | dict(libraries or {})
     places = attributes or {}
 
     def __getattr__(name: str) -> object:
-        place = f"{package}.{name}" if name in modules else places.get(name)
+        place = whole.get(name) or places.get(name)
         if place is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         __import__(place)  # importlib does the same, and costs a start two modules
         module = sys.modules[place]
-        return module if name in modules else getattr(module, name)
+        value = module if name in whole else getattr(module, name)
+        vars(sys.modules[package])[name] = value  # the next use need not ask here
+        return value
 
     return __getattr__

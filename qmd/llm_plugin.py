@@ -93,8 +93,8 @@ def load_fragments(argument: str) -> list[llm.Fragment]:
     words and questions, for the five notes that answer best: 'qmd:how do we make backups'
     """
     from qmd.errors import QmdError
+    from qmd.operations.texts import error_text
     from qmd.tools.fragments import fragments
-    from qmd.tools.texts import error_text
 
     try:
         read = fragments(_knowledge_base(), argument)

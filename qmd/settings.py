@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qmd.inference import llm
+
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.inference.llm.endpoint import ModelEndpoint
@@ -62,9 +64,7 @@ class BackendSettings:
 
     def embedding_server(self) -> ModelEndpoint:
         """What models named ``openai:MODEL`` ask. Raises ConfigError."""
-        from qmd.inference.llm.endpoint import ModelEndpoint
-
-        return ModelEndpoint(self.server("embed"))
+        return llm.endpoint.ModelEndpoint(self.server("embed"))
 
     def server(self, role: Role = "llm", model: str = "") -> LlmSettings:
         """
@@ -73,20 +73,13 @@ class BackendSettings:
         Raises:
             ConfigError: The address is none, or the key cannot be read.
         """
-        from qmd.inference.llm import (
-            DEFAULT_MODEL,
-            DEFAULT_TIMEOUT_S,
-            DEFAULT_URL,
-            LlmSettings,
-        )
-
         url = {"llm": None, "rerank": self.rerank_url, "embed": self.embed_url}[role]
         holder: Role = role if url else "llm"
-        return LlmSettings(
-            url=url or self.llm_url or DEFAULT_URL,
-            model=model or self.llm_model or DEFAULT_MODEL,
+        return llm.LlmSettings(
+            url=url or self.llm_url or llm.DEFAULT_URL,
+            model=model or self.llm_model or llm.DEFAULT_MODEL,
             key=self.key(holder),
-            timeout_s=self.timeout_s or DEFAULT_TIMEOUT_S,
+            timeout_s=self.timeout_s or llm.DEFAULT_TIMEOUT_S,
             key_variable=f"QMD_{holder.upper()}_API_KEY",
             allow_insecure_key=self.allow_insecure_key,
         )

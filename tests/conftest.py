@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import coverage
@@ -16,6 +17,7 @@ from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
 from tests.support.new_database import NewDatabases
 from tests.support.postgres import postgres_database, postgres_server
+from tests.support.warm import warm
 
 __all__ = ["postgres_database", "postgres_server"]
 
@@ -96,6 +98,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Before the fixtures of a test, also those that several share."""
     _measurement.switch(on=item.get_closest_marker("unmeasured") is None)
     _new.is_on = item.get_closest_marker("migrates") is None
+    warm.is_on = item.get_closest_marker("cold") is None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -107,6 +110,12 @@ def _log_of_the_servers(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _new_databases(tmp_path_factory: pytest.TempPathFactory) -> None:
     _new.start(tmp_path_factory.mktemp("databases"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_process() -> Iterator[None]:
+    yield
+    warm.close()
 
 
 @pytest.fixture(scope="session")

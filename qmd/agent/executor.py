@@ -10,9 +10,11 @@ from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading, lines_read
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.tools.definition import DocumentBlock, Reply, Tool
-from qmd.tools.texts import MCP, error_text
-from qmd.tools.validation import InvalidArgumentsError, parameter_sentences, validate
+from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
+from qmd.operations.replies import DocumentBlock, Reply
+from qmd.operations.texts import MCP, error_text
+from qmd.tools.arguments import validate
+from qmd.tools.definition import Tool
 from qmd.values.printable import one_line
 
 DIALECT = replace(MCP, get_tool="get", heads_with=frozenset({"context"}))

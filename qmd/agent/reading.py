@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from qmd.tools.definition import DocumentBlock, Reply
+from qmd.operations.replies import DocumentBlock, Reply
 
 LineRange = tuple[int, int]
 """The first and the last line, counted from 1."""

@@ -13,6 +13,7 @@ from qmd.cli.places import Places
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.errors import ConfigError, NotFoundError, QmdError
+from qmd.system.editors import EDITORS, editor_command
 
 _HINT = (
     "Set QMD_EDITOR, or 'editor' in config.toml, to one of {names}, or to a command such as "
@@ -36,8 +37,6 @@ def edit(name: str) -> None:
 
     NAME is as for 'qmd get'. The editor is the setting, else $VISUAL, else $EDITOR.
     """
-    from qmd.system.editors import editor_command
-
     editor = chosen_editor()
     if editor is None:
         raise ConfigError("No editor is set.", hint=_hint())
@@ -68,6 +67,4 @@ def chosen_editor() -> str | None:
 
 
 def _hint() -> str:
-    from qmd.system.editors import EDITORS
-
     return _HINT.format(names=", ".join(EDITORS))

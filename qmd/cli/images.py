@@ -7,11 +7,14 @@ from typing import Any
 
 import click
 
+from qmd import tools
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.kb import KnowledgeBase
+from qmd.values import PhotoChange
 from qmd.values.wire import to_wire
 
 
@@ -67,17 +70,13 @@ def tag(
     stays as it is. Needs exiftool. Searches find the new words at once, if the
     photo belongs to a collection.
     """
-    from qmd.values import PhotoChange
-
     change = PhotoChange(_names(tags), _names(people), description, location)
     if change == PhotoChange():
         raise click.UsageError("Give at least one of --tag, --person, --description, --location.")
     with session().open(create=True) as kb:
         written = kb.images.write(Path(file).expanduser().absolute(), change, overwrite=not append)
     if as_json:
-        from qmd.tools.images import success
-
-        write_json(success(written))
+        write_json(tools.images.success(written))
         return
     outcome = "Written into" if written.changed else "Already so in"
     write(f"{outcome} {one_line(file)}\n")
@@ -101,8 +100,6 @@ def show(file: str, as_json: bool) -> None:
 
     Needs neither exiftool nor a database.
     """
-    from qmd.kb import KnowledgeBase
-
     photo = KnowledgeBase.photo_metadata(Path(file).expanduser())
     if as_json:
         write_json({"file": file, **to_wire(photo)})

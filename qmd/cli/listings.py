@@ -14,12 +14,12 @@ from qmd.cli.places import Places, full_path_option, places
 from qmd.cli.terminal import note, paint, write_json
 from qmd.values.graph import MAX_LISTED
 from qmd.values.tokens import MIN_TOKENS
+from qmd.values.wire import ListBudget, to_wire
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from qmd.kb import KnowledgeBase
-    from qmd.values.wire import ListBudget
 
 #: In front of a name that stands below its facts.
 _INDENT = 2
@@ -111,8 +111,6 @@ class ListingView:
 
     def budget(self) -> ListBudget:
         """The room for a reply whose files have the names of this output."""
-        from qmd.values.wire import ListBudget
-
         return ListBudget(self.max_tokens, as_object=self._object)
 
     def fit(self, value: ValueT, *names: str) -> ValueT:
@@ -124,8 +122,6 @@ class ListingView:
 
     def take(self, items: Sequence[ItemT]) -> tuple[ItemT, ...]:
         """The first items, as many as the budget allows."""
-        from qmd.values.wire import ListBudget
-
         return ListBudget(self.max_tokens).take(items)
 
     def write_json(self, value: object) -> None:
@@ -153,8 +149,6 @@ class ListingView:
             note(f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: {remedy}")
 
     def _object(self, value: object) -> object:
-        from qmd.values.wire import to_wire
-
         return _with_names(to_wire(value), self.where)
 
 

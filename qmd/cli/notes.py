@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +16,11 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 from qmd.errors import NoteExistsError
+from qmd.files.notes import Notes
+from qmd.files.vault import Vault
+from qmd.operations import notes as notes_texts
 from qmd.system.database_files import is_missing
-from qmd.tools import notes_texts
 from qmd.values.wire import to_wire
-
-if TYPE_CHECKING:
-    from qmd.files.notes import Notes
 
 
 @click.group(
@@ -161,9 +159,6 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
     command_session = session()
     vault = command_session.settings.vault
     if vault is not None and not to_write and is_missing(command_session.settings.db):
-        from qmd.files.notes import Notes
-        from qmd.files.vault import Vault
-
         yield Notes(lambda: Vault.of_directory(vault))
         return
     with command_session.open(write=to_write, create=to_write and vault is not None) as kb:

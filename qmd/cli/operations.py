@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -13,6 +14,7 @@ from qmd.cli import complete
 from qmd.cli.command import Command, json_option
 from qmd.cli.listings import ListingOptions, ListingView, max_tokens_option
 from qmd.cli.places import full_path_option
+from qmd.cli.remote import Remote, received
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import (
@@ -158,7 +160,6 @@ def _type(field: FieldFacts) -> Any:
 
 def _as_json_or_text(text: str) -> object:
     """A value of one of several types as it is typed: ``3``, ``true``, ``["a"]``, or a word."""
-    import json
 
     def refuse(name: str) -> NoReturn:
         raise ValueError(f"{name} is no JSON")
@@ -250,8 +251,6 @@ def _answer_of_server(
     operation: Operation, options: ListingOptions, arguments: Mapping[str, Any]
 ) -> tuple[Any, object, ListingView]:
     """The reply of the running server, and the same in its wire form."""
-    from qmd.cli.remote import Remote, received
-
     if "limit" in arguments and arguments["limit"] is None:
         raise click.UsageError("--all needs --mode local: a server lists at most 1,000 items.")
     remote = Remote(session().settings.db)

@@ -16,7 +16,7 @@ from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text
 from qmd.errors import DatabaseBusyError, InputError, QmdError, ReadOnlyError
 from qmd.files.posts import folder
-from qmd.tools import posts_texts
+from qmd.operations import posts as posts_texts
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:

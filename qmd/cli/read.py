@@ -16,6 +16,7 @@ from qmd.cli.render_documents import (
     render_listing,
     same_name_text,
 )
+from qmd.cli.render_reports import count
 from qmd.cli.search_options import filter_options
 from qmd.cli.session import session
 from qmd.cli.terminal import note, write_json
@@ -153,8 +154,6 @@ def multi_get(
         where = places(kb.collections, full_path=full_path)
     render_documents(reply.items, output, line_numbers=numbered, where=where)
     if reply.next_file is not None:
-        from qmd.cli.render_reports import count
-
         raise_what = "--max-total-bytes" if max_tokens is None else "--max-tokens"
         note(
             f"{count(reply.more, 'more document')} left out, the first is {reply.next_file}: "

@@ -18,6 +18,7 @@ from qmd.cli.terminal import (
     write_json,
     write_text,
 )
+from qmd.operations import texts
 from qmd.parse.lines import split_lines
 from qmd.system import clock
 from qmd.values import DocumentSlice, SkippedDocument
@@ -117,8 +118,6 @@ def left_out_text(item: DocumentSlice) -> str:
 
 def same_name_text(item: DocumentSlice) -> str:
     """Where other sections or blocks of the same name are, and the command that prints one."""
-    from qmd.tools import texts
-
     place = f"{one_line(item.document.file)}:{item.same_name[0]}"
     return f"{texts.same_name(item.same_name)}: qmd get '{place}'"
 

@@ -15,6 +15,8 @@ from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.errors import QmdError, SummaryError
+from qmd.files.summary import Language, SummaryMode, checked
+from qmd.operations import summary as summary_texts
 
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
@@ -44,9 +46,6 @@ def summary(
     folders are created; 'qmd undo' brings back what --overwrite replaces. Searches find the text
     at once.
     """
-    from qmd.files.summary import Language, SummaryMode, checked
-    from qmd.tools import summary_texts
-
     text = _text(source, content)
     mode: SummaryMode = "overwrite" if overwrite else "append"
     language: Language = "zh" if _is_locale_chinese() else "en"

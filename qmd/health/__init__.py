@@ -1,1 +1,14 @@
 """Reports the state of an installation and of a database; restores and rescues a database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.health import doctor, restore, status
+
+__all__ = ["doctor", "restore", "status"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from qmd import inference
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import hub, onnx_folder
 from qmd.inference.fastembedder import available_cores, clean
@@ -213,6 +214,4 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> PairModel:
     # Imported late: onnxruntime takes most of a second.
-    from qmd.inference.onnx_model import OnnxPairModel
-
-    return OnnxPairModel(folder)
+    return inference.onnx_model.OnnxPairModel(folder)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from qmd import inference, libraries
 from qmd.errors import InferenceError
 from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder
 from qmd.system import cancellation, telemetry
@@ -85,25 +86,23 @@ class FastEmbedder(TextEmbedder):
     @property
     def gives_token_states(self) -> bool:
         """Whether the model has a state for each token; loads the weights."""
-        from qmd.inference import token_states
-
         model = self._model()
         if self._has_states is None or self._has_states[0] is not model:
             with self._errors():
-                has_states = token_states.has_states(model, _tokenizer(model), self._spec.dimension)
+                has_states = inference.token_states.has_states(
+                    model, _tokenizer(model), self._spec.dimension
+                )
                 self._has_states = (model, has_states)
         return self._has_states[1]
 
     def embed(
         self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
     ) -> EmbeddedTexts:
-        import numpy as np
-
         spec = self._spec
         prefix = spec.passage_prefix if role == "passage" else spec.query_prefix
         has_states = with_tokens and self.gives_token_states
         pairs = self._each(lambda text: self._embed(prefix, text, has_states), texts)
-        rows = np.array([vector for vector, _ in pairs], np.float32)
+        rows = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
         states = tuple(states for _, states in pairs) if with_tokens else ()
         return EmbeddedTexts(rows.reshape(len(texts), spec.dimension), states)
 
@@ -128,23 +127,21 @@ class FastEmbedder(TextEmbedder):
     def _embed(
         self, prefix: str, text: str, has_states: bool
     ) -> tuple[NDArray[np.float32], TokenStates]:
-        from qmd.inference import token_states
-
         model = self._model()
-        tokens: list[token_states.TextTokens] = []
+        tokens: list[inference.token_states.TextTokens] = []
         with self._errors():
             parts = self._parts(model, prefix, text)
             if has_states:
-                runs = [token_states.run(model, prefix + part.text) for part in parts]
+                runs = [inference.token_states.run(model, prefix + part.text) for part in parts]
                 vectors = [run.vector for run in runs]
                 tokens = [
-                    token_states.of_text(part.encoding, prefix, run.states)
+                    inference.token_states.of_text(part.encoding, prefix, run.states)
                     for part, run in zip(parts, runs, strict=True)
                     if run.states is not None
                 ]
             else:
                 vectors = [_only(model.embed([prefix + part.text], batch_size=1)) for part in parts]
-            states = token_states.merged(tokens, self._spec.dimension)
+            states = inference.token_states.merged(tokens, self._spec.dimension)
             total = self._sum(parts, vectors)
         return self._unit(total), states
 
@@ -159,9 +156,7 @@ class FastEmbedder(TextEmbedder):
         self, parts: Sequence[TextPart], vectors: Sequence[NDArray[np.float32]]
     ) -> NDArray[np.float32]:
         """The sum of the parts' vectors, weighted by their tokens: float32[dimension]."""
-        import numpy as np
-
-        total = np.zeros(self._spec.dimension, np.float32)
+        total = libraries.np.zeros(self._spec.dimension, libraries.np.float32)
         for part, vector in zip(parts, vectors, strict=True):
             if vector.shape != total.shape:  # a single number would be added to each
                 raise ValueError(f"the vector has the shape {vector.shape}")
@@ -170,15 +165,13 @@ class FastEmbedder(TextEmbedder):
 
     def _unit(self, total: NDArray[np.float32]) -> NDArray[np.float32]:
         """With norm 1. Raises InferenceError if it has no direction."""
-        import numpy as np
-
-        norm = float(np.linalg.norm(total))
-        if not np.isfinite(norm) or norm == 0:
+        norm = float(libraries.np.linalg.norm(total))
+        if not libraries.np.isfinite(norm) or norm == 0:
             raise InferenceError(
                 f"The model {self._spec.name} gave no usable vector.",
                 hint="Run 'qmd doctor'; the model or onnxruntime may be damaged.",
             )
-        unit: NDArray[np.float32] = total / np.float32(norm)
+        unit: NDArray[np.float32] = total / libraries.np.float32(norm)
         return unit
 
     def _model(self) -> TextModel:
@@ -222,11 +215,8 @@ def _only(vectors: Iterable[Any]) -> NDArray[np.float32]:
 
 def quiet_libraries() -> None:
     """Let fastembed and onnxruntime write nothing to stderr and send nothing home."""
-    import onnxruntime
-    from loguru import logger
-
-    logger.disable("fastembed")
-    onnxruntime.set_default_logger_severity(4)
+    libraries.loguru.logger.disable("fastembed")
+    libraries.onnxruntime.set_default_logger_severity(4)
     telemetry.switch_off_onnxruntime()
 
 
@@ -237,11 +227,9 @@ def text_embedding(name: str, **options: Any) -> TextEmbedding:
     Raises:
         InferenceError: It cannot be loaded.
     """
-    from fastembed import TextEmbedding
-
     quiet_libraries()
     with _inference_errors(f"Cannot load the embedding model {name}"):
-        model = TextEmbedding(name, threads=1, cuda=False, **options)
+        model = libraries.fastembed.TextEmbedding(name, threads=1, cuda=False, **options)
     tokenizer = _tokenizer(model)
     if tokenizer is not None:
         tokenizer.encode_special_tokens = True  # in a note, "</s>" and "<pad>" are characters

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qmd import libraries
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference.families import family
 from qmd.inference.fastembedder import quiet_libraries, text_embedding
@@ -115,11 +116,9 @@ def fetch_cross_encoder(name: str, cache_dir: Path, progress: ProgressCallback |
 
 
 def _cross_encoder(name: str, cache_dir: Path, *, local_files_only: bool) -> HubPairs:
-    from fastembed.rerank.cross_encoder import TextCrossEncoder
-
     quiet_libraries()
     try:
-        model = TextCrossEncoder(
+        model = libraries.cross_encoder.TextCrossEncoder(
             name,
             cache_dir=str(_directory(cache_dir)),
             cuda=False,
@@ -145,20 +144,16 @@ class HubPairs:
 
 def embedding_models() -> list[dict[str, Any]]:
     """fastembed's list without the models for pictures, and those for one side only."""
-    from fastembed import TextEmbedding
-
     return [
         each
-        for each in TextEmbedding.list_supported_models()
+        for each in libraries.fastembed.TextEmbedding.list_supported_models()
         if not _UNSUITED.search(f"{each['model']} {each['description']}")
     ]
 
 
 def cross_encoders() -> list[dict[str, Any]]:
     """fastembed's list of cross-encoders."""
-    from fastembed.rerank.cross_encoder import TextCrossEncoder
-
-    return TextCrossEncoder.list_supported_models()
+    return libraries.cross_encoder.TextCrossEncoder.list_supported_models()
 
 
 def not_here(name: str) -> ModelMissingError:
@@ -178,9 +173,7 @@ def _missing(kind: str, name: str, local_files_only: bool, error: Exception) -> 
 
 
 def _description(name: str) -> dict[str, Any]:
-    from fastembed import TextEmbedding
-
-    for description in TextEmbedding.list_supported_models():
+    for description in libraries.fastembed.TextEmbedding.list_supported_models():
         if description["model"].lower() == name.lower():
             return description
     names = {each["model"].lower(): each["model"] for each in embedding_models()}

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qmd import inference
 from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference.families import Family, Pooling, family
 from qmd.values import ModelSpec
@@ -88,9 +89,7 @@ class OnnxFolder:
         dimension = self.dimension
         if dimension is None:
             # Imported late: onnxruntime takes most of a second.
-            from qmd.inference.onnx_model import OnnxTextModel
-
-            dimension = len(OnnxTextModel(self).vector("dimension"))
+            dimension = len(inference.onnx_model.OnnxTextModel(self).vector("dimension"))
         return ModelSpec(
             name=self.name,
             fingerprint=self.fingerprint,

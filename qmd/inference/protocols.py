@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
+from qmd import libraries
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -82,9 +83,10 @@ class TokenStates:
 
 def no_states(dimension: int) -> TokenStates:
     """The token states of a text without tokens."""
-    import numpy as np
-
-    return TokenStates(np.empty(0, np.int32), np.empty((0, dimension), np.float32))
+    return TokenStates(
+        libraries.np.empty(0, libraries.np.int32),
+        libraries.np.empty((0, dimension), libraries.np.float32),
+    )
 
 
 class TokenEmbedder(Embedder, Protocol):

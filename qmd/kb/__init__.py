@@ -2,7 +2,8 @@
 `KnowledgeBase`: the interface of the library, which the command line and the servers call too.
 
 This module opens and closes it. Each of the other modules holds the methods of one capability.
-Most methods import the layers they need when they are called, so that `qmd search` starts quickly.
+They use the rooms below as attributes of lazy packages (`qmd.lazy`), so that `qmd search` loads
+little of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from qmd import values
+from qmd.files import writing
 from qmd.kb.access import AccessMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
@@ -125,9 +128,7 @@ class KnowledgeBase(
 
 def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:
     def tick(done: int, total: int, name: str) -> None:
-        from qmd.values import Progress  # few commands migrate, and a search need not load it
-
-        progress(Progress("migrate", done, total, name))
+        progress(values.Progress("migrate", done, total, name))
 
     return tick
 
@@ -137,6 +138,4 @@ def _remove_abandoned_files(store: Store) -> None:
     with store.reading() as reader:
         if not reader.pending.all():
             return
-    from qmd.files.writing.records import clean_up
-
-    clean_up(store)
+    writing.records.clean_up(store)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from qmd import ingest, libraries, values
 from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.kb.parts import Parts
+from qmd.search import query
+from qmd.store import sql
+from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.store import Writer
@@ -43,14 +48,6 @@ class AccessMethods(Parts):
             InputError: The name or the time is not usable, or no collection is named.
             StoreError: The database cannot restrict readers: its user may not make the views.
         """
-        import hashlib
-        import secrets
-
-        from qmd.ingest.new_collection import check_name
-        from qmd.store.sql.access import StoredAccessToken
-        from qmd.system import clock
-        from qmd.values.access import TOKEN_PREFIX, AccessScope, AccessToken, NewAccessToken
-
         if _NAME.fullmatch(name) is None:
             raise InputError(
                 f"Not a usable name of a token: {name!r}",
@@ -59,16 +56,18 @@ class AccessMethods(Parts):
         existing = tuple(sorted({*read, *write}))
         names = tuple(sorted({*existing, *push}))
         for each in push:
-            check_name(each)
+            ingest.new_collection.check_name(each)
         if not names:
             raise InputError(
                 "A token opens at least one collection.",
                 hint="For example: --read work,docs --write inbox",
             )
         until = None if expires is None else _expiry(expires)
-        token = AccessToken(name, names, tuple(sorted({*write, *push})), clock.now(), until, None)
-        secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        digest = hashlib.sha256(secret.encode()).hexdigest()
+        token = values.access.AccessToken(
+            name, names, tuple(sorted({*write, *push})), clock.now(), until, None
+        )
+        secret = values.access.TOKEN_PREFIX + libraries.secrets.token_urlsafe(32)
+        digest = libraries.hashlib.sha256(secret.encode()).hexdigest()
 
         def add(writer: Writer) -> None:
             writer.collections.ids(existing)  # raises for a name that no collection has
@@ -79,12 +78,16 @@ class AccessMethods(Parts):
                     hint=f"--write {each} lets clients change its files; for what another machine"
                     " sends, choose another name.",
                 )
-            writer.access.add_token(StoredAccessToken(secrets.token_hex(8), digest, token))
+            writer.access.add_token(
+                sql.access.StoredAccessToken(libraries.secrets.token_hex(8), digest, token)
+            )
 
-        with self._store.scoped(AccessScope("", name, frozenset(), frozenset())).reading():
+        with self._store.scoped(
+            values.access.AccessScope("", name, frozenset(), frozenset())
+        ).reading():
             pass  # the database can restrict readers
         self._write_audited(self._store, "token create", name, add)
-        return NewAccessToken(secret, token)
+        return values.access.NewAccessToken(secret, token)
 
     def tokens(self) -> list[AccessToken]:
         """All tokens, by name."""
@@ -111,24 +114,24 @@ class AccessMethods(Parts):
 
     def scope_of_token(self, secret: str) -> AccessScope | None:
         """What a client with this token may use; None if no such token is valid now."""
-        import hashlib
-        import hmac
-
-        from qmd.system import clock
-        from qmd.values.access import AccessScope
-
-        digest = hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+        digest = libraries.hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
         store = self._store
         with store.reading() as reader:
             stored = reader.access.token_with_hash(digest)
-        if stored is None or not hmac.compare_digest(stored.hash, digest) or stored.token.expired:
+        if (
+            stored is None
+            or not libraries.hmac.compare_digest(stored.hash, digest)
+            or stored.token.expired
+        ):
             return None
         today = clock.now()[:10]
         if stored.token.last_used != today:
             store.write_soon(lambda writer: writer.access.mark_used(stored.id, today), lambda: None)
         token = stored.token
         owner = f"token:{stored.id}"
-        return AccessScope(owner, token.name, frozenset(token.read), frozenset(token.write))
+        return values.access.AccessScope(
+            owner, token.name, frozenset(token.read), frozenset(token.write)
+        )
 
     def is_valid_scope(self, scope: AccessScope) -> bool:
         """Whether a token opens just this scope now: it was not revoked, and has not expired."""
@@ -156,13 +159,8 @@ class AccessMethods(Parts):
         Raises:
             InputError: ``since`` is neither a span nor a date.
         """
-        from datetime import datetime, timezone
-
-        from qmd.search.query.dates import moment
-        from qmd.store.sql.access import MAX_AUDIT_ENTRIES
-
-        limit = MAX_AUDIT_ENTRIES if limit is None else limit
-        start = None if since is None else moment(since, datetime.now(timezone.utc))
+        limit = sql.access.MAX_AUDIT_ENTRIES if limit is None else limit
+        start = None if since is None else query.dates.moment(since, datetime.now(timezone.utc))
         with self._store.reading() as reader:
             return reader.access.audit(since=start, actor=token, limit=limit)
 
@@ -174,15 +172,10 @@ def _expiry(text: str) -> str:
     Raises:
         InputError: It is neither, or has passed.
     """
-    from datetime import datetime, timezone
-
-    from qmd.search.query.dates import filter_date, span
-    from qmd.system import clock
-
     now = datetime.now(timezone.utc)
-    length = span(text)
+    length = query.dates.span(text)
     try:
-        until = clock.parse(filter_date(text)) if length is None else now + length
+        until = clock.parse(query.dates.filter_date(text)) if length is None else now + length
         end = until.astimezone(timezone.utc)
     except (InputError, OverflowError):
         raise InputError(

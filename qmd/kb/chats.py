@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from qmd import files, values
+from qmd.errors import ChatNotFoundError, ConflictError, InputError
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
-from qmd.values.chats import ChatEvent, ChatInfo, ChatMode, ChatTurn
+from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.files.notes import WrittenNote
     from qmd.settings import BackendSettings
     from qmd.store import Writer
     from qmd.store.sql.conversations import ChatSummary, StoredTurn
-    from qmd.values.chats import Chat, ChatPage
+    from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
 
 _MAX_WORDS = 16  # of a search; each reads all conversations
 
@@ -29,11 +31,9 @@ class ChatMethods(FileMethods):
             query: Words that must all occur in the name, the questions or the answers; blank for
                 all conversations.
         """
-        from qmd.values.chats import ChatPage
-
         words = query.split()[:_MAX_WORDS]
         with self._store.reading() as reader:
-            return ChatPage(
+            return values.chats.ChatPage(
                 tuple(reader.conversations.latest(words, limit=limit, offset=offset)),
                 reader.conversations.count(words),
             )
@@ -41,14 +41,11 @@ class ChatMethods(FileMethods):
     @open_to_scopes
     def chat(self, chat_id: str) -> Chat:
         """A conversation with its turns. Raises ChatNotFoundError."""
-        from qmd.errors import ChatNotFoundError
-        from qmd.values.chats import Chat
-
         with self._store.reading() as reader:
             info = reader.conversations.get(chat_id)
             if info is None:
                 raise ChatNotFoundError(chat_id)
-            return Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
+            return values.chats.Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
 
     @open_to_scopes
     def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
@@ -59,14 +56,11 @@ class ChatMethods(FileMethods):
             ChatNotFoundError
             InputError: The name is blank, too long or has several lines.
         """
-        from qmd.errors import InputError
-        from qmd.values.chats import MAX_NAME
-
         self._chat_info(chat_id)
         name = name.strip()
-        if not name or len(name) > MAX_NAME or not name.isprintable():
+        if not name or len(name) > values.chats.MAX_NAME or not name.isprintable():
             raise InputError(
-                f"A name of a conversation is one line of 1 to {MAX_NAME} characters.",
+                f"A name of a conversation is one line of 1 to {values.chats.MAX_NAME} characters.",
                 hint="Choose a shorter name.",
             )
         self._store.write(lambda writer: writer.conversations.rename(chat_id, name))
@@ -75,8 +69,6 @@ class ChatMethods(FileMethods):
     @open_to_scopes
     def delete_chat(self, chat_id: str) -> None:
         """Delete a conversation for good. Raises ChatNotFoundError."""
-        from qmd.errors import ChatNotFoundError
-
         if not self._store.write(lambda writer: writer.conversations.delete(chat_id)):
             raise ChatNotFoundError(chat_id)
 
@@ -93,9 +85,7 @@ class ChatMethods(FileMethods):
             NoteExistsError: There is a note at this path.
             The errors of `qmd.files.notes.Notes.create`.
         """
-        from qmd.files.chats import chat_as_note
-
-        return self.notes.create(path, chat_as_note(self.chat(chat_id)), mode="new")
+        return self.notes.create(path, files.chats.chat_as_note(self.chat(chat_id)), mode="new")
 
     # -- for the service that runs conversations (qmd.agent.chat) ------------------------
 
@@ -120,8 +110,6 @@ class ChatMethods(FileMethods):
     @open_to_scopes
     def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
         """All that is kept of a conversation. Raises ChatNotFoundError."""
-        from qmd.errors import ChatNotFoundError
-
         with self._store.reading() as reader:
             info = reader.conversations.get(chat_id)
             if info is None:
@@ -140,9 +128,6 @@ class ChatMethods(FileMethods):
             ConflictError: As many conversations are kept as may be, the conversation is too long
                 to go on, or another process has begun this turn.
         """
-        from qmd.errors import ChatNotFoundError, ConflictError
-        from qmd.system import clock
-        from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, MAX_TURNS
 
         def begin(writer: Writer) -> ChatInfo:
             chats = writer.conversations
@@ -150,13 +135,16 @@ class ChatMethods(FileMethods):
             if info is None:
                 if turn.number > 1:  # deleted meanwhile
                     raise ChatNotFoundError(chat_id)
-                if chats.count() >= MAX_CHATS:
+                if chats.count() >= values.chats.MAX_CHATS:
                     raise ConflictError(
-                        f"{MAX_CHATS:,} conversations are kept already.",
+                        f"{values.chats.MAX_CHATS:,} conversations are kept already.",
                         hint="Delete some: 'qmd chat list' and 'qmd chat delete ID'.",
                     )
-                chats.add(ChatInfo(chat_id, name, mode, turn.started, clock.now(), 0))
-            elif turn.number > MAX_TURNS or chats.bytes(chat_id) > MAX_CHAT_BYTES:
+                chats.add(values.chats.ChatInfo(chat_id, name, mode, turn.started, clock.now(), 0))
+            elif (
+                turn.number > values.chats.MAX_TURNS
+                or chats.bytes(chat_id) > values.chats.MAX_CHAT_BYTES
+            ):
                 raise ConflictError(
                     "This conversation is too long to go on.", hint="Begin a new one."
                 )
@@ -209,8 +197,6 @@ class ChatMethods(FileMethods):
         return store.write(interrupt) if abandoned else 0
 
     def _chat_info(self, chat_id: str) -> ChatInfo:
-        from qmd.errors import ChatNotFoundError
-
         with self._store.reading() as reader:
             info = reader.conversations.get(chat_id)
         if info is None:
@@ -220,12 +206,14 @@ class ChatMethods(FileMethods):
 
 def shown(stored: StoredTurn) -> ChatTurn:
     """A turn as it is shown."""
-    return ChatTurn(
+    return values.chats.ChatTurn(
         number=stored.number,
         question=stored.question,
         answer=stored.answer,
         status=stored.status,
         started=stored.started,
         seconds=stored.seconds,
-        events=tuple(ChatEvent(kind, data) for kind, data in json.loads(stored.events)),
+        events=tuple(
+            values.chats.ChatEvent(kind, data) for kind, data in json.loads(stored.events)
+        ),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qmd import ingest
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
 
@@ -39,10 +40,8 @@ class CollectionMethods(Parts):
             InputError: The directory does not exist, or the name or mask is not valid.
             ConflictError: A collection of that name exists.
         """
-        from qmd.ingest.new_collection import new_collection, refuse_known_folder
-
-        new = new_collection(path, name, mask, ignore)
-        refuse_known_folder(new, mask, ignore, self.collections())
+        new = ingest.new_collection.new_collection(path, name, mask, ignore)
+        ingest.new_collection.refuse_known_folder(new, mask, ignore, self.collections())
 
         def add(writer: Writer) -> Collection:
             added = writer.collections.add(
@@ -56,9 +55,7 @@ class CollectionMethods(Parts):
 
     def overlap_notice(self, path: str | Path) -> str | None:
         """What to tell who adds a folder that is, holds or lies in that of a collection."""
-        from qmd.ingest.new_collection import overlap_notice
-
-        return overlap_notice(path, self.collections())
+        return ingest.new_collection.overlap_notice(path, self.collections())
 
     @staticmethod
     def preview_collection(
@@ -78,9 +75,7 @@ class CollectionMethods(Parts):
         Raises:
             As `add_collection`, but for ConflictError.
         """
-        from qmd.ingest.new_collection import preview
-
-        return preview(path, name, mask, ignore, budget_s=budget_s)
+        return ingest.new_collection.preview(path, name, mask, ignore, budget_s=budget_s)
 
     @open_to_scopes
     def collections(self) -> list[Collection]:
@@ -102,9 +97,7 @@ class CollectionMethods(Parts):
         Raises CollectionNotFoundError. False outside vaults, and in a vault with "Strict line
         breaks".
         """
-        from qmd.ingest.vault import vault_settings
-
-        settings = vault_settings(Path(self.collection(name).path))
+        settings = ingest.vault.vault_settings(Path(self.collection(name).path))
         return settings is not None and not settings.strict_line_breaks
 
     def remove_collection(self, name: str) -> Collection:
@@ -160,14 +153,11 @@ class CollectionMethods(Parts):
             CollectionNotFoundError.
             InputError: The mask or a pattern is not valid.
         """
-        from qmd.ingest.new_collection import check_globs
-        from qmd.ingest.rules import Rules
-
         now = self.collection(name)
         mask = now.pattern if mask is None else mask
         ignore = now.ignore if ignore is None else ignore
-        check_globs(mask, ignore)
-        Rules(Path(now.path), mask, ignore)
+        ingest.new_collection.check_globs(mask, ignore)
+        ingest.rules.Rules(Path(now.path), mask, ignore)
         return self._write_audited(
             self._store,
             "collection set",
@@ -184,9 +174,7 @@ class CollectionMethods(Parts):
             ConflictError: A collection ``new`` exists.
             InputError: ``new`` is not a valid name.
         """
-        from qmd.ingest.new_collection import check_name
-
-        check_name(new)
+        ingest.new_collection.check_name(new)
         return self._write_audited(
             self._store,
             "collection rename",
@@ -218,9 +206,7 @@ class CollectionMethods(Parts):
         Raises:
             InputError: The path lies in no collection, or the text is blank.
         """
-        from qmd.ingest.new_collection import check_context_text
-
-        check_context_text(text)
+        ingest.new_collection.check_context_text(text)
         store = self._store
         collection_id, prefix = _context_location(store, path)
         return self._write_audited(
@@ -309,9 +295,7 @@ def _restore_contexts(writer: Writer, collection: Collection) -> None:
 
 
 def _context_location(store: Store, path: str) -> tuple[int | None, str]:
-    from qmd.ingest.collection_paths import context_location
-
-    return context_location(path, select_collections(store, ()))
+    return ingest.collection_paths.context_location(path, select_collections(store, ()))
 
 
 def select_collections(store: Store, names: Sequence[str]) -> list[Collection]:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmd import files, search
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.search import lookup
+from qmd.system.surrogates import whole
 from qmd.values import Filters
-from qmd.values.tokens import MAX_TOTAL_BYTES
+from qmd.values.names import fold
+from qmd.values.tokens import MAX_TOTAL_BYTES, check_max_tokens
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -53,18 +57,16 @@ class DocumentMethods(Parts):
             AmbiguousNameError: More than one document fits.
             InputError: ``max_lines`` is less than 1, or ``max_tokens`` less than `MIN_TOKENS`.
         """
-        from qmd.search.budget import ReadingBudget
-        from qmd.search.lookup import documents as lookup
-        from qmd.values.tokens import check_max_tokens
-
         check_max_tokens(max_tokens)
         budget = None
         if max_tokens is not None or max_total_bytes is not None:
-            budget = ReadingBudget(
+            budget = search.budget.ReadingBudget(
                 max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
             )
         with self._store.reading() as reader:
-            return lookup.get(reader, file, from_line=from_line, max_lines=max_lines, budget=budget)
+            return lookup.documents.get(
+                reader, file, from_line=from_line, max_lines=max_lines, budget=budget
+            )
 
     @open_to_scopes
     def multi_get(
@@ -95,16 +97,12 @@ class DocumentMethods(Parts):
             NoMatchError: No document matches.
             InputError: A bound is too small, or the pattern cannot be used.
         """
-        from qmd.search.budget import ReadingBudget
-        from qmd.search.lookup import documents as lookup
-        from qmd.values.tokens import check_max_tokens
-
         check_max_tokens(max_tokens)
-        budget = ReadingBudget(
+        budget = search.budget.ReadingBudget(
             max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
         )
         with self._store.reading() as reader:
-            return lookup.multi_get(
+            return lookup.documents.multi_get(
                 reader, pattern, max_lines=max_lines, max_bytes=max_bytes, budget=budget
             )
 
@@ -119,10 +117,8 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        from qmd.search.lookup.documents import outline
-
         with self._store.reading() as reader:
-            return outline(reader, file)
+            return lookup.documents.outline(reader, file)
 
     @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
@@ -135,10 +131,8 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        from qmd.search.lookup.documents import details
-
         with self._store.reading() as reader:
-            return details(reader, file)
+            return lookup.documents.details(reader, file)
 
     @open_to_scopes
     def open_file(self, file: str) -> BinaryIO:
@@ -152,11 +146,9 @@ class DocumentMethods(Parts):
             DocumentNotFoundError: There is no such file.
             CollectionNotFoundError.
         """
-        from qmd.files.indexed_file import open_indexed_file
-
         store = self._store
         with store.reading() as reader:
-            return open_indexed_file(reader, file, database=store.location)
+            return files.indexed_file.open_indexed_file(reader, file, database=store.location)
 
     @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
@@ -165,10 +157,7 @@ class DocumentMethods(Parts):
 
         Letter case and Unicode form do not matter. An empty prefix gives none.
         """
-        from qmd.search.lookup.resolve import storable
-        from qmd.values.names import fold
-
-        key = fold(storable(prefix))
+        key = fold(lookup.resolve.storable(prefix))
         if not key:
             return []
         with self._store.reading() as reader:
@@ -185,8 +174,6 @@ class DocumentMethods(Parts):
         Args:
             prefix: The beginning of a path. Without a slash it is that of a collection's name.
         """
-        from qmd.system.surrogates import whole
-
         collection, slash, path = whole(prefix).partition("/")
         with self._store.reading() as reader:
             if slash:
@@ -227,10 +214,8 @@ class DocumentMethods(Parts):
             InputError: A condition is none.
             NotFoundError: No document has the property to sort or group by.
         """
-        from qmd.search.ordering import list_documents
-
         with self._store.reading() as reader:
-            return list_documents(
+            return search.ordering.list_documents(
                 reader,
                 *_folder(reader, prefix),
                 filters=_filters(collections, tags, properties),
@@ -273,10 +258,10 @@ class DocumentMethods(Parts):
         Raises:
             InputError: A condition is none.
         """
-        from qmd.search.spelling import missing
-
         with self._store.reading() as reader:
-            return missing(reader, replace(_filters((), tags, properties), path=prefix or None))
+            return search.spelling.missing(
+                reader, replace(_filters((), tags, properties), path=prefix or None)
+            )
 
     @open_to_scopes
     def properties(self) -> list[PropertySummary]:
@@ -295,10 +280,8 @@ class DocumentMethods(Parts):
         Raises:
             NotFoundError: No document has the property; with suggestions.
         """
-        from qmd.search.ordering import existing_key
-
         with self._store.reading() as reader:
-            return reader.properties.values(existing_key(reader, key), limit=limit)
+            return reader.properties.values(search.ordering.existing_key(reader, key), limit=limit)
 
 
 def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:

@@ -7,8 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import files, ingest, values
+from qmd.errors import (
+    ConflictError,
+    DocumentNotFoundError,
+    FileChangedError,
+    InvalidPathError,
+    NotFoundError,
+    QmdError,
+)
+from qmd.files import edits
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.search import lookup
 
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
@@ -47,10 +58,8 @@ class EditingMethods(FileMethods):
             OutsideRootsError, WriteDeclinedError, ConflictError, FileAccessError: As the
                 `FileWriter` says.
         """
-        from qmd.files.edits.note_editor import NoteEditor
-
         store = self._store
-        editor = NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(store, self._writer(store))
         return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
 
     @open_to_scopes
@@ -63,10 +72,10 @@ class EditingMethods(FileMethods):
             EditError: It is no note, no text, or a text that an editor would change.
             FileAccessError: The file cannot be read.
         """
-        from qmd.files.edits.note_editor import NoteEditor
-
         store = self._store
-        return NoteEditor(store, self._writer(store)).source(self._place(store, name))
+        return edits.note_editor.NoteEditor(store, self._writer(store)).source(
+            self._place(store, name)
+        )
 
     @open_to_scopes
     def replace_note(
@@ -81,10 +90,11 @@ class EditingMethods(FileMethods):
 
         The other arguments and the errors are those of `edit_note`.
         """
-        from qmd.files.edits.operations import replace_all
-
         return self.edit_note(
-            name, lambda present: replace_all(present, text), if_docid=if_docid, preview=preview
+            name,
+            lambda present: edits.operations.replace_all(present, text),
+            if_docid=if_docid,
+            preview=preview,
         )
 
     @open_to_scopes
@@ -104,28 +114,23 @@ class EditingMethods(FileMethods):
             FileChangedError: The note has changed, and what it was is not known any more.
             The other errors of `edit_note`.
         """
-        from qmd.errors import FileChangedError
-        from qmd.files.edits.tasks import set_seen_task, tasks_of
-        from qmd.values.edits import NoteEdit
-
-        edit = NoteEdit("tick" if done else "untick", line=line)
+        edit = values.edits.NoteEdit("tick" if done else "untick", line=line)
         try:
             return self.edit_note(name, edit, if_docid=if_docid)
         except FileChangedError as error:
-            tasks = {task.line: task.text for task in tasks_of(error.text_read or "")}
+            tasks = {task.line: task.text for task in edits.tasks.tasks_of(error.text_read or "")}
             text = tasks.get(line)
             if not text:
                 raise
         return self.edit_note(
-            name, lambda present: set_seen_task(present, done=done, task=text, line=line)
+            name,
+            lambda present: edits.tasks.set_seen_task(present, done=done, task=text, line=line),
         )
 
     @open_to_scopes
     def tasks(self, name: str) -> list[Task]:
         """The tasks of a note, as it is on the disk. Errors as `note_source`."""
-        from qmd.files.edits.tasks import tasks_of
-
-        return tasks_of(self.note_source(name).text)
+        return edits.tasks.tasks_of(self.note_source(name).text)
 
     @open_to_scopes
     def create_note(self, path: str, text: str) -> EditedNote:
@@ -141,26 +146,24 @@ class EditingMethods(FileMethods):
                 index.
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
-        from qmd.errors import ConflictError
-        from qmd.files.edits.note_editor import NoteEditor, NotePlace
-        from qmd.files.vault import Vault, note_path
-
         store = self._store
         with store.reading() as reader:
-            vault = Vault.of_collections(reader.collections.all())
-        file = "/".join(name for name in note_path(path).split("/") if name not in ("", "."))
+            vault = files.vault.Vault.of_collections(reader.collections.all())
+        file = "/".join(
+            name for name in files.vault.note_path(path).split("/") if name not in ("", ".")
+        )
         vault.check_new(file)
         place = vault.locate(file)
         exclusion = self._exclusion(store, file)
         if exclusion is not None:
             raise ConflictError(f"{file} would not be shown: {exclusion}")
-        return NoteEditor(store, self._writer(store)).create(NotePlace(file, place), text)
+        return edits.note_editor.NoteEditor(store, self._writer(store)).create(
+            edits.note_editor.NotePlace(file, place), text
+        )
 
     @open_to_scopes
     def writable_collections(self) -> list[Collection]:
         """The collections in which notes may be created."""
-        from qmd.errors import QmdError
-
         store = self._store
         writable = []
         with store.reading() as reader:
@@ -177,14 +180,11 @@ class EditingMethods(FileMethods):
 
     def _exclusion(self, store: Store, file: str) -> str | None:
         """The rule that keeps a file out of the index, in sentences; None if none does."""
-        from qmd.ingest.rules import Rules
-        from qmd.ingest.verdict import exclusion_of_new_file
-
         name, _, path = file.partition("/")
         with store.reading() as reader:
             [collection] = [each for each in reader.collections.all() if each.name == name]
-        rules = Rules(Path(collection.path), collection.pattern, collection.ignore)
-        verdict = exclusion_of_new_file(rules, path)
+        rules = ingest.rules.Rules(Path(collection.path), collection.pattern, collection.ignore)
+        verdict = ingest.verdict.exclusion_of_new_file(rules, path)
         return None if verdict is None else f"{verdict.detail} {verdict.remedy or ''}".rstrip()
 
     @open_to_scopes
@@ -194,10 +194,8 @@ class EditingMethods(FileMethods):
         """
         Delete a note; its content is kept in the history. Arguments and errors as `edit_note`.
         """
-        from qmd.files.edits.note_editor import NoteEditor
-
         store = self._store
-        editor = NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(store, self._writer(store))
         return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
 
     def _place(self, store: Store, name: str) -> NotePlace:
@@ -210,15 +208,10 @@ class EditingMethods(FileMethods):
             DocumentNotFoundError, AmbiguousNameError
             NotFoundError: It is the name of a folder.
         """
-        from qmd.errors import DocumentNotFoundError, NotFoundError
-        from qmd.files.edits.note_editor import NotePlace
-        from qmd.files.vault import Vault
-        from qmd.search.lookup.resolve import resolve
-
         with store.reading() as reader:
-            vault = Vault.of_collections(reader.collections.all())
+            vault = files.vault.Vault.of_collections(reader.collections.all())
             try:
-                file = resolve(reader, name)[0].file
+                file = lookup.resolve.resolve(reader, name)[0].file
             except DocumentNotFoundError:
                 path = _note_on_disk(reader, vault, name)
                 folder = None if path is not None else _folder_on_disk(vault, name)
@@ -229,15 +222,15 @@ class EditingMethods(FileMethods):
                     ) from None
                 if path is None:
                     raise
-                return NotePlace(path, vault.locate(path))
+                return edits.note_editor.NotePlace(path, vault.locate(path))
             path = _note_on_disk(reader, vault, name)
         place = vault.locate(file)
         if path is not None and path != file:
             # A new file at just this path, not the one that the index has under a similar path.
             there = vault.locate(path)
             if not (place.target.exists() and place.target.samefile(there.target)):
-                return NotePlace(path, there)
-        return NotePlace(file, place)
+                return edits.note_editor.NotePlace(path, there)
+        return edits.note_editor.NotePlace(file, place)
 
 
 def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
@@ -246,33 +239,27 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
 
     What they leave out, such as ``.git/config``, is no note: its text is nobody's to read here.
     """
-    from qmd.errors import NotFoundError
-    from qmd.ingest.collection_paths import locate
-    from qmd.ingest.rules import Rules
-    from qmd.ingest.verdict import judge_path
-
     path = _path_on_disk(vault, name)
-    location = None if path is None else locate(path, reader.collections.all())
+    location = (
+        None if path is None else ingest.collection_paths.locate(path, reader.collections.all())
+    )
     if location is None:
         return None
     collection, relative = location
     root = Path(collection.path)
-    rules = Rules(root, collection.pattern, collection.ignore)
+    rules = ingest.rules.Rules(root, collection.pattern, collection.ignore)
     try:
-        return path if judge_path(root, rules, relative).included else None
+        return path if ingest.verdict.judge_path(root, rules, relative).included else None
     except NotFoundError:  # it has gone
         return None
 
 
 def _path_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a file is there on the disk."""
-    from qmd.errors import InvalidPathError
-    from qmd.files.vault import can_exist, plain_path
-
     try:
-        path = plain_path(name.removeprefix("qmd://"))
+        path = files.vault.plain_path(name.removeprefix("qmd://"))
         # Unlike Path.is_file, os.path takes a name that is too long for the disk.
-        if can_exist(path) and vault.has_root_for(path):
+        if files.vault.can_exist(path) and vault.has_root_for(path):
             return path if os.path.isfile(vault.locate(path).target) else None  # noqa: PTH113
     except InvalidPathError:
         pass
@@ -281,15 +268,12 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
 
 def _folder_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a folder is there on the disk; the collection may be left out."""
-    from qmd.errors import InvalidPathError
-    from qmd.files.vault import can_exist, plain_path
-
     try:
-        path = plain_path(name.removeprefix("qmd://")).rstrip("/")
+        path = files.vault.plain_path(name.removeprefix("qmd://")).rstrip("/")
         if path in ("", "."):
             return None  # no name at all
         for each in (path, *(f"{collection}/{path}" for collection in vault.roots)):
-            if not can_exist(each) or not vault.has_root_for(each):
+            if not files.vault.can_exist(each) or not vault.has_root_for(each):
                 continue
             if os.path.isdir(vault.locate(each).target):  # noqa: PTH112
                 return each

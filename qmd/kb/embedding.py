@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from qmd import inference, ingest, libraries, models
+from qmd.ingest import keep
 from qmd.kb.collections import select_collections
 from qmd.kb.parts import Parts, open_to_scopes
 
@@ -38,8 +40,6 @@ class EmbeddingMethods(Parts):
             ModelMissingError: The model is not on this machine and cannot be downloaded.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
         """
-        from qmd.ingest.embedding import embed
-
         opened = self._current()
         ids = (
             [collection.id for collection in select_collections(opened.store, collections)]
@@ -47,7 +47,9 @@ class EmbeddingMethods(Parts):
             else []
         )
         embedder = opened.embedders.open(download=True, progress=progress)
-        return embed(opened.store, embedder, collection_ids=ids, force=force, progress=progress)
+        return ingest.embedding.embed(
+            opened.store, embedder, collection_ids=ids, force=force, progress=progress
+        )
 
     def embed_texts(
         self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
@@ -65,13 +67,13 @@ class EmbeddingMethods(Parts):
             ModelMissingError: The model is not on this machine.
             InferenceError: The model failed.
         """
-        import numpy as np
-
         embedder = self._embedders.query_embedder()
         if kind == "passage":
             return embedder.embed_passages(texts)
         vectors = [embedder.embed_query(text) for text in texts]
-        return np.array(vectors, np.float32).reshape(len(texts), embedder.spec.dimension)
+        return libraries.np.array(vectors, libraries.np.float32).reshape(
+            len(texts), embedder.spec.dimension
+        )
 
     def embed_texts_with_tokens(
         self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
@@ -85,17 +87,13 @@ class EmbeddingMethods(Parts):
         Raises:
             ModelMissingError, InferenceError: As `embed_texts`.
         """
-        import numpy as np
-
-        from qmd.inference.protocols import token_embedder
-
-        embedder = token_embedder(self._embedders.query_embedder())
+        embedder = inference.protocols.token_embedder(self._embedders.query_embedder())
         if embedder is None:
             return self.embed_texts(texts, kind=kind), ()
         if kind == "passage":
             return embedder.embed_passages_with_tokens(texts)
         pairs = [embedder.embed_query_with_tokens(text) for text in texts]
-        vectors = np.array([vector for vector, _ in pairs], np.float32)
+        vectors = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
         return vectors.reshape(len(texts), embedder.spec.dimension), [each for _, each in pairs]
 
     @open_to_scopes
@@ -116,13 +114,10 @@ class EmbeddingMethods(Parts):
     @property
     def models(self) -> Catalogue:
         """Lists the models, downloads one, and changes the one that this database uses."""
-        from qmd.ingest.keep.lock import is_kept
-        from qmd.models.catalogue import Catalogue
-
         opened = self._current()
-        return Catalogue(
+        return models.catalogue.Catalogue(
             opened.store,
             opened.embedders,
-            is_kept=lambda: is_kept(opened.store),
+            is_kept=lambda: keep.lock.is_kept(opened.store),
             wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
         )

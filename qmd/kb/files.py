@@ -12,8 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import files, ingest
+from qmd.files import photos, posts, writing
+from qmd.kb.named_files import files_with_history
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.settings import POSTS_DIR
+from qmd.system.consent import current_confirm
 
 if TYPE_CHECKING:
     from qmd.files.notes import Notes
@@ -54,8 +58,6 @@ class FileMethods(Parts):
 
     @property
     def _confirm(self) -> Confirm | None:
-        from qmd.system.consent import current_confirm
-
         return current_confirm() or self._settings.confirm_writes
 
     @property
@@ -68,26 +70,21 @@ class FileMethods(Parts):
     @open_to_scopes
     def revisions(self) -> FileHistory:
         """The contents that files had before tools changed them."""
-        from qmd.files.revisions import FileHistory
-        from qmd.kb.named_files import files_with_history
-
         store = self._store
 
         def candidates(name: str) -> list[Path]:
             with store.reading() as reader:
                 return files_with_history(reader, name)
 
-        return FileHistory(store, self._writer(store), candidates)
+        return files.revisions.FileHistory(store, self._writer(store), candidates)
 
     @property
     @open_to_scopes
     def undo(self) -> Undo:
         """Lists and undoes the changes that tools have written."""
-        from qmd.files.undo import Undo
-
         store = self._store
         collections = _collections(store)
-        return Undo(store, self._writer(store), lambda path: _name(path, collections))
+        return files.undo.Undo(store, self._writer(store), lambda path: _name(path, collections))
 
     @open_to_scopes
     def file_name(self, path: Path) -> str:
@@ -97,44 +94,38 @@ class FileMethods(Parts):
     @property
     def summary(self) -> Summary:
         """Writes the texts that AI clients keep with the toolset ``summary``."""
-        from qmd.files.summary import Summary
-
-        return Summary(self.files)
+        return files.summary.Summary(self.files)
 
     @property
     def images(self) -> Images:
         """Reads and writes the metadata of photos."""
-        from qmd.files.photos.images import Images
-
         store = self._store
-        return Images(lambda: self._writer(store), self._exiftool())
+        return photos.images.Images(lambda: self._writer(store), self._exiftool())
 
     @staticmethod
     def photo_metadata(path: str | Path) -> PhotoMetadata:
         """Read the metadata of a photo. Raises PhotoError."""
-        from qmd.files.photos.images import Images
-
-        return Images.show(path)
+        return photos.images.Images.show(path)
 
     @property
     def notes(self) -> Notes:
         """Reads, creates and lists notes, in the vault or in the collections."""
-        from qmd.files.notes import Notes
-        from qmd.files.vault import Vault
-
         store = self._store
         vault = self._settings.vault
         if vault is not None:
             directory = Path(vault).expanduser()
-            return Notes(lambda: Vault.of_directory(directory), lambda: self._writer(store))
-        return Notes(lambda: Vault.of_collections(_collections(store)), lambda: self._writer(store))
+            return files.notes.Notes(
+                lambda: files.vault.Vault.of_directory(directory), lambda: self._writer(store)
+            )
+        return files.notes.Notes(
+            lambda: files.vault.Vault.of_collections(_collections(store)),
+            lambda: self._writer(store),
+        )
 
     @property
     def posts(self) -> PostArchive:
         """Lists, reads and searches the archive of posts."""
-        from qmd.files.posts.archive import PostArchive
-
-        return PostArchive(self._store, Path(self._settings.posts_dir))
+        return posts.archive.PostArchive(self._store, Path(self._settings.posts_dir))
 
     def has_posts(self) -> bool:
         """
@@ -153,39 +144,32 @@ class FileMethods(Parts):
         return replace(policy, pushed=Path(pushed).expanduser().resolve())
 
     def _policy_of_roots(self, store: Store) -> WritePolicy:
-        from qmd.files.writing.policy import WritePolicy
-
         settings = self._settings
         if settings.read_only_files:
-            return WritePolicy.read_only()
+            return writing.policy.WritePolicy.read_only()
         directories: list[str | Path] = [collection.path for collection in _collections(store)]
         if settings.vault is not None:
             directories.append(settings.vault)
         if self.confirms_writes:
-            return WritePolicy.for_agent(directories, settings.write_roots)
+            return writing.policy.WritePolicy.for_agent(directories, settings.write_roots)
         if settings.write_roots:
-            return WritePolicy.explicit(settings.write_roots)
-        return WritePolicy.default(directories)
+            return writing.policy.WritePolicy.explicit(settings.write_roots)
+        return writing.policy.WritePolicy.default(directories)
 
     def _writer(self, store: Store) -> FileWriter:
-        from qmd.files.writing.writer import FileWriter
-        from qmd.ingest.index import index_files
-
-        return FileWriter(
+        return writing.writer.FileWriter(
             store,
             self._policy(store),
-            lambda files: index_files(store, files, _collections(store), self._events),
+            lambda files: ingest.index.index_files(store, files, _collections(store), self._events),
             confirm=self._confirm,
         )
 
     def _exiftool(self) -> ExifTool:
         """The program that writes into photos; one for each open database file."""
-        from qmd.files.photos.exiftool import ExifTool
-
         opened = self._current()
         with self._lock:
             if opened.exiftool is None:
-                opened.exiftool = ExifTool(self._settings.exiftool)
+                opened.exiftool = photos.exiftool.ExifTool(self._settings.exiftool)
             return opened.exiftool
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from qmd import search, values
 from qmd.errors import InputError
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
+from qmd.search import graph, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +46,8 @@ class GraphMethods(SearchMethods):
 
         Embeds and web addresses are links, too.
         """
-        from qmd.search.graph.links import links_in
-
         with self._store.reading() as reader:
-            return links_in(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.links_in(reader, _document(reader, file), limit=_most(limit))
 
     @open_to_scopes
     def link_targets(
@@ -63,20 +63,18 @@ class GraphMethods(SearchMethods):
         Raises:
             CollectionNotFoundError.
         """
-        from qmd.search.graph.links import targets_of
-
         collection, _, path = file.partition("/")
         with self._store.reading() as reader:
             reader.collections.by_name(collection)
-            return targets_of(reader, collection, path, links, check_sections=check_sections)
+            return graph.links.targets_of(
+                reader, collection, path, links, check_sections=check_sections
+            )
 
     @open_to_scopes
     def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
-        from qmd.search.graph.links import backlinks_to
-
         with self._store.reading() as reader:
-            return backlinks_to(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.backlinks_to(reader, _document(reader, file), limit=_most(limit))
 
     @open_to_scopes
     def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
@@ -85,10 +83,8 @@ class GraphMethods(SearchMethods):
 
         A link to a heading or block that its note lacks is one of them; a web address is not.
         """
-        from qmd.search.graph.broken import broken_links
-
         with self._store.reading() as reader:
-            return broken_links(reader, collection=collection, limit=_most(limit))
+            return graph.broken.broken_links(reader, collection=collection, limit=_most(limit))
 
     @open_to_scopes
     def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
@@ -97,10 +93,8 @@ class GraphMethods(SearchMethods):
 
         Embeds count as links; links of a document to itself do not. Photos are left out.
         """
-        from qmd.search.graph.broken import orphans
-
         with self._store.reading() as reader:
-            return orphans(reader, collection=collection, limit=_most(limit))
+            return graph.broken.orphans(reader, collection=collection, limit=_most(limit))
 
     @open_to_scopes
     def similar(
@@ -116,10 +110,8 @@ class GraphMethods(SearchMethods):
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
             DocumentNotEmbeddedError: This document has no vectors yet.
         """
-        from qmd.search.graph.similar import similar_documents
-
         with self._store.reading() as reader:
-            return similar_documents(
+            return graph.similar.similar_documents(
                 reader,
                 _document(reader, file),
                 collection=collection,
@@ -137,10 +129,8 @@ class GraphMethods(SearchMethods):
         Args:
             prefix: ``work`` or ``work/``: only this tag and those below it; empty for all.
         """
-        from qmd.search.graph.tags import tag_tree
-
         with self._store.reading() as reader:
-            return tag_tree(reader, prefix, collection=collection, limit=_most(limit))
+            return graph.tags.tag_tree(reader, prefix, collection=collection, limit=_most(limit))
 
     @open_to_scopes
     def recent(
@@ -155,25 +145,21 @@ class GraphMethods(SearchMethods):
         Raises:
             InputError: ``since`` is neither.
         """
-        from qmd.search.ordering import recent_changes
-
         with self._store.reading() as reader:
-            return recent_changes(reader, since=since, collection=collection, limit=_most(limit))
+            return search.ordering.recent_changes(
+                reader, since=since, collection=collection, limit=_most(limit)
+            )
 
 
 def _most(limit: int | None) -> int:
     """How many items to list; raises InputError if that is out of range."""
-    from qmd.values.graph import MAX_LISTED
-
     if limit is None:
         return sys.maxsize
-    if not 1 <= limit <= MAX_LISTED:
-        raise InputError(f"The limit must be between 1 and {MAX_LISTED}, not {limit}.")
+    if not 1 <= limit <= values.graph.MAX_LISTED:
+        raise InputError(f"The limit must be between 1 and {values.graph.MAX_LISTED}, not {limit}.")
     return limit
 
 
 def _document(reader: Reader, file: str) -> DocumentInfo:
     """Raises DocumentNotFoundError, AmbiguousNameError."""
-    from qmd.search.lookup.resolve import resolve
-
-    return resolve(reader, file).document
+    return lookup.resolve.resolve(reader, file).document

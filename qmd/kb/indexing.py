@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import ingest
 from qmd.errors import StoreError
+from qmd.ingest import keep
 from qmd.kb.collections import select_collections
+from qmd.kb.named_files import document_without_file
 from qmd.kb.parts import Parts, open_to_scopes
 
 if TYPE_CHECKING:
@@ -35,10 +38,8 @@ class IndexingMethods(Parts):
             CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
             directory cannot be read is listed in ``report.errors``, and keeps its documents.
         """
-        from qmd.ingest.index import index_collections
-
         store = self._store
-        return index_collections(
+        return ingest.index.index_collections(
             store,
             select_collections(store, collections),
             verify=verify,
@@ -55,13 +56,10 @@ class IndexingMethods(Parts):
         A work tree whose configuration names a program to run is not pulled; ``report.errors``
         lists it.
         """
-        from qmd.ingest import git_pull
-        from qmd.ingest.index import index_collections
-
         store = self._store
         collections = select_collections(store, ())
-        problems = git_pull.pull(collections) if pull else []
-        return index_collections(
+        problems = ingest.git_pull.pull(collections) if pull else []
+        return ingest.index.index_collections(
             store, collections, problems=problems, progress=progress, events=self._events
         )
 
@@ -78,16 +76,13 @@ class IndexingMethods(Parts):
         Raises:
             AmbiguousNameError: More than one document has this name, and no file has this path.
         """
-        from qmd.ingest import why
-        from qmd.kb.named_files import document_without_file
-
         with self._store.reading() as reader:
-            explanation = why.explain_path(reader, str(path))
+            explanation = ingest.why.explain_path(reader, str(path))
             if not explanation.indexed:
                 document = document_without_file(reader, str(path))
                 if document is not None:
-                    return why.explain_path(reader, document.uri)
-                return why.explain_named_file(reader, str(path), explanation)
+                    return ingest.why.explain_path(reader, document.uri)
+                return ingest.why.explain_named_file(reader, str(path), explanation)
             return explanation
 
     def keep(
@@ -115,23 +110,18 @@ class IndexingMethods(Parts):
         Raises:
             ReadOnlyError: The database was opened read-only.
         """
-        from qmd.ingest.keep.background_embedding import EmbedderProvider
-        from qmd.ingest.keep.keeper import Keeper
-        from qmd.ingest.keep.maintain import KeeperOptions
-
         self._store.require_writable()
         events = self.events
-        options = KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
-        models = (
-            EmbedderProvider(  # lambdas: the embedders change when the database file is replaced
-                lambda reader: self._embedders.target_name(reader),  # noqa: PLW0108
-                lambda name: self._embedders.is_available(name),  # noqa: PLW0108
-                lambda name: self._embedders.open(name),  # noqa: PLW0108
-            )
+        options = keep.maintain.KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
+        models = keep.background_embedding.EmbedderProvider(
+            # lambdas: the embedders change when the database file is replaced
+            lambda reader: self._embedders.target_name(reader),  # noqa: PLW0108
+            lambda name: self._embedders.is_available(name),  # noqa: PLW0108
+            lambda name: self._embedders.open(name),  # noqa: PLW0108
         )
         with self._lock:
             if self._keeper is None:
-                self._keeper = Keeper(lambda: self._store, events, models, options)
+                self._keeper = keep.keeper.Keeper(lambda: self._store, events, models, options)
             keeper = self._keeper
         keeper.start()
         return keeper
@@ -142,13 +132,11 @@ class IndexingMethods(Parts):
 
         `keep` does so, too. With a file, or if this was called before, nothing is done.
         """
-        from qmd.ingest.keep.follower import ChangeListener
-
         events = self.events
         feed = self._store.change_feed()
         if feed is None:
             return
-        listener = ChangeListener(feed, events)
+        listener = keep.follower.ChangeListener(feed, events)
         with self._lock:
             is_first = self._listener is None and self._keeper is None
             if is_first:
@@ -169,15 +157,13 @@ class IndexingMethods(Parts):
             embeddings_pending: How many distinct texts have no vectors, if the caller knows it;
                 None to count them.
         """
-        from qmd.ingest.keep import freshness
-
         keeper = self._keeper
         state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
         try:
             store = self._store
             store.require_current()
         except StoreError as error:
-            return freshness.unknown_freshness(error.with_hint)
-        return freshness.read_freshness(
+            return keep.freshness.unknown_freshness(error.with_hint)
+        return keep.freshness.read_freshness(
             store, state, waiting, embeddings_pending=embeddings_pending
         )

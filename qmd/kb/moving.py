@@ -6,6 +6,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmd import files, ingest
+from qmd.errors import ReadOnlyError
+from qmd.files import moves, writing
 from qmd.kb.editing import EditingMethods
 from qmd.kb.parts import open_to_scopes
 
@@ -48,22 +51,17 @@ class MovingMethods(EditingMethods):
             FileChangedError: The docid is another one.
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
-        from qmd.files.moves.mover import NoteMover
-        from qmd.files.moves.new_place import new_place
-        from qmd.files.vault import Vault
-        from qmd.files.writing.turns import one_move_at_a_time
-
         store = self._store
         if not preview:
             store.require_writable()
-        with nullcontext() if preview else one_move_at_a_time(store.location):
+        with nullcontext() if preview else writing.turns.one_move_at_a_time(store.location):
             with store.reading() as reader:
-                vault = Vault.of_collections(reader.collections.all())
+                vault = files.vault.Vault.of_collections(reader.collections.all())
             note = self._place(store, name)
-            target = new_place(vault, note.file, new_path)
+            target = moves.new_place.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})
             note = self._place(store, name)
-            moved = NoteMover(store, self._writer(store), vault).move(
+            moved = moves.mover.NoteMover(store, self._writer(store), vault).move(
                 note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
             )
         problem = moved.problem or self._exclusion(store, moved.file)
@@ -71,9 +69,6 @@ class MovingMethods(EditingMethods):
 
     def _update(self, store: Store, files: set[str]) -> None:
         """Update the index of the collections of some files, unless it is read-only."""
-        from qmd.errors import ReadOnlyError
-        from qmd.ingest.index import index_collections
-
         try:
             store.require_writable()
         except ReadOnlyError:
@@ -81,4 +76,4 @@ class MovingMethods(EditingMethods):
         names = {file.partition("/")[0] for file in files}
         with store.reading() as reader:
             collections = [each for each in reader.collections.all() if each.name in names]
-        index_collections(store, collections, events=self._events)
+        ingest.index.index_collections(store, collections, events=self._events)

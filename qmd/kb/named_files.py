@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import ingest
 from qmd.errors import QmdError
-from qmd.ingest.collection_paths import candidate_files
-from qmd.search.lookup.resolve import find_document
+from qmd.search import lookup
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -23,10 +23,10 @@ def document_without_file(reader: Reader, name: str) -> DocumentInfo | None:
         AmbiguousNameError: Several documents have the name.
     """
     try:
-        files = candidate_files(name, reader.collections.all())
+        files = ingest.collection_paths.candidate_files(name, reader.collections.all())
     except QmdError:  # no collection is called so, or no file can be
         files = []
-    return None if any(map(os.path.lexists, files)) else find_document(reader, name)
+    return None if any(map(os.path.lexists, files)) else lookup.resolve.find_document(reader, name)
 
 
 def files_with_history(reader: Reader, name: str) -> list[Path]:
@@ -40,10 +40,10 @@ def files_with_history(reader: Reader, name: str) -> list[Path]:
         InputError: No file can have that name.
         AmbiguousNameError: Several documents have the name, and no file has this path.
     """
-    files = candidate_files(name, reader.collections.all())
+    files = ingest.collection_paths.candidate_files(name, reader.collections.all())
     if any(os.path.lexists(file) or reader.revisions.history(str(file)) for file in files):
         return files
-    document = find_document(reader, name)
+    document = lookup.resolve.find_document(reader, name)
     if document is None:
         return files
     root = reader.collections.by_name(document.collection).path

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from qmd import ingest, libraries, models, values
 from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.settings import Settings
 from qmd.store import open_store
+from qmd.system import clock
+from qmd.system.session import current_face, current_session
 
-# A module that few methods need is imported inside them, so that `qmd search` starts quickly.
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
@@ -42,7 +44,7 @@ def open_to_scopes(function: FunctionT) -> FunctionT:
     return function
 
 
-@dataclass(slots=True)
+# No dataclass, which would take half a millisecond of each start.
 class OpenParts:
     """
     The parts that belong to one database file. They are closed when another file takes its place.
@@ -52,11 +54,12 @@ class OpenParts:
         vectors: The vectors held in memory; None until the first search by meaning.
     """
 
-    store: Store
-    embedders: EmbedderChoice
-    backends: Backends
-    exiftool: ExifTool | None = None
-    vectors: VectorCache | None = None
+    def __init__(self, store: Store, embedders: EmbedderChoice, backends: Backends) -> None:
+        self.store = store
+        self.embedders = embedders
+        self.backends = backends
+        self.exiftool: ExifTool | None = None
+        self.vectors: VectorCache | None = None
 
     def close(self) -> None:
         """May be called twice."""
@@ -79,9 +82,7 @@ class Parts:
     def __init__(self, store: Store, settings: Settings = Settings()) -> None:
         """For `KnowledgeBase.open`, which is how callers open a knowledge base."""
         if settings.embedder is not None:
-            from qmd.models.checked import CheckedEmbedder
-
-            settings = replace(settings, embedder=CheckedEmbedder(settings.embedder))
+            settings = replace(settings, embedder=models.checked.CheckedEmbedder(settings.embedder))
 
         self._settings = settings
         self._opened = self._open_parts(store)
@@ -157,9 +158,7 @@ class Parts:
         return self._opened
 
     def _reopen(self, old: Store) -> OpenParts:
-        import logging
-
-        log = logging.getLogger(__name__)
+        log = libraries.logging.getLogger(__name__)
         try:
             store = open_store(old.location, read_only=old.read_only, timeout_s=old.timeout_s)
         except StoreError as error:
@@ -194,19 +193,15 @@ class Parts:
     @staticmethod
     def _audit_record(action: str, target: str, actor: str = "") -> Callable[[Writer], None]:
         """What records an action of this request in the audit log, within its transaction."""
-        from qmd.system import clock
-        from qmd.system.session import current_face, current_session
-        from qmd.values.access import AuditEntry
-
-        entry = AuditEntry(clock.now(), actor, current_face(), current_session(), action, target)
+        entry = values.access.AuditEntry(
+            clock.now(), actor, current_face(), current_session(), action, target
+        )
         return lambda writer: writer.access.record(entry)
 
     @property
     def events(self) -> EventBus:
         """Publishes each change of the index in this process: ``kb.events.subscribe(print)``."""
-        from qmd.ingest.events import EventBus
-
         with self._lock:
             if self._events is None:
-                self._events = EventBus()
+                self._events = ingest.events.EventBus()
             return self._events

@@ -6,47 +6,44 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import search, values
+from qmd.files import photos
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
-from qmd.values.photos import PhotoFilter
 
 if TYPE_CHECKING:
     from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
-    from qmd.values.photos import PhotoList
-
-_ANY = PhotoFilter()
+    from qmd.values.photos import PhotoFilter, PhotoList
 
 
 class PhotoMethods(DocumentMethods, FileMethods):
     @open_to_scopes
-    def photos(self, chosen: PhotoFilter = _ANY, *, limit: int = 60, offset: int = 0) -> PhotoList:
+    def photos(
+        self, chosen: PhotoFilter | None = None, *, limit: int = 60, offset: int = 0
+    ) -> PhotoList:
         """
         The photos of all collections, the latest first, and what they can be filtered by.
 
         Raises:
             InputError: A filter is none.
         """
-        from qmd.search.photos import list_photos
-
         with self._store.reading() as reader:
-            return list_photos(reader, chosen, limit=limit, offset=offset)
+            return search.photos.list_photos(
+                reader, chosen or values.PhotoFilter(), limit=limit, offset=offset
+            )
 
     @open_to_scopes
     def has_photos(self) -> bool:
         """Whether any document is a photo."""
-        from qmd.search.photos import has_photos
-
         with self._store.reading() as reader:
-            return has_photos(reader)
+            return search.photos.has_photos(reader)
 
     @open_to_scopes
-    def photos_beside(self, file: str, chosen: PhotoFilter = _ANY) -> tuple[str, str]:
+    def photos_beside(self, file: str, chosen: PhotoFilter | None = None) -> tuple[str, str]:
         """The photos before and behind ``file`` in `photos`; "" where there is none."""
-        from qmd.search.photos import photos_beside
-
         with self._store.reading() as reader:
-            return photos_beside(reader, file, chosen)
+            return search.photos.photos_beside(reader, file, chosen or values.PhotoFilter())
 
     @open_to_scopes
     def thumbnail(self, file: str, *, side: int) -> tuple[bytes | None, str]:
@@ -62,11 +59,9 @@ class PhotoMethods(DocumentMethods, FileMethods):
         Raises:
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
         """
-        from qmd.files.photos.thumbnail import thumbnail
-
         version = self.file_version(file)
         collection, _, path = file.partition("/")
-        return thumbnail(self._root(collection), path, side), version
+        return photos.thumbnail.thumbnail(self._root(collection), path, side), version
 
     @open_to_scopes
     def file_version(self, file: str) -> str:

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import files, ingest
 from qmd.errors import CollectionNotFoundError, ConflictError, WritesForbiddenError
 from qmd.kb.parts import Parts
 
@@ -52,18 +53,14 @@ class PushingMethods(Parts):
 
     def _push(self, name: str, push: Push, *, actor: str) -> PushReport:
         """As `push`; ``actor`` is the name of the client's token for the audit log."""
-        from qmd.ingest.index import index_files
-        from qmd.ingest.new_collection import check_globs
-        from qmd.ingest.rules import Rules
-
         self._store.require_writable()
         folder = self._pushed_folder(name)
         with _pushing:
             folder.create()
             collection = self._pushed_collection(name, folder)
             if collection is None:
-                check_globs(push.pattern)
-                Rules(folder.root, push.pattern)  # raises InputError
+                ingest.new_collection.check_globs(push.pattern)
+                ingest.rules.Rules(folder.root, push.pattern)  # raises InputError
                 collection = self._store.write(
                     lambda writer: writer.collections.add(
                         name=name,
@@ -86,25 +83,22 @@ class PushingMethods(Parts):
                     hint=f"Push with --mask '{collection.pattern}', or under another name.",
                 )
             report, paths = folder.apply(push, name)
-            index_files(self._store, paths, [collection], self._events)
+            ingest.index.index_files(self._store, paths, [collection], self._events)
             if paths:
                 target = f"{name}: {report.stored} stored, {report.deleted} deleted"
                 self._write_audited(self._store, "push", target, lambda writer: None, actor)
         return report
 
     def _pushed_folder(self, name: str) -> PushedFolder:
-        from qmd.files.pushed import PushedFolder
-        from qmd.ingest.new_collection import check_name
-
         place = self._settings.push_folder
         if place is None or self._settings.read_only_files:
             raise WritesForbiddenError(
                 "This server takes no folders of other machines.",
                 hint="Start it with --push-folder DIR, where it keeps them, not --read-only.",
             )
-        check_name(name)
+        ingest.new_collection.check_name(name)
         directory = Path(place).expanduser().resolve()
-        return PushedFolder(directory / name, directory / ".parts" / name)
+        return files.pushed.PushedFolder(directory / name, directory / ".parts" / name)
 
     def _pushed_collection(self, name: str, folder: PushedFolder) -> Collection | None:
         with self._store.reading() as reader:

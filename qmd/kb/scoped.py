@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from qmd import files, ingest
 from qmd.errors import ScopeError
+from qmd.files import photos, writing
 from qmd.kb import KnowledgeBase
 from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.values import Freshness, PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.access import AccessScope
+    from qmd.values.location import DatabaseLocation
     from qmd.values.pushes import Push, PushedFiles, PushReport
 
 
@@ -39,8 +43,6 @@ class ScopedKnowledgeBase(KnowledgeBase):
     """
 
     def __init__(self, whole: KnowledgeBase, scope: AccessScope) -> None:
-        from dataclasses import replace
-
         self.scope = scope
         self._whole = whole
         self._scoped: tuple[OpenParts, OpenParts] | None = None
@@ -66,17 +68,16 @@ class ScopedKnowledgeBase(KnowledgeBase):
         if scoped is not None and scoped[1].vectors is not None:
             scoped[1].vectors.close()
 
+    def _codes_file(self, location: DatabaseLocation) -> None:
+        """None: a part of the vectors must not be taken for all of them."""
+
     @property
     def events(self) -> EventBus:
         """The events of the collections in the scope."""
-        from qmd.kb.scoped_events import ScopedEvents
-
-        return ScopedEvents(self._whole.events, self.scope.read)
+        return ingest.events.ScopedEvents(self._whole.events, self.scope.read)
 
     def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
         """How far the index is behind the disk, without what only other collections tell."""
-        from dataclasses import replace
-
         whole = self._whole.freshness(embeddings_pending=0)
         with self._store.reading() as reader:
             if embeddings_pending is None:
@@ -100,24 +101,20 @@ class ScopedKnowledgeBase(KnowledgeBase):
     @property
     def notes(self) -> Notes:
         """Reads, creates and lists notes in the collections of the scope."""
-        from qmd.files.notes import Notes
-        from qmd.files.vault import Vault
-
         store = self._store
-        return Notes(lambda: Vault.of_collections(self.collections()), lambda: self._writer(store))
+        return files.notes.Notes(
+            lambda: files.vault.Vault.of_collections(self.collections()),
+            lambda: self._writer(store),
+        )
 
     def metadata_of_photo(self, file: str) -> PhotoMetadata:
         """As `KnowledgeBase.metadata_of_photo`."""
-        from qmd.files.photos.images import Images
-
-        return Images.show(self._disk_path(file))
+        return photos.images.Images.show(self._disk_path(file))
 
     def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
         """As `KnowledgeBase.change_photo`."""
-        from qmd.files.photos.images import Images
-
         store = self._store
-        images = Images(lambda: self._writer(store), self._exiftool())
+        images = photos.images.Images(lambda: self._writer(store), self._exiftool())
         return images.write(self._disk_path(file), change)
 
     def pushed_files(self, name: str, *, after: str = "") -> PushedFiles:
@@ -127,8 +124,6 @@ class ScopedKnowledgeBase(KnowledgeBase):
 
     def push(self, name: str, push: Push) -> PushReport:
         """As `KnowledgeBase.push`, for what the client may write; its token names the owner."""
-        from dataclasses import replace
-
         self._require_pushable(name)
         owned = replace(push, owner=self.scope.name)
         return self._whole._push(name, owned, actor=self.scope.name)
@@ -153,10 +148,8 @@ class ScopedKnowledgeBase(KnowledgeBase):
         self._whole._update(self._whole._store, files)
 
     def _policy_of_roots(self, store: Store) -> WritePolicy:
-        from qmd.files.writing.policy import WritePolicy
-
         if self._settings.read_only_files:
-            return WritePolicy.read_only()
+            return writing.policy.WritePolicy.read_only()
         # Pushed folders have an owner: no tool writes into them.
         writable = [
             each.path
@@ -166,18 +159,17 @@ class ScopedKnowledgeBase(KnowledgeBase):
         others = [
             each.path for each in self._whole.collections() if each.name not in self.scope.write
         ]
-        return WritePolicy.scoped(writable, closed=others, agent=self.confirms_writes)
+        return writing.policy.WritePolicy.scoped(
+            writable, closed=others, agent=self.confirms_writes
+        )
 
     def _writer(self, store: Store) -> FileWriter:
-        from qmd.files.writing.writer import FileWriter
-        from qmd.ingest.index import index_files
-
         whole = self._whole._store
 
         def index(files: Sequence[Path]) -> None:
-            index_files(whole, files, self._whole.collections(), self._whole.events)
+            ingest.index.index_files(whole, files, self._whole.collections(), self._whole.events)
 
-        return FileWriter(
+        return writing.writer.FileWriter(
             whole, self._policy(store), index, confirm=self._confirm, actor=self.scope.name
         )
 

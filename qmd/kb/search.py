@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import models, search
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.kb.request_arguments import takes_fields
-from qmd.search.searches import search_by_both, search_by_meaning, search_by_words
+from qmd.search import meaning
 from qmd.values import SearchReply, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
+    from qmd.search.meaning.loaded_vectors import CodesFile
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.question import SearchModels
     from qmd.store import Reader
     from qmd.values import SearchCommand
+    from qmd.values.location import DatabaseLocation
 
 
 class SearchMethods(Parts):
@@ -81,11 +84,12 @@ class SearchMethods(Parts):
         """
         with self._store.reading() as reader:
             if command == "search":
-                return search_by_words(reader, request)
+                return search.searches.search_by_words(reader, request)
             rerank = request.rerank and command == "query" and "model" not in request.without
-            models = self._models(reader, expand=request.expand, rerank=rerank)
-            search = search_by_meaning if command == "vsearch" else search_by_both
-            return search(reader, request, models)
+            search_models = self._models(reader, expand=request.expand, rerank=rerank)
+            if command == "vsearch":
+                return search.searches.search_by_meaning(reader, request, search_models)
+            return search.searches.search_by_both(reader, request, search_models)
 
     @property
     @open_to_scopes
@@ -101,16 +105,13 @@ class SearchMethods(Parts):
 
     def _models(self, reader: Reader, *, expand: bool, rerank: bool) -> SearchModels:
         """The models for one query; together they take at most ``backends.budget_s`` seconds."""
-        from qmd.models.guard import Budget
-        from qmd.search.question import SearchModels
-
         backends = self._backends
-        budget = Budget(backends.settings.budget_s)
+        budget = models.guard.Budget(backends.settings.budget_s)
         reranker = backends.reranker(budget) if rerank else None
         # A slow model must leave time for the models that are asked after it.
         share = 1.0 if reranker is None else 0.5
         first = 0.5 * share if self._embedders.asks_server(reader) else share
-        return SearchModels(
+        return search.question.SearchModels(
             lambda: backends.careful(self._embedders.for_questions(reader), budget, share),
             backends.expander(budget, share=first) if expand else None,
             reranker,
@@ -119,18 +120,15 @@ class SearchMethods(Parts):
         )
 
     def _vector_cache(self) -> VectorCache:
-        from qmd.search.meaning.loaded_vectors import CodesFile
-        from qmd.search.meaning.vector_cache import VectorCache
-        from qmd.store.scoped_store import ScopedStore
-
         opened = self._current()
         with self._lock:
             if opened.vectors is None:
-                store = opened.store
-                file: CodesFile | None = None
-                # A part of the vectors must not be taken for all of them.
-                if isinstance(store.location, Path) and not isinstance(store, ScopedStore):
-                    folder = self._embedders.cache_dir / "vectors"
-                    file = CodesFile(folder, store.location)
-                opened.vectors = VectorCache(store.reading, file)
+                file = self._codes_file(opened.store.location)
+                opened.vectors = meaning.vector_cache.VectorCache(opened.store.reading, file)
             return opened.vectors
+
+    def _codes_file(self, location: DatabaseLocation) -> CodesFile | None:
+        """Where the codes of all vectors are kept from one process to the next, if anywhere."""
+        if not isinstance(location, Path):
+            return None
+        return meaning.loaded_vectors.CodesFile(self._embedders.cache_dir / "vectors", location)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qmd import __version__, transfer
 from qmd.kb.parts import Parts
+from qmd.store import open_store
+from qmd.values.location import database_location
 
 if TYPE_CHECKING:
     from qmd.transfer.take_back import Move
@@ -33,19 +37,19 @@ class TransferMethods(Parts):
             NotFoundError: There is no such file.
             InputError: It is not one of the program.
         """
-        from qmd.transfer import basic_memory, obsidian, tobi
-
         environ, home = os.environ, Path.home()
         path = None if file is None else Path(file).expanduser()
         if program == "obsidian":
-            return obsidian.read(path or obsidian.find_file(environ, home))
+            return transfer.obsidian.read(path or transfer.obsidian.find_file(environ, home))
         if program == "basic-memory":
-            return basic_memory.read(path or basic_memory.find_file(environ, home))
-        if path is None or tobi.is_index_name(str(file)):
-            project = tobi.project_file(Path.cwd())
-            path = tobi.find_file(str(file or "index"), environ, home, project)
-            return tobi.with_project(tobi.read(path), project)
-        return tobi.read(path)
+            return transfer.basic_memory.read(
+                path or transfer.basic_memory.find_file(environ, home)
+            )
+        if path is None or transfer.tobi.is_index_name(str(file)):
+            project = transfer.tobi.project_file(Path.cwd())
+            path = transfer.tobi.find_file(str(file or "index"), environ, home, project)
+            return transfer.tobi.with_project(transfer.tobi.read(path), project)
+        return transfer.tobi.read(path)
 
     def import_folders(self, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:
         """
@@ -56,10 +60,8 @@ class TransferMethods(Parts):
         Args:
             dry_run: Only say what would be added.
         """
-        from qmd.transfer.take_over import take_over
-
         record = self._audit_record("import", str(Path(plan.source).absolute()))
-        return take_over(self._store, plan, dry_run=dry_run, record=record)
+        return transfer.take_over.take_over(self._store, plan, dry_run=dry_run, record=record)
 
     def export(
         self, target: str | Path, *, settings: bytes | None = None, force: bool = False
@@ -78,11 +80,10 @@ class TransferMethods(Parts):
             ConflictError: The target exists and ``force`` is false, or it is no export.
             StoreError: It cannot be written.
         """
-        from qmd import __version__
-        from qmd.transfer.export import export
-
         path = Path(target).expanduser().absolute()
-        return export(self._store, path, settings=settings, version=__version__, force=force)
+        return transfer.export.export(
+            self._store, path, settings=settings, version=__version__, force=force
+        )
 
     def import_export(
         self, source: str | Path, *, moves: Sequence[Move] = (), dry_run: bool = False
@@ -98,11 +99,11 @@ class TransferMethods(Parts):
             NotFoundError: There is nothing at the path.
             InputError: It is no export, or is damaged. Nothing was changed.
         """
-        from qmd.transfer.take_back import take_back
-
         path = Path(source).expanduser().absolute()
         record = self._audit_record("import", str(path))
-        return take_back(self._store, path, moves=moves, dry_run=dry_run, record=record)
+        return transfer.take_back.take_back(
+            self._store, path, moves=moves, dry_run=dry_run, record=record
+        )
 
     def copy_to(self, target: str, *, progress: ProgressCallback | None = None) -> CopyReport:
         """
@@ -117,18 +118,11 @@ class TransferMethods(Parts):
             ConflictError: A collection there has the name of another folder here.
             StoreError: One of the databases cannot be used. What was copied stays.
         """
-        from contextlib import closing
-
-        from qmd import __version__
-        from qmd.store import open_store
-        from qmd.transfer.copy_to import copy_to
-        from qmd.values.location import database_location
-
         location = database_location(target)
         if isinstance(location, Path):
             location = location.expanduser().absolute()
         with closing(open_store(location, create=True)) as store:
-            return copy_to(
+            return transfer.copy_to.copy_to(
                 self._store,
                 store,
                 name=str(location),
@@ -160,7 +154,7 @@ class TransferMethods(Parts):
             InputError: It is none, is encrypted, or holds more than may be unpacked.
             StoreError: The folder cannot be written.
         """
-        from qmd.transfer.markdown_zip import unpack
-
         source, target = Path(archive).expanduser(), Path(folder).expanduser()
-        return unpack(source.absolute(), target.absolute(), encoding=encoding, dry_run=dry_run)
+        return transfer.markdown_zip.unpack(
+            source.absolute(), target.absolute(), encoding=encoding, dry_run=dry_run
+        )

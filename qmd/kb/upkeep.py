@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import __version__, health, values
 from qmd.errors import ServerDatabaseError
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.system import clock
 from qmd.values.location import ServerDatabase, as_location
 
 if TYPE_CHECKING:
@@ -28,18 +31,14 @@ class UpkeepMethods(Parts):
     @open_to_scopes
     def status(self) -> Status:
         """Count what is indexed, what waits for vectors and what was left out."""
-        from qmd.health import status
-
         with self._store.reading() as reader:
-            return status.read(reader, self.location)
+            return health.status.read(reader, self.location)
 
     @open_to_scopes
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
-        from qmd.health import status
-
         with self._store.reading() as reader:
-            return status.read_overview(reader, self.location)
+            return health.status.read_overview(reader, self.location)
 
     @open_to_scopes
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
@@ -66,10 +65,6 @@ class UpkeepMethods(Parts):
 
         A document counts once, in the hour in which it was last read.
         """
-        from datetime import datetime
-
-        from qmd.system import clock
-
         with self._store.reading() as reader:
             hours = reader.files.indexed_per_hour(clock.from_ns(int(since.timestamp() * 1e9)))
         return {datetime.fromisoformat(f"{hour}:00:00+00:00"): count for hour, count in hours}
@@ -84,18 +79,17 @@ class UpkeepMethods(Parts):
             dry_run: Only count what would be removed.
             progress: Called before each step.
         """
-        from qmd.values import CleanupReport, Progress
 
         def tell(done: int, total: int, subject: str) -> None:
             if progress is not None:
-                progress(Progress("cleanup", done, total, subject))
+                progress(values.Progress("cleanup", done, total, subject))
 
         store = self._store
         store.require_current()
         with store.reading() as reader:
             before = _size_bytes(store, reader)
             if dry_run:
-                return CleanupReport(
+                return values.CleanupReport(
                     dry_run=True,
                     removed=reader.upkeep.count_leftovers(),
                     bytes_before=before,
@@ -106,7 +100,7 @@ class UpkeepMethods(Parts):
         store.compact()
         with store.reading() as reader:
             after = _size_bytes(store, reader)
-        return CleanupReport(
+        return values.CleanupReport(
             dry_run=False,
             removed=removed,
             bytes_before=before,
@@ -134,8 +128,6 @@ class UpkeepMethods(Parts):
             ConflictError: The file exists and ``force`` is false.
             InputError, StoreError, DiskFullError: The copy cannot be written.
         """
-        from qmd.values import Progress
-
         target = Path(path).expanduser().absolute()
         with self._store.reading() as reader:
             if progress is None:
@@ -144,7 +136,7 @@ class UpkeepMethods(Parts):
                 target,
                 replace=force,
                 progress=lambda done, total: progress(
-                    Progress("backup", done // 1_000_000, total // 1_000_000, "megabytes")
+                    values.Progress("backup", done // 1_000_000, total // 1_000_000, "megabytes")
                 ),
             )
 
@@ -162,9 +154,7 @@ class UpkeepMethods(Parts):
             ConflictError: A program has the database open.
             StoreError: The backup is damaged, or this program cannot read it.
         """
-        from qmd.health.restore import restore
-
-        return restore(_file(database), Path(backup).expanduser())
+        return health.restore.restore(_file(database), Path(backup).expanduser())
 
     @staticmethod
     def rescue(database: str | Path | ServerDatabase) -> Rescued:
@@ -180,9 +170,7 @@ class UpkeepMethods(Parts):
             ConflictError: A program has the database open.
             CorruptDatabaseError: Nothing can be read of it; it is not changed.
         """
-        from qmd.health.restore import rescue
-
-        return rescue(_file(database))
+        return health.restore.rescue(_file(database))
 
     def doctor(
         self, *, home: Path | None = None, progress: ProgressCallback | None = None
@@ -194,11 +182,8 @@ class UpkeepMethods(Parts):
             home: The directory with the settings of AI clients; None for the user's home.
             progress: Called before each check of the database, which reads all of it.
         """
-        from qmd import __version__
-        from qmd.health import doctor
-
         opened = self._current()
-        return doctor.examine(
+        return health.doctor.examine(
             opened.store,
             opened.embedders,
             opened.backends,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.models import embedders, guard, remembered
+    from qmd.models import catalogue, checked, embedders, guard, remembered
 
-__all__ = ["embedders", "guard", "remembered"]
+__all__ = ["catalogue", "checked", "embedders", "guard", "remembered"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from qmd import models
+from qmd import inference, models
 from qmd.errors import ConfigError, InferenceError, QmdError
+from qmd.inference import llm
 from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:
@@ -65,13 +66,11 @@ class Backends:
         """
         if not self.has_expander:
             return None
-        from qmd.inference.assistant import RECIPE
-
         guarded = self._guarded("The expander", budget, share)
         if self._custom_expander is not None:
             return models.remembered.CarefulExpander(self._custom_expander, guarded)
         inner = self._open_once("expander", lambda: open_expander(self.settings))
-        model = f"{self._model_name(self.settings.expander)}|{RECIPE}"
+        model = f"{self._model_name(self.settings.expander)}|{inference.assistant.RECIPE}"
         return models.remembered.CarefulExpander(
             inner, replace(guarded, memory=self.memory, model=model)
         )
@@ -84,24 +83,23 @@ class Backends:
         """
         if not self.has_reranker:
             return None
-        from qmd.inference.assistant import RECIPE
-        from qmd.inference.protocols import prepare
-
         guarded = self._guarded("The reranker", budget)
         if self._custom_reranker is not None:
             return models.remembered.CarefulReranker(self._custom_reranker, guarded)
         inner = self._open_once("reranker", lambda: open_reranker(self.settings, self._cache_dir()))
-        prepare(inner)  # a cross-encoder is loaded while the documents are retrieved
-        model = f"{self._model_name(self.settings.reranker)}|{inner.name}|{RECIPE}"
+        inference.protocols.prepare(
+            inner
+        )  # a cross-encoder is loaded while the documents are retrieved
+        model = (
+            f"{self._model_name(self.settings.reranker)}|{inner.name}|{inference.assistant.RECIPE}"
+        )
         return models.remembered.CarefulReranker(
             inner, replace(guarded, memory=self.memory, model=model)
         )
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
         """Limit an embedder that asks a server to its share; return other embedders unchanged."""
-        from qmd.inference.protocols import asks_server
-
-        if not asks_server(embedder):
+        if not inference.protocols.asks_server(embedder):
             return embedder
         guarded = self._guarded("The embedding server", budget, share)
         return models.remembered.CarefulEmbedder(embedder, replace(guarded, memory=self.memory))
@@ -145,9 +143,6 @@ def open_expander(settings: BackendSettings) -> Expander:
     Raises:
         ConfigError: The setting is not valid, or the settings name no server.
     """
-    from qmd.inference.assistant import ChatEndpoint, LlmExpander
-    from qmd.inference.llm.endpoint import ModelEndpoint
-
     kind, _, model = (settings.expander or "").partition(":")
     if kind != "llm":
         raise ConfigError(
@@ -155,29 +150,28 @@ def open_expander(settings: BackendSettings) -> Expander:
             hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
         )
     server = settings.server(model=model)
-    return LlmExpander(ChatEndpoint(ModelEndpoint(server), server.model))
+    return inference.assistant.LlmExpander(
+        inference.assistant.ChatEndpoint(llm.endpoint.ModelEndpoint(server), server.model)
+    )
 
 
 def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     """Open the reranker that the settings name. Raises ConfigError, ModelMissingError."""
-    from qmd.inference.assistant import ChatEndpoint, LlmReranker, RerankEndpoint
-    from qmd.inference.llm.endpoint import ModelEndpoint
-
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
-        marks = LlmReranker(ChatEndpoint(ModelEndpoint(server), server.model))
+        marks = inference.assistant.LlmReranker(
+            inference.assistant.ChatEndpoint(llm.endpoint.ModelEndpoint(server), server.model)
+        )
         if kind == "chat":
             return marks
-        return RerankEndpoint(
-            ModelEndpoint(settings.server("rerank")),
+        return inference.assistant.RerankEndpoint(
+            llm.endpoint.ModelEndpoint(settings.server("rerank")),
             server.model,
             fallback=marks if kind == "llm" else None,
         )
-    from qmd.inference.crossencoder import open_cross_encoder
-
-    return open_cross_encoder(setting, cache_dir)
+    return inference.crossencoder.open_cross_encoder(setting, cache_dir)
 
 
 class Unusable:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from qmd.errors import InferenceError, QmdError
 from qmd.inference.protocols import (
     EmbeddedTexts,
@@ -64,8 +66,6 @@ class CheckedEmbedder(EmbedderWrapper):
 
     def _checked_states(self, returned: TokenStates) -> TokenStates:
         """Finite, rounded to float16, float32[t, dimension]. Raises InferenceError."""
-        import numpy as np
-
         try:
             ids, states = np.asarray(returned.ids), np.asarray(returned.states)
         except (AttributeError, TypeError, ValueError) as error:
@@ -98,8 +98,6 @@ class CheckedEmbedder(EmbedderWrapper):
 
     def _checked(self, returned: Any, count: int) -> NDArray[np.float32]:
         """float32[count, dimension], unit norm. Raises InferenceError."""
-        import numpy as np
-
         spec = self.spec
         try:
             rows = np.asarray(returned)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import models
+from qmd import inference, models
 from qmd.system import running
 from qmd.system.user_dirs import user_dir
 
@@ -111,9 +111,7 @@ class EmbedderChoice:
         name = self.query_model_name(reader)
         if not self._ask_server or models.embedders.is_endpoint(name):
             return self._open_recorded(reader, name)
-        from qmd.inference.remote import RemoteEmbedder
-
-        return RemoteEmbedder(
+        return inference.remote.RemoteEmbedder(
             self._spec(reader, name),
             find=self._other_server,
             is_loaded=lambda: self._is_loaded(name),

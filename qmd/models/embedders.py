@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import inference
 from qmd.errors import InferenceError, ModelMissingError
-from qmd.inference import hub, onnx_folder
+from qmd.inference import embedded, hub, onnx_folder
 from qmd.inference.embedded import build, source
 from qmd.inference.fastembedder import FastEmbedder, TextModel
 from qmd.inference.protocols import Embedder
@@ -119,10 +120,10 @@ def open_embedder(
     if is_endpoint(name):
         if server is None:
             raise ModelMissingError(f"No server is known for {name}.", hint="Set embed_url.")
-        from qmd.inference.embedding_endpoint import EndpointEmbedder
-
         model = name.removeprefix(ENDPOINT)
-        return EndpointEmbedder(server(), model, name=name, dimension=dimension)
+        return inference.embedding_endpoint.EndpointEmbedder(
+            server(), model, name=name, dimension=dimension
+        )
     name = normal(name)
     key = (name, cache_dir.absolute(), threads)
     with _open_lock:
@@ -151,18 +152,14 @@ def is_loaded(name: str, cache_dir: Path) -> bool:
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:
     # Imported late: onnxruntime takes most of a second.
-    from qmd.inference.onnx_model import OnnxTextModel
-
-    return OnnxTextModel(folder)
+    return inference.onnx_model.OnnxTextModel(folder)
 
 
 def _embedded_loader(
     cache_dir: Path, download: bool, progress: ProgressCallback | None
 ) -> Callable[[], TextEmbedding]:
     def check(directory: Path) -> None:
-        from qmd.inference.embedded import runtime
-
-        runtime.check(directory)
+        embedded.runtime.check(directory)
 
     def ensure(*, rebuild: bool = False) -> Path:
         return build.ensure_built(
@@ -170,15 +167,13 @@ def _embedded_loader(
         )
 
     def load() -> TextEmbedding:
-        from qmd.inference.embedded import runtime
-
         try:
-            return runtime.load(ensure())
+            return embedded.runtime.load(ensure())
         except ModelMissingError:
             raise
         except InferenceError:
             # Damaged behind the manifest's back. If a fresh one fails too, it is not the files.
-            return runtime.load(ensure(rebuild=True))
+            return embedded.runtime.load(ensure(rebuild=True))
 
     ensure()
     return load

@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from qmd.errors import InferenceError
 from qmd.inference.protocols import (
     EmbeddedTexts,
@@ -110,15 +112,11 @@ class CarefulEmbedder(EmbedderWrapper):
     def embed(
         self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
     ) -> EmbeddedTexts:
-        import numpy as np
-
         if role == "passage":
             return super().embed(texts, role)
         return EmbeddedTexts(np.stack([self._question(text) for text in texts]))
 
     def _question(self, text: str) -> NDArray[np.float32]:
-        import numpy as np
-
         spec, key = self.spec, _digest(text)
         guarded = replace(self._guarded, model=spec.fingerprint)
         remembered = guarded.recall("vector", [key]).get(key)

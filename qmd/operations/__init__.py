@@ -11,10 +11,23 @@ from importlib import import_module
 
 from qmd.operations.definition import Joined, Operation
 
-__all__ = ["FAMILIES", "Joined", "Operation", "every_joined", "every_operation", "operations_of"]
+__all__ = [
+    "FAMILIES",
+    "Joined",
+    "Operation",
+    "every_joined",
+    "every_operation",
+    "every_tool",
+    "operations_of",
+]
 
 FAMILIES = ("graph", "documents", "editing")
 """The modules with operations, in the order of the references."""
+
+TOOLS_ALONE = ("reading", "notes", "posts", "summary", "chatgpt")
+"""
+Those whose texts a specification prescribes: their commands and endpoints are made by hand.
+"""
 
 
 def operations_of(family: str) -> list[Operation]:
@@ -24,7 +37,14 @@ def operations_of(family: str) -> list[Operation]:
 
 
 def every_operation() -> list[Operation]:
+    """All with a command, a tool and an endpoint."""
     return [each for family in FAMILIES for each in operations_of(family)]
+
+
+def every_tool() -> list[Operation]:
+    """All with a tool."""
+    alone = [each for family in TOOLS_ALONE for each in operations_of(family)]
+    return [*alone, *every_operation()]
 
 
 def every_joined() -> list[Joined]:

@@ -21,16 +21,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from qmd.errors import QmdError
-from qmd.values.facts import FieldFacts, wire_fields
+from qmd.values.facts import FieldFacts, NotSent, wire_fields
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+    from qmd.operations.problems import Refusal
+    from qmd.operations.replies import Reply
+    from qmd.operations.texts import Dialect
     from qmd.values.wire import ListBudget
 
 Lane = Literal["read", "bulk", "write"]
 """
 The queue of a server in which calls wait: "bulk" for those that may read as much as many others.
 """
+
+
+Language = Literal["en", "zh"]
 
 
 class Styled(NamedTuple):
@@ -68,6 +74,33 @@ class Replied(NamedTuple):
     arguments: Mapping[str, Any]
 
 
+class ByHand(NamedTuple):
+    """
+    A tool whose texts a specification prescribes, so that they are not derived.
+
+    Attributes:
+        reply: Words a reply; None for the usual.
+        structured: The type of what programs get; None for texts alone.
+        outputs_more: Programs get more than the texts say.
+        as_specified: The schema of what programs get has all facts of its fields.
+        in_full: A listing has the whole tool.
+        failed: Makes the reply to any error; None for the usual.
+        refusal: Words the problems of wrong arguments; None for the usual.
+        arguments: Options of the model of the arguments, as pydantic has them.
+        language: Of the specification.
+    """
+
+    reply: Callable[[Replied, Dialect], Reply] | None = None
+    structured: type | None = None
+    outputs_more: bool = False
+    as_specified: bool = False
+    in_full: bool = False
+    failed: Callable[[QmdError], Reply] | None = None
+    refusal: Refusal | None = None
+    arguments: Mapping[str, Any] = {}
+    language: Language = "en"
+
+
 Sentence = str | Callable[[Replied], str]
 """A text with fields of the reply in braces, or what words one."""
 
@@ -90,7 +123,11 @@ class Operation:
         fails: Whether a reply says that nothing could be done; None for never.
         bare: ``--json`` prints the list alone, as it did before there were operations.
         brief: The tool says the summary alone, because the server lists it for everyone.
-        title: Of the tool; "" for its name.
+        tool: What is prescribed of its tool; None for nothing.
+        tool_name: The name of its tool; "" for its own.
+        alone: The tool is for a server that offers no other toolset (True), or that offers several
+            (False); None for any server.
+        title: Of the tool; "" for its name, None for none.
         toolset: The toolset with its tool; "" for that of the family.
         group: Where the reference of REST lists it; "" for the family.
         command: Its name in the shell; "" for its own name, None for no command.
@@ -116,7 +153,10 @@ class Operation:
     fails: Callable[[Any], bool] | None = None
     bare: bool = False
     brief: bool = False
-    title: str = ""
+    tool: ByHand | None = None
+    tool_name: str = ""
+    alone: bool | None = None
+    title: str | None = ""
     toolset: str = ""
     group: str = ""
     command: str | None = ""
@@ -155,8 +195,8 @@ class Operation:
 
     @cached_property
     def arguments(self) -> tuple[FieldFacts, ...]:
-        """All but the knowledge base."""
-        return tuple(
+        """All but the knowledge base, and what no face sends."""
+        fields = (
             FieldFacts(
                 each.name,
                 self._hints[each.name],
@@ -164,6 +204,12 @@ class Operation:
             )
             for each in list(inspect.signature(self.run).parameters.values())[1:]
         )
+        return tuple(each for each in fields if not each.has(NotSent))
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether a transport has a bound of the size of its replies."""
+        return "max_total_bytes" in self._hints
 
     @property
     def reply(self) -> type:
@@ -173,7 +219,7 @@ class Operation:
     @cached_property
     def lists(self) -> tuple[str, ...]:
         """The fields of the reply that a budget shortens, in the order in which it does."""
-        if self.text is not None:
+        if self.text is not None or self.tool is not None:
             return ()
         return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
 

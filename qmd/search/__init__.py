@@ -1,8 +1,4 @@
-"""
-Query → hits.
-
-Its modules that few searches need can be used as attributes, and are loaded when they first are.
-"""
+"""Query → hits."""
 
 from __future__ import annotations
 
@@ -11,8 +7,28 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search import budget, meaning, ordering, rank, retrieve, spelling
+    from qmd.search import (
+        budget,
+        meaning,
+        ordering,
+        photos,
+        question,
+        rank,
+        retrieve,
+        searches,
+        spelling,
+    )
 
-__all__ = ["budget", "meaning", "ordering", "rank", "retrieve", "spelling"]
+__all__ = [
+    "budget",
+    "meaning",
+    "ordering",
+    "photos",
+    "question",
+    "rank",
+    "retrieve",
+    "searches",
+    "spelling",
+]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -19,7 +19,7 @@ from qmd.errors import InputError
 _MAX_AGE_S = 600  # how long a browser remembers the answer to a preflight
 _METHODS = b"GET, HEAD, POST, PUT, DELETE"
 #: The headers of answers that scripts may read, beside those that they always may.
-_EXPOSED = b"Mcp-Session-Id, Mcp-Protocol-Version, Retry-After, WWW-Authenticate, Allow"
+_EXPOSED = b"Mcp-Session-Id, Mcp-Protocol-Version, Retry-After, WWW-Authenticate, Allow, Qmd-Error"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@*\s,]+")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 

@@ -18,11 +18,16 @@ from starlette.responses import Response
 from starlette.types import Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
+from qmd.operations import texts
 from qmd.server.endpoints.definition import RestError
 from qmd.server.workers import TooBusyError
-from qmd.tools import texts
 
 _log = logging.getLogger(__name__)
+
+CODE_HEADER = "Qmd-Error"
+"""
+The code of an error. Not in the body, which has two fields and no other by its specification.
+"""
 
 _TELLABLE = frozenset({503, 507})
 """The statuses from 500 on whose text is sent to the client; the text of others is only logged."""
@@ -62,6 +67,13 @@ class Failure:
     is_of_http: bool = False
 
     @property
+    def all_headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """With the code of the error, if it has one."""
+        if self.error is None:
+            return self.headers
+        return (*self.headers, (CODE_HEADER.lower().encode(), self.error.code.encode()))
+
+    @property
     def parts(self) -> tuple[str, str | None]:
         """The message and the hint."""
         if self.error is not None:
@@ -84,7 +96,7 @@ class Failure:
 
     def response(self, *, as_page: bool = False) -> Response:
         """For where a route has been reached."""
-        headers = {name.decode(): value.decode("latin-1") for name, value in self.headers}
+        headers = {name.decode(): value.decode("latin-1") for name, value in self.all_headers}
         kind = "text/html" if as_page else "application/json"
         return Response(self.body(as_page=as_page), self.status, headers, kind)
 
@@ -103,7 +115,7 @@ class Failure:
             (b"content-length", str(len(body)).encode()),
             # On an open connection the unread rest of the body would count as the next request.
             (b"connection", b"close"),
-            *self.headers,
+            *self.all_headers,
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -32,6 +32,11 @@ from qmd.errors import (
     SectionNotFoundError,
 )
 from qmd.kb import KnowledgeBase
+from qmd.operations import texts
+from qmd.operations.bounds import MAX_PATH
+from qmd.operations.problems import closest, shortened
+from qmd.operations.reading import document_block
+from qmd.operations.replies import Reply
 from qmd.server.activity import Activity, Caller, caller_named
 from qmd.server.client_sessions import session_of
 from qmd.server.mcp_prompt import PROMPT, guide, instructions
@@ -50,12 +55,8 @@ from qmd.server.mcp_wire import (
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
-from qmd.tools import texts
-from qmd.tools.bounds import MAX_PATH
-from qmd.tools.definition import Reply, Tool
-from qmd.tools.documents import document_block
+from qmd.tools.definition import Tool
 from qmd.tools.listing import listing
-from qmd.tools.spelling import closest, shortened
 from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import mcp_types as types
 
-from qmd.tools.wording import Language
+from qmd.operations.definition import Language
 from qmd.values import Collection
 from qmd.values.printable import one_line
 

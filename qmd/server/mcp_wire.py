@@ -11,8 +11,8 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from qmd.tools.bounds import MAX_PATH
-from qmd.tools.definition import DocumentBlock, Reply, TextBlock
+from qmd.operations.bounds import MAX_PATH
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.tools.listing import ListedTool
 from qmd.values.printable import one_line
 

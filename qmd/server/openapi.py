@@ -6,24 +6,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from inspect import isclass
-from typing import Any, get_args
+from typing import Any
 
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic.json_schema import models_json_schema
 
 from qmd import __version__
+from qmd.errors import QmdError
+from qmd.operations.error_meanings import MEANINGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
+from qmd.server.failures import CODE_HEADER
 from qmd.server.rest_models import Error as ErrorReply
-from qmd.tools.arguments import Arguments, input_schema
+from qmd.tools.arguments import Arguments, input_schema, program_schema
 from qmd.tools.schema_rules import rewritten, without_titles
 from qmd.tools.schemas import reply_model
-from qmd.values.conditions import FILTER_PATTERNS
-from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, InSchema, OnProperties
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -39,22 +38,6 @@ _MEANINGS = {
     500: "Something unforeseen; the server's log tells more.",
     503: "Not now: busy, too slow, or a model or the vectors are missing.",
     507: "The disk is full.",
-}
-
-_DATE = {
-    "anyOf": [
-        {"type": "string", "format": "date"},
-        {"type": "string", "format": "date-time"},
-        {"type": "string", "pattern": "^[1-9][0-9]{3}(-(0[1-9]|1[0-2]))?$"},
-        {"type": "string", "pattern": "^([0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday|今天|昨天)$"},
-        {"type": "string", "pattern": r"^\s*$"},
-        {"type": "null"},
-    ]
-}
-
-_CONDITION = {
-    "type": "string",
-    "anyOf": [{"pattern": pattern} for pattern in FILTER_PATTERNS],
 }
 
 _EXAMPLE_ERRORS: Mapping[tuple[str, int], str] = {
@@ -94,7 +77,8 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "description": (
                 "Search and read the documents of a knowledge base. "
-                'Every error is `{"detail": …, "status_code": …}`, also for unknown routes.'
+                'Every error is `{"detail": …, "status_code": …}`, also for unknown routes. '
+                f"The header `{CODE_HEADER}` has its code, if the engine names one."
             ),
         },
         "servers": [{"url": "/"}],
@@ -154,7 +138,10 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
                 "application/json": {"schema": {"$ref": _reference(endpoint.reply_model.__name__)}}
             },
         },
-        **{str(status): _error(endpoint.name, status) for status in statuses(endpoint)},
+        **{
+            str(status): _error(endpoint.name, status, endpoint.raises)
+            for status in statuses(endpoint)
+        },
     }
     if endpoint.lane == "health":
         operation["security"] = [{}]
@@ -170,6 +157,7 @@ def statuses(endpoint: RestEndpoint) -> list[int]:
     if endpoint.lane == "health":
         return [403, 500, 503]
     errors = {400, 401, 403, 500, 503, *endpoint.errors}
+    errors |= {each.http_status for each in endpoint.raises}
     if endpoint.body is not None:
         errors |= {408, 413, 415}
     if endpoint.writes:
@@ -177,18 +165,34 @@ def statuses(endpoint: RestEndpoint) -> list[int]:
     return sorted(errors)
 
 
-def _error(name: str, status: int) -> dict[str, Any]:
+def _error(name: str, status: int, raises: tuple[type[QmdError], ...] = ()) -> dict[str, Any]:
+    """The response for a status, and which errors of the engine lead to it."""
     detail = _EXAMPLE_ERRORS.get((name, status))
-    if detail is None:
+    errors = [each for each in raises if each.http_status == status]
+    if detail is None and not errors:
         return {"$ref": f"#/components/responses/Error{status}"}
-    return _described(status, {"detail": detail, "status_code": status})
+    return _described(status, detail and {"detail": detail, "status_code": status}, errors)
 
 
-def _described(status: int, example: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _described(
+    status: int, example: object = None, errors: Sequence[type[QmdError]] = ()
+) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
     if example is not None:
         content["example"] = example
-    return {"description": _MEANINGS[status], "content": {"application/json": content}}
+    lines = [f"- `{each.code}`: {' '.join(MEANINGS[each])}" for each in errors]
+    return {
+        "description": "\n".join([_MEANINGS[status], *(["", *lines] if lines else ())]),
+        "headers": {
+            CODE_HEADER: {
+                "description": "The code of the error, of those that the engine names.",
+                "schema": {"type": "string", "examples": [each.code for each in errors]}
+                if errors
+                else {"type": "string"},
+            }
+        },
+        "content": {"application/json": content},
+    }
 
 
 def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
@@ -204,19 +208,14 @@ def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
 
 
 def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
-    schema = input_schema(endpoint.query, camel_case=False)
-    required = schema.get("required", ())
+    schema = program_schema(endpoint.query, in_body=False)
     return [
         {
             "name": name,
             "in": "query",
-            "required": name in required,
-            "description": member.get("description", ""),
-            "schema": {
-                **{key: value for key, value in member.items() if key != "description"},
-                **_items(endpoint.query.model_fields[name]),
-                **_extra(endpoint.query, name),
-            },
+            "required": name in schema.get("required", ()),
+            "description": member.pop("description", ""),
+            "schema": member,
         }
         for name, member in schema["properties"].items()
     ]
@@ -356,64 +355,11 @@ def _requests() -> dict[str, Any]:
 
 
 def _request(body: type[Arguments]) -> dict[str, Any]:
-    schema = input_schema(body, camel_case=False)
-    required = schema.get("required", [])
-    return {
-        **schema,
-        "properties": {
-            name: {
-                **_property(member, body.model_fields[name], optional=name not in required),
-                **_extra(body, name),
-            }
-            for name, member in schema["properties"].items()
-        },
-    }
-
-
-def _extra(body: type[Arguments], name: str) -> dict[str, Any]:
-    """What is to be said of a field beyond its type, and of the fields of a list's items."""
-    field = body.model_fields[name]
-    extra: dict[str, Any] = {}
-    if isinstance(field.json_schema_extra, dict):
-        extra |= field.json_schema_extra
-    for fact in field.metadata:
-        if isinstance(fact, InSchema):
-            extra |= fact.keywords
-    for item in get_args(field.annotation):
-        if isclass(item) and issubclass(item, Arguments):
-            extra["items"] = _item(item)
-    return extra
-
-
-def _item(model: type[Arguments]) -> dict[str, Any]:
-    schema = input_schema(model, camel_case=False)
-    members = {
-        name: {**member, **_extra(model, name)} for name, member in schema["properties"].items()
-    }
-    return {**schema, "properties": members}
-
-
-def _items(field: FieldInfo) -> dict[str, Any]:
-    """What the items of a list must be, if more is to be said than their type."""
-    is_list = any(isinstance(fact, OnProperties) for fact in field.metadata)
-    return {"items": _CONDITION} if is_list else {}
-
-
-def _property(schema: Mapping[str, Any], field: FieldInfo, *, optional: bool) -> dict[str, Any]:
-    described = dict(schema)
-    if "description" in described:
-        described["description"] = _in_snake_case(described["description"])
-    described |= _items(field)
-    if any(isinstance(fact, DateOrSpan) for fact in field.metadata):
-        del described["type"]
-        return {**_DATE, **described}
-    if described.get("type") == "integer":
-        described = {"minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER, **described}
-    if optional:  # null counts as absent
-        described["type"] = [described["type"], "null"]
-        if "enum" in described:
-            described["enum"] = [*described["enum"], None]
-    return described
+    schema = program_schema(body)
+    for member in schema["properties"].values():
+        if "description" in member:
+            member["description"] = _in_snake_case(member["description"])
+    return schema
 
 
 def _replies() -> dict[str, Any]:

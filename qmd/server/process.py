@@ -30,6 +30,7 @@ import anyio
 from qmd import __version__
 from qmd.errors import ConfigError, ConflictError, InputError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.operations.definition import Language
 from qmd.server import stdio
 from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
 from qmd.server.mcp import McpFace
@@ -37,7 +38,6 @@ from qmd.server.security import Security, security_for
 from qmd.system import running
 from qmd.system.peer import Peers
 from qmd.tools.toolsets import ToolSelection, select, select_by_database
-from qmd.tools.wording import Language
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats

@@ -23,6 +23,7 @@ from qmd.agent.chat import AgentTurn, Chats
 from qmd.agent.chat.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.operations.bounds import excesses
 from qmd.server import chat_stream, event_stream, file_paths, openapi
 from qmd.server.activity import Activity, caller_of_agent
 from qmd.server.client_sessions import session_of
@@ -34,9 +35,7 @@ from qmd.server.rest_models import ChatArguments, Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
-from qmd.tools.arguments import Arguments, input_schema
-from qmd.tools.bounds import excesses
-from qmd.tools.validation import parse_arguments
+from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.values.wire import to_wire
 
 __all__ = ["Limits", "rest_routes"]

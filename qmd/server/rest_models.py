@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from qmd.operations.replies import DocumentBlock
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
-from qmd.tools.definition import DocumentBlock
 from qmd.values import Changes, Collection, Context, DocumentInfo
 from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
 from qmd.values.edits import FileChange

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
+    from qmd.store import scoped_store
     from qmd.store.opening import open_store
     from qmd.store.reader import Reader, Writer
     from qmd.store.selection import Selection
     from qmd.store.store import Store
 
-__all__ = ["Reader", "Selection", "Store", "Writer", "open_store"]
+__all__ = ["Reader", "Selection", "Store", "Writer", "open_store", "scoped_store"]
 
 __getattr__ = lazy.load(
     __name__,
+    modules=("scoped_store",),
     attributes={
         "Reader": "qmd.store.reader",
         "Selection": "qmd.store.selection",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from qmd.store import sql as capabilities
+
 if TYPE_CHECKING:
     from qmd.store.full_text import FullText
     from qmd.store.postgres.full_text import PostgresFullText
@@ -103,9 +105,7 @@ class Reader:
     @property
     def all_documents(self) -> Selection:
         """The selection that leaves out nothing."""
-        from qmd.store.sql.filters import ALL_DOCUMENTS
-
-        return ALL_DOCUMENTS
+        return capabilities.filters.ALL_DOCUMENTS
 
     def select(
         self,
@@ -131,9 +131,9 @@ class Reader:
             CollectionNotFoundError: With suggestions.
             InputError: A filter by a property is no condition.
         """
-        from qmd.store.sql.filters import select
-
-        return select(self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file)
+        return capabilities.filters.select(
+            self.sql, filters, either=either, none_of=none_of, one_per_file=one_per_file
+        )
 
 
 class Writer(Reader):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
+from qmd import libraries, store
 from qmd.errors import ReadOnlyError, StoreError
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ class ThreadedStore(ABC):
 
     def scoped(self, scope: AccessScope) -> Store:
         """As `qmd.store.store.Store.scoped`. Its readers take turns with those of this store."""
-        from qmd.store.scoped_store import scoped_store
-
-        return scoped_store(self, scope, self.reading_for)
+        return store.scoped_store.scoped_store(self, scope, self.reading_for)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -83,9 +82,7 @@ class ThreadedStore(ABC):
                     self._transaction(function, PATIENCE_S)
                     written()
             except StoreError as error:
-                import logging
-
-                logging.getLogger(__name__).debug("a write was dropped: %s", error)
+                libraries.logging.getLogger(__name__).debug("a write was dropped: %s", error)
 
         try:
             self._submit(run)
@@ -105,9 +102,9 @@ class ThreadedStore(ABC):
             self._require_open()
             if self._thread is None:
                 # Only writers pay for the import (it brings logging with it).
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._thread = ThreadPoolExecutor(1, thread_name_prefix="qmd-writer")
+                self._thread = libraries.futures.ThreadPoolExecutor(
+                    1, thread_name_prefix="qmd-writer"
+                )
             return self._thread.submit(job)
 
     def _wait(self, future: Future[T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from qmd import libraries
 from qmd.store.selection import Selection
 from qmd.store.sql.models import StoredModel
 
@@ -26,11 +27,9 @@ def pack_vectors(vectors: NDArray[np.float32]) -> list[bytes]:
     Raises:
         ValueError: A vector is not finite. (Engines accept NaN and return it for every query.)
     """
-    import numpy as np
-
-    if not np.isfinite(vectors).all():
+    if not libraries.np.isfinite(vectors).all():
         raise ValueError("a vector is not finite")
-    return [row.tobytes() for row in vectors.astype(np.float16)]
+    return [row.tobytes() for row in vectors.astype(libraries.np.float16)]
 
 
 class Vectors(Protocol):

@@ -5,6 +5,7 @@ people read them, in the local time zone; and read times in ISO 8601.
 
 from __future__ import annotations
 
+from datetime import datetime
 from time import gmtime, strftime, time_ns
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,6 @@ def parse(text: str) -> datetime:
     Raises:
         ValueError: The text is neither.
     """
-    from datetime import datetime
-
     head, dot, tail = text.replace("Z", "+00:00").partition(".")
     if dot:
         zone = tail.lstrip("0123456789")

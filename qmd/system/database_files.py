@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.system.user_dirs import user_dir
 
 if TYPE_CHECKING:
@@ -36,11 +37,9 @@ def file_beside(database: DatabaseLocation, suffix: str) -> Path:
     """
     if isinstance(database, Path):
         return database.with_name(database.name + suffix)
-    import hashlib  # most commands have a file
-
     folder = user_dir("state") / "databases"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    name = hashlib.sha256(str(database).encode()).hexdigest()[:16]
+    name = libraries.hashlib.sha256(str(database).encode()).hexdigest()[:16]
     return folder / f"{name}{suffix}"
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from qmd import libraries
+
 DISTRIBUTION = "qmd-python"
 
 _NEW_IMAGE = "build the image again from the newest version (integrations/docker/Dockerfile)"
@@ -163,12 +165,12 @@ def _manager(prefix: Path) -> Manager:
 
 
 def _direct_url() -> dict[str, Any] | None:
-    from importlib import metadata
-
     try:
-        text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        text = libraries.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
         content = json.loads(text) if text else None
-    except metadata.PackageNotFoundError:  # it runs from a folder that was never installed
+    except (
+        libraries.metadata.PackageNotFoundError
+    ):  # it runs from a folder that was never installed
         folder = Path(__file__).resolve().parents[2]
         return {"url": folder.as_uri(), "dir_info": {"editable": True}}
     except ValueError:
@@ -190,10 +192,8 @@ def _source(direct_url: dict[str, Any] | None) -> tuple[Origin, str, bool]:
 
 def _path(url: str) -> str:
     """The path of a file URL; any other URL as it is."""
-    from urllib.request import url2pathname
-
     parts = urlsplit(url)
-    return url2pathname(parts.path) if parts.scheme == "file" else url
+    return libraries.request.url2pathname(parts.path) if parts.scheme == "file" else url
 
 
 def _line(*words: str) -> str:

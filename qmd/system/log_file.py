@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from qmd.system.user_dirs import user_dir
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -59,8 +61,6 @@ class LogWriter:
 
     def _rotate(self, needed: int) -> None:
         """Rename the file, unless another process has done so meanwhile."""
-        from filelock import FileLock, Timeout
-
         with suppress(Timeout), FileLock(f"{self._path}.lock", timeout=1.0, mode=0o600):
             self._reopen()
             if os.fstat(self._descriptor).st_size + needed > self._max_bytes:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from qmd import libraries
+
 _MAX_HEAD_BYTES = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "socks5": 1080, "socks5h": 1080}
 
@@ -132,13 +134,11 @@ def for_url(url: str) -> Proxy | None:
         SocksSupportError: The package `socksio` is missing.
     """
     # Imported late: it takes 15 ms, and requests to a server on this machine need no proxy.
-    from urllib.request import getproxies, proxy_bypass
-
     parts = urlsplit(url)
-    proxies = getproxies()
+    proxies = libraries.request.getproxies()
     address = proxies.get(parts.scheme) or proxies.get("all")
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    if not address or proxy_bypass(f"{parts.hostname}:{port}"):
+    if not address or libraries.request.proxy_bypass(f"{parts.hostname}:{port}"):
         return None
     proxy = _parse(address)
     if proxy.is_socks:

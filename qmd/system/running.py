@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from qmd import system
 from qmd.system.database_files import file_beside
 
 if TYPE_CHECKING:
@@ -129,15 +130,13 @@ def _request(
     server: RunningServer, path: str, body: bytes | None, timeout_s: float
 ) -> tuple[int, Any]:
     # Imported late: most commands find no server, and http.client takes 10 ms.
-    from qmd.system import http_client
-
     headers = {} if body is None else {"Content-Type": "application/json"}
     if server.token is not None:
         headers["Authorization"] = f"Bearer {server.token}"
     try:
-        with http_client.request(
+        with system.http_client.request(
             server.url + path,
-            limit=http_client.TimeLimit(timeout_s, timeout_s),
+            limit=system.http_client.TimeLimit(timeout_s, timeout_s),
             body=body,
             headers=headers,
             connect_s=_CONNECT_S,
@@ -146,11 +145,11 @@ def _request(
             return reply.status, json.loads(reply.read(_MAX_REPLY_BYTES))
     except RecursionError as error:  # brackets by the thousand
         raise ValueError(f"Not an answer of qmd: {error}") from error
-    except http_client.TimeLimitError as error:
+    except system.http_client.TimeLimitError as error:
         raise TimeoutError(f"No answer from {server.url} within {timeout_s:g} s") from error
-    except (http_client.NotHttpError, http_client.UnreadableReplyError) as error:
+    except (system.http_client.NotHttpError, system.http_client.UnreadableReplyError) as error:
         raise ValueError(f"Not an answer of qmd: {error}") from error
-    except http_client.HttpError as error:
+    except system.http_client.HttpError as error:
         raise ConnectionError(f"No answer from {server.url}: {error}") from error
 
 

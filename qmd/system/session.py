@@ -7,7 +7,7 @@ the same header, and for each run of a command. Other programs have one session 
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,7 +26,7 @@ _of_process: list[str] = []
 
 def new_session(face: str) -> str:
     """A new name: the face (``cli``, ``mcp``), and eight random hexadecimal digits."""
-    return f"{face}-{secrets.token_hex(4)}"
+    return f"{face}-{os.urandom(4).hex()}"
 
 
 def name_process(face: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from qmd import libraries
 from qmd.errors import InputError
 
 Kind = Literal["config", "data", "state", "cache"]
@@ -82,9 +83,7 @@ def _directory(kind: Kind, name: str, environ: Mapping[str, str]) -> str:
         if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
             base = os.path.join(os.path.expanduser("~"), _DEFAULTS[kind])
         return os.path.join(base, name)
-    import platformdirs
-
-    return str(getattr(platformdirs, f"user_{kind}_dir")(name, appauthor=False))
+    return str(getattr(libraries.platformdirs, f"user_{kind}_dir")(name, appauthor=False))
 
 
 def _move_models(old: str, new: str) -> None:
@@ -97,8 +96,6 @@ def _move_models(old: str, new: str) -> None:
     places = [*Path(old, "models").glob(f"{_OLD_MODELS}*"), *Path(old).glob(_OLD_DOWNLOADS)]
     if not places:
         return
-    import shutil  # slow to import, and needed once in a lifetime
-
     temporary = Path(f"{new}.{os.getpid()}")
     moves = [(place, temporary / place.relative_to(old)) for place in places]
     try:
@@ -110,4 +107,4 @@ def _move_models(old: str, new: str) -> None:
         for place, target in moves:
             if target.exists():
                 target.rename(place)
-        shutil.rmtree(temporary, ignore_errors=True)
+        libraries.shutil.rmtree(temporary, ignore_errors=True)

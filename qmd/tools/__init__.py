@@ -5,3 +5,16 @@ A tool uses `KnowledgeBase` and is independent of the transport. A face (MCP, RE
 runs the tool with `Tool.call` or `Tool.run`, and renders the `Reply`. A `Dialect` has the texts
 that differ between transports.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.tools import images
+
+__all__ = ["images"]
+
+__getattr__ = lazy.load(__name__, modules=("images",))

@@ -1,5 +1,5 @@
 """
-The argument models of the tools, and their JSON Schemas. `qmd.tools.validation` checks arguments.
+The argument models of the tools, their JSON Schemas, and the check of what a client sends.
 
 The fields of the models are in snake case; a transport with camel case uses their aliases.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from inspect import isclass
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 from pydantic import (
@@ -18,16 +19,26 @@ from pydantic import (
     ConfigDict,
     Field,
     InstanceOf,
+    ValidationError,
     create_model,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from qmd.errors import InputError
+from qmd.operations.bounds import excesses
+from qmd.operations.problems import (
+    ArgumentProblem,
+    InvalidArgumentsError,
+    ProblemKind,
+    invalid_arguments,
+)
 from qmd.search.query.dates import filter_date
-from qmd.tools.schema_rules import for_models, rewritten, without_null
+from qmd.tools.schema_rules import for_models, for_programs, rewritten, without_null
 from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
+    AsSent,
     DateOrSpan,
     Describe,
     FieldFacts,
@@ -90,6 +101,7 @@ TextAsSent = InstanceOf[str]
 """Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
 
 ValueT = TypeVar("ValueT")
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
 # --- arguments that are the fields of a value ----------------------------------------
@@ -140,8 +152,8 @@ def arguments_model(
         commands = field.get(ForCommands)
         if commands is not None and command not in commands.names:
             continue
-        default = ... if field.is_required else defaults.get(field.name, _default(field))
-        members[field.wire_name] = (_argument_type(field), default)
+        hint, default = argument(field)
+        members[field.wire_name] = (hint, defaults.get(field.name, default))
         if field.has(Singular):
             members[field.name] = (_items_type(field), [])
     members |= base.further
@@ -157,9 +169,13 @@ def _items_type(field: FieldFacts) -> Any:
     return Annotated[list[item], Describe(text), Unlisted()]
 
 
-def _argument_type(field: FieldFacts) -> Any:
-    """The type of an argument. It does not allow null, which counts as absent before the check."""
-    hint = without_none(field.hint)
+def argument(field: FieldFacts) -> tuple[Any, Any]:
+    """
+    The type and the default of an argument in the model; a default of ``...``: it is required.
+
+    The type does not allow null, which counts as absent before the check.
+    """
+    hint: Any = without_none(field.hint)
     validators: list[object] = []
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
@@ -168,17 +184,19 @@ def _argument_type(field: FieldFacts) -> Any:
         hint = list[Condition]
     if hint is int:
         validators = [BeforeValidator(whole_number)]
-    if hint is str and not field.is_required:
+    if field.has(AsSent):
+        hint = TextAsSent
+    elif hint is str and not field.is_required:
         hint, validators = str | None, [BeforeValidator(_blank_is_absent)]
     if field.has(DateOrSpan):
         validators.append(AfterValidator(_filter_date))
     for fact in (*field.facts, *validators):
         hint = Annotated[hint, fact]
-    return hint
+    return hint, ... if field.is_required else _default(field)
 
 
 def _default(field: FieldFacts) -> object:
-    if field.has(Singular):
+    if field.has(Singular) or field.default == "":
         return None
     return list(field.default) if isinstance(field.default, tuple) else field.default
 
@@ -219,3 +237,145 @@ def _input_schema(model: type[Arguments], camel_case: bool) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=camel_case)
     schema.pop("description", None)  # the docstring of the class, which is not for clients
     return rewritten(schema, without_null, for_models)
+
+
+def program_schema(model: type[Arguments], *, in_body: bool = True) -> dict[str, Any]:
+    """
+    The JSON Schema of an argument model for programs, in snake case, with all that is to be said.
+
+    Args:
+        in_body: The arguments are sent as JSON, in which null counts as absent; else as text.
+    """
+    schema = input_schema(model, camel_case=False)
+    required = schema.get("required", ())
+    members: dict[str, Any] = {}
+    for name, member in schema["properties"].items():
+        field = model.model_fields[name]
+        members[name] = for_programs(
+            member, field, in_body=in_body, is_optional=name not in required
+        )
+        for item in get_args(field.annotation):
+            if isclass(item) and issubclass(item, Arguments):
+                members[name]["items"] = program_schema(item, in_body=False)
+    return {**schema, "properties": members}
+
+
+# --- checks --------------------------------------------------------------------------
+
+
+def validate(
+    model: type[ArgumentsT], arguments: Mapping[str, Any] | None, *, camel_case: bool = True
+) -> ArgumentsT:
+    """
+    Check the arguments of a call against ``model``; null counts as absent.
+
+    A name in the other case counts as the listed one: models write ``max_tokens`` for
+    ``maxTokens``.
+
+    Args:
+        camel_case: Whether the client writes names in camel case; else in snake case.
+
+    Raises:
+        InvalidArgumentsError: With all problems at once.
+    """
+    schema = input_schema(model, camel_case=camel_case)
+    sent = _spelled(model, arguments or {}, schema["properties"])
+    too_long = excesses(sent)
+    if too_long:
+        raise InvalidArgumentsError(sent, schema, excesses=tuple(too_long))
+    required = schema.get("required", ())
+    properties = schema["properties"]
+    present = {
+        name: value
+        for name, value in sent.items()
+        if value is not None or name in required or name not in properties
+    }
+    try:
+        return model.model_validate(present, by_alias=camel_case, by_name=not camel_case)
+    except ValidationError as error:
+        problems = {}  # by path: a list with two bad items is one problem
+        for detail in error.errors(include_url=False):
+            problem = _problem(detail, schema, present)
+            problems[problem.path] = problem
+        raise InvalidArgumentsError(sent, schema, problems=tuple(problems.values())) from error
+
+
+def _spelled(
+    model: type[Arguments], arguments: Mapping[str, Any], listed: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The arguments with the listed names; a name stays if that would overwrite another one."""
+    if arguments.keys() <= listed.keys():
+        return arguments
+    listed_names = {
+        spelling: name
+        for field in model.model_fields
+        for name in (field, to_camel(field))
+        if name in listed
+        for spelling in (field, to_camel(field))
+    }
+    spelled: dict[str, Any] = {}
+    for name, value in arguments.items():
+        listed_name = listed_names.get(name, name)
+        spelled[name if listed_name in arguments else listed_name] = value
+    return spelled
+
+
+def _problem(
+    detail: ErrorDetails, schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> ArgumentProblem:
+    """The problem in one ``detail`` of a pydantic error."""
+    path: list[str] = []
+    value: Any = arguments
+    for step in detail["loc"]:
+        if "properties" not in schema:  # an item of a list; the argument is the list
+            break
+        name = str(step)
+        path.append(name)
+        schema = schema["properties"].get(name, {})
+        value = value.get(name)
+    sentence = detail["ctx"]["error"] if detail["type"] == "value_error" else None
+    return ArgumentProblem(
+        tuple(path),
+        _kind(detail["type"], schema, value, is_item=_is_item(detail, path, schema)),
+        schema,
+        value,
+        None if sentence is None else str(sentence),
+    )
+
+
+def _is_item(detail: ErrorDetails, path: list[str], schema: Mapping[str, Any]) -> bool:
+    """Whether an item of a list is wrong. (For one of several types, pydantic names the type.)"""
+    return len(path) < len(detail["loc"]) and not isinstance(schema.get("type"), list)
+
+
+def _kind(
+    error_type: str, schema: Mapping[str, Any], value: object, *, is_item: bool
+) -> ProblemKind:
+    if error_type == "extra_forbidden" and not is_item:
+        return "unknown"
+    if value is None:
+        return "missing"
+    if "enum" in schema:
+        return "choice" if isinstance(value, str) else "type"
+    if not is_item and (error_type.endswith("_type") or error_type == "is_instance_of"):
+        return "type"
+    return "value"
+
+
+def parse_arguments(
+    operation: str,
+    model: type[ArgumentsT],
+    arguments: Mapping[str, Any] | None,
+    *,
+    camel_case: bool = True,
+) -> ArgumentsT:
+    """
+    Check the arguments of a REST request like `validate`; `invalid_arguments` words the problems.
+
+    Raises:
+        InputError: A sentence for each problem says what is expected and what was sent.
+    """
+    try:
+        return validate(model, arguments, camel_case=camel_case)
+    except InvalidArgumentsError as error:
+        raise invalid_arguments(operation, error) from error

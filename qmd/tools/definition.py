@@ -1,112 +1,24 @@
-"""Defines what a tool is, and what the reply to a call is."""
+"""Defines what a tool is."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from pydantic.alias_generators import to_camel
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments
+from qmd.operations.definition import Language
+from qmd.operations.problems import InvalidArgumentsError, Refusal, invalid_arguments
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect, error_text
+from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments, validate
 from qmd.tools.schema_rules import for_all_sdks, rewritten
-from qmd.tools.texts import Dialect, error_text
-from qmd.tools.validation import InvalidArgumentsError, Refusal, invalid_arguments, validate
-from qmd.values import DocumentInfo, LeftOut
-from qmd.values.facts import Describe, Name, OmitDefault
-from qmd.values.printable import escape_json
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
-
-
-@dataclass(frozen=True, slots=True)
-class TextBlock:
-    """Text for a person or a model to read."""
-
-    text: str
-
-
-def json_block(value: Mapping[str, Any]) -> TextBlock:
-    """A value as JSON, without raw characters that would hide or turn around what follows."""
-    return TextBlock(escape_json(json.dumps(value, ensure_ascii=False)))
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentBlock:
-    """
-    A document in a reply.
-
-    ``text`` is cut and numbered; ``heading`` stands above it where the `Dialect` has one.
-    """
-
-    SENT: ClassVar[tuple[str, ...]] = (
-        "uri",
-        "name",
-        "title",
-        "mime_type",
-        "text",
-        "context",
-        "left_out",
-        "same_name",
-    )
-
-    document: DocumentInfo
-    text: str
-    context: Annotated[str | None, Describe("What people said about the place it lies in")]
-    left_out: Annotated[
-        LeftOut | None, OmitDefault(), Describe("The lines for which there was no room")
-    ] = None
-    same_name: Annotated[
-        tuple[int, ...], OmitDefault(), Describe("Lines of other headings or blocks of this name")
-    ] = ()
-
-    @property
-    def shown(self) -> str:
-        """What a person or a model reads."""
-        return self.heading + self.text
-
-    @property
-    def uri(self) -> str:
-        return self.document.uri
-
-    @property
-    def name(self) -> Annotated[str, Describe("collection/path")]:
-        return self.document.file
-
-    @property
-    def title(self) -> str:
-        return self.document.title
-
-    @property
-    def mime_type(self) -> Annotated[Literal["text/markdown"], Name("mimeType")]:
-        return "text/markdown"
-
-    heading: str = ""
-    #: The lines of the document that ``text`` holds, counted from 1; a last line of 0 is none.
-    first_line: int = 1
-    last_line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """
-    The result of a call.
-
-    Attributes:
-        blocks: What a person or a model reads.
-        structured: The same for programs, as JSON; None if the tool has no structured content.
-        is_error: Whether the call failed.
-        whole: The note whose whole text the reply is, and its lines; None if it is none.
-    """
-
-    blocks: tuple[TextBlock | DocumentBlock, ...]
-    structured: Mapping[str, Any] | None = None
-    is_error: bool = False
-    whole: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +33,9 @@ class Tool(Generic[ArgumentsT]):
         outputs_more: Clients read the structured content, because it has more than the text; so
             a listing has an outline of its schema.
         is_prescribed: The schemas are those of a specification or of the client, to the letter.
-        chinese: "does" → the description in Chinese, argument → its description; of tools that no
-            file of ``wordings`` describes.
-        argument_texts: Argument → its description in place of that of ``arguments``, "" for none;
-            a dot leads to a field of an argument.
+        wordings: Language, but that of its specification → "does" → the description, argument →
+            its description; a dot leads to a field of an argument.
+        argument_texts: Argument → its description in place of that of ``arguments``, "" for none.
         bulky: One call may read as much as many others, so a server runs few of them at once.
         refusal: Words the problems of invalid arguments. A toolset has its own if a specification
             prescribes the texts.
@@ -143,10 +54,17 @@ class Tool(Generic[ArgumentsT]):
     bulky: bool = False
     outputs_more: bool = False
     is_prescribed: bool = False
-    chinese: Mapping[str, str] = field(default_factory=dict)
+    wordings: Mapping[Language, Mapping[str, str]] = field(default_factory=dict)
     argument_texts: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal = invalid_arguments
     failed: Callable[[QmdError], Reply] | None = None
+
+    def worded(self, language: Language | None) -> Tool[ArgumentsT]:
+        """It with its descriptions in a language; None for that of its specification."""
+        if language is None or language not in self.wordings:
+            return self
+        texts = dict(self.wordings[language])
+        return replace(self, description=texts.pop("does"), argument_texts=texts)
 
     def input_schema(self, *, camel_case: bool = True) -> dict[str, Any]:
         """The JSON Schema of the arguments, as clients get it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from qmd.errors import DocumentNotFoundError, NoMatchError
 from qmd.kb import KnowledgeBase
-from qmd.tools import texts
+from qmd.operations import texts
 from qmd.values.printable import one_line
 from qmd.values.reading import DocumentSlice, SkippedDocument
 

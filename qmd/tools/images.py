@@ -16,14 +16,20 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from qmd.errors import PhotoError, PhotoProblem, ProtocolError, QmdError, StoreError
 from qmd.kb import KnowledgeBase
+from qmd.operations.bounds import excesses
+from qmd.operations.problems import (
+    ArgumentProblem,
+    InvalidArgumentsError,
+    closest,
+    expectation,
+    shortened,
+)
+from qmd.operations.replies import Reply, json_block
+from qmd.operations.texts import Dialect, error_text
 from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments, TextAsSent
-from qmd.tools.bounds import excesses
-from qmd.tools.definition import Reply, Tool, json_block
+from qmd.tools.definition import Tool
 from qmd.tools.schemas import prescribed_schema
-from qmd.tools.spelling import closest, shortened
-from qmd.tools.texts import Dialect, error_text
-from qmd.tools.validation import ArgumentProblem, InvalidArgumentsError, expectation
 from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.facts import Describe, Name
 from qmd.values.printable import one_line
@@ -230,6 +236,19 @@ def _failed(error: QmdError) -> Reply:
     raise ProtocolError(_INTERNAL_ERROR, error_text(error), {}) from error
 
 
+_ENGLISH = {
+    "does": "Write metadata (tags, description, people, location) into a photo: JPG, PNG or HEIC."
+    " What you do not name stays as it is.",
+    "filePath": "Absolute path of the photo",
+    "metadata": "What to write; a field that is absent or null is not changed",
+    "metadata.tags": "Tags, such as ['family', 'beach']",
+    "metadata.description": "What the photo shows",
+    "metadata.people": "Names of the people on it, kept as tags as well",
+    "metadata.location": "Where it was taken, such as 'Eiffel Tower, Paris'",
+    "overwrite": "true: the new values take the place of the old ones. false: tags"
+    " and people are added, and a description or location that is there stays",
+}
+
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
         name="writeImageMetadata",
@@ -245,6 +264,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         destructive=True,
         idempotent=True,
         is_prescribed=True,
+        wordings={"en": _ENGLISH},
         refusal=invalid_arguments,
         failed=_failed,
     ),

@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Tool
-from qmd.tools.texts import Dialect
+from qmd.tools.schema_rules import outline, shorten
 from qmd.values.facts import Obvious
 
 #: What a client takes for granted of a hint that it does not get. Of a tool that only reads the
@@ -67,14 +68,14 @@ def _brief(tool: Tool[Any], dialect: Dialect, listed: set[tuple[object, ...]]) -
     for name in _obvious(tool.arguments) & properties.keys():
         properties[name].pop("description", None)
     for name, schema in properties.items():
-        _shorten(name, schema, listed)
+        shorten(name, schema, listed)
     output = whole.output_schema if tool.outputs_more else None
     return ListedTool(
         whole.name,
         None if _words(whole.title) == _words(whole.name) else whole.title,
         whole.description,
         whole.input_schema,
-        None if output is None else _outline(output, listed),
+        None if output is None else outline(output, listed),
         {
             name: value
             for name, value in whole.hints.items()
@@ -101,41 +102,5 @@ def _obvious(arguments: type[Arguments]) -> set[str]:
     }
 
 
-def _shorten(name: str, schema: dict[str, Any], listed: set[tuple[object, ...]]) -> None:
-    """Leave out of an argument what is ``listed`` already, and what says "any" or "not at all"."""
-    for keyword in ("description", "minimum", "maximum", "default"):
-        statement = (name, keyword, schema.get(keyword))
-        says_nothing = (keyword, schema.get(keyword)) in _NOTHING
-        if keyword in schema and (statement in listed or says_nothing):
-            del schema[keyword]
-        listed.add(statement)
-
-
-_NOTHING = frozenset({("minimum", 0), ("minimum", 1), ("default", 0), ("default", False)})
-
-
 def _words(text: str | None) -> str:
     return (text or "").replace("_", " ").casefold()
-
-
-def _outline(schema: Mapping[str, Any], listed: set[tuple[object, ...]]) -> dict[str, Any]:
-    """A schema of replies with the names of what is always there, unless they were ``listed``."""
-    outline: dict[str, Any] = {"type": schema["type"]}
-    members = {name: schema["properties"][name] for name in schema.get("required", ())}
-    items = {
-        name: _outline(member["items"], listed)
-        for name, member in members.items()
-        if "items" in member
-    }
-    lists = {
-        name: {"type": "array", "items": item}
-        for name, item in items.items()
-        if item != {"type": "object"}
-    }
-    if lists:
-        outline["properties"] = lists
-    statements = {("", "required", name) for name in members}
-    if not statements <= listed:
-        outline["required"] = list(members)
-    listed |= statements
-    return outline

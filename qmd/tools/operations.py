@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, create_model
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, ConfigDict, create_model
 
 from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.operations import Joined, Operation, every_joined, every_operation
-from qmd.operations.definition import Replied
-from qmd.tools.arguments import Arguments, OptionalText, TextAsSent, whole_number
-from qmd.tools.budget import ListTokens
-from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.schemas import output_schema
-from qmd.tools.texts import Dialect, error_text
-from qmd.values.facts import AsSent, Describe, FieldFacts, without_none
+from qmd.operations import Joined, Operation, every_joined, every_tool
+from qmd.operations.definition import ByHand, Language, Replied
+from qmd.operations.problems import invalid_arguments
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect, error_text
+from qmd.tools.arguments import Arguments, argument, whole_number
+from qmd.tools.definition import Tool
+from qmd.tools.schemas import output_schema, prescribed_schema
+from qmd.values.facts import Describe, Range
 from qmd.values.printable import one_line
+from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import ListBudget, to_wire
+
+#: The budget of a list, which endpoints take in the query string, so it has a greatest value.
+ListTokens = Annotated[
+    int | None,
+    Range(MIN_TOKENS, 999_999),
+    Describe("Most tokens to return", zh="最多返回多少 token"),
+    BeforeValidator(whole_number),
+]
 
 
 @cache
-def tools_of_operations(toolset: str) -> tuple[Tool[Any], ...]:
-    """The tools of a toolset: one for each operation, or for several that are joined."""
+def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
+    """
+    The tools of a toolset: one for each operation, or for several that are joined.
+
+    ``alone``: on a server that offers no other toolset.
+    """
     joined = {part: each for each in every_joined() for part in each.parts}
     members = [
         each
-        for each in every_operation()
-        if (each.toolset or each.family) == toolset and not each.in_shell_alone
+        for each in every_tool()
+        if (each.toolset or each.family) == toolset
+        and not each.in_shell_alone
+        and each.alone in (None, alone)
     ]
     chosen = dict.fromkeys(joined.get(each, each) for each in members)
     return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
@@ -39,56 +54,77 @@ def tools_of_operations(toolset: str) -> tuple[Tool[Any], ...]:
 @cache
 def arguments_of(operation: Operation) -> type[Arguments]:
     """The argument model of an operation, for its tool and its endpoint."""
-    members = {field.name: _member(field) for field in operation.arguments}
+    members = {field.name: argument(field) for field in operation.arguments}
     if operation.lists:
         members["max_tokens"] = (ListTokens, None)
     name = f"{operation.name.title().replace('_', '')}Arguments"
+    options = {} if operation.tool is None else operation.tool.arguments
+    base = type(name, (Arguments,), {"model_config": ConfigDict(**options)})  # type: ignore[typeddict-item]
     definitions: dict[str, Any] = members
-    return create_model(name, __base__=Arguments, **definitions)
+    return create_model(name, __base__=base, **definitions)
 
 
 def called(operation: Operation, arguments: Arguments) -> tuple[dict[str, Any], ListBudget]:
     """What an operation is called with: its arguments, without those that are absent."""
     sent = {name: each for name, each in arguments.model_dump().items() if each is not None}
-    return sent, ListBudget(sent.pop("max_tokens", None))
+    return sent, ListBudget(sent.pop("max_tokens", None) if operation.lists else None)
 
 
-def _member(field: FieldFacts) -> tuple[Any, Any]:
-    """The annotation and the default of an argument in the model; ``...``: it is required."""
-    hint: Any = without_none(field.hint)
-    before = [BeforeValidator(whole_number)] if hint is int else []
-    if field.has(AsSent):
-        hint = TextAsSent
-    elif hint is str and not field.is_required:  # models send "" for what they do not use
-        hint = OptionalText
-    for fact in (*field.facts, *before):
-        hint = Annotated[hint, fact]
-    absent = None if field.default == "" else field.default
-    return hint, ... if field.is_required else absent
+def reply_to(
+    operation: Operation, kb: KnowledgeBase, arguments: Arguments, dialect: Dialect
+) -> Reply:
+    """
+    What an operation replies as a tool.
+
+    Raises:
+        QmdError: As the operation.
+    """
+    sent, budget = called(operation, arguments)
+    bound = {"max_total_bytes": dialect.max_bytes} if operation.is_bounded else {}
+    value = operation.call(kb, {**sent, **bound}, budget)
+    if operation.tool is not None and operation.tool.reply is not None:
+        return operation.tool.reply(Replied(value, sent), dialect)
+    text = TextBlock(text_of(operation, value, sent, dialect))
+    is_error = operation.fails is not None and operation.fails(value)
+    return Reply((text,), to_wire(value, dialect.field), is_error)
 
 
 def _tool(operation: Operation) -> Tool[Any]:
-    def run(kb: KnowledgeBase, arguments: Arguments, dialect: Dialect) -> Reply:
-        sent, budget = called(operation, arguments)
-        value = operation.call(kb, sent, budget)
-        text = TextBlock(text_of(operation, value, sent, dialect))
-        is_error = operation.fails is not None and operation.fails(value)
-        return Reply((text,), to_wire(value, dialect.field), is_error)
-
+    arguments, hand = arguments_of(operation), operation.tool or ByHand()
+    summary = " ".join(operation.paragraphs[: 1 if operation.brief else 2])
+    wordings = _wordings(arguments, summary, operation.zh)
+    spoken = wordings.pop(hand.language)
+    usual_title = operation.name.replace("_", " ").capitalize()
     return Tool(
-        name=operation.name,
-        title=operation.title or operation.name.replace("_", " ").capitalize(),
-        description=" ".join(operation.paragraphs[: 1 if operation.brief else 2]),
-        arguments=arguments_of(operation),
-        run=run,
-        output_schema=partial(output_schema, operation.reply) if operation.writes else None,
+        name=operation.tool_name or operation.name,
+        title=usual_title if operation.title == "" else operation.title,
+        description=spoken.pop("does"),
+        arguments=arguments,
+        run=partial(reply_to, operation),
+        output_schema=_output_schema(operation),
         read_only=not operation.writes,
         destructive=operation.writes,
         idempotent=operation.idempotent,
-        failed=_failed if operation.writes else None,
         bulky=operation.lane == "bulk",
-        chinese=_chinese(operation.zh, arguments_of(operation)),
+        outputs_more=hand.outputs_more,
+        is_prescribed=hand.in_full,
+        wordings=wordings,
+        argument_texts={} if hand.language == "en" else spoken,  # those of the arguments do
+        refusal=hand.refusal or invalid_arguments,
+        failed=hand.failed or (_failed if operation.writes else None),
     )
+
+
+def _output_schema(operation: Operation) -> Callable[[Dialect], dict[str, Any]] | None:
+    hand = operation.tool
+    if hand is None:
+        return partial(output_schema, operation.reply) if operation.writes else None
+    if hand.structured is None:
+        return None
+    if hand.as_specified:
+        schema = prescribed_schema(hand.structured)
+        return lambda dialect: schema
+    return partial(output_schema, hand.structured)
 
 
 def _joined_tool(joined: Joined) -> Tool[Any]:
@@ -111,19 +147,24 @@ def _joined_tool(joined: Joined) -> Tool[Any]:
         arguments=arguments_of(first),
         run=run,
         bulky=any(each.lane == "bulk" for each in joined.parts),
-        chinese=_chinese(joined.zh, arguments_of(first)),
+        wordings={"zh": _wordings(arguments_of(first), joined.text, joined.zh)["zh"]},
     )
 
 
-def _chinese(does: str, arguments: type[Arguments]) -> Mapping[str, str]:
-    """The description of a tool in Chinese, and those of its arguments by their names."""
+def _wordings(
+    arguments: type[Arguments], english: str, chinese: str
+) -> dict[Language, dict[str, str]]:
+    """The description of a tool in each language, and those of its arguments by their names."""
     described = {
-        to_camel(name): fact.zh
+        field.alias or name: fact
         for name, field in arguments.model_fields.items()
         for fact in field.metadata
         if isinstance(fact, Describe) and fact.zh
     }
-    return {"does": does, **described}
+    return {
+        "en": {"does": english, **{name: fact.text for name, fact in described.items()}},
+        "zh": {"does": chinese, **{name: fact.zh for name, fact in described.items()}},
+    }
 
 
 def _failed(error: QmdError) -> Reply:

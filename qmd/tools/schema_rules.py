@@ -2,10 +2,12 @@
 Turns JSON Schemas as pydantic makes them into those that clients get: one walk, and a few rules.
 
 A rule is a function of one schema; `rewritten` applies it to a schema and to all schemas in it.
+`shorten` and `outline` leave out what a listing of tools has said before.
 
 - `without_null`: null counts as absent, so no argument is a union with null, or null by default.
 - `for_models`: nothing but what a model needs to call a tool, in a fixed order.
 - `for_all_sdks`: the dialect that the SDKs of all models take.
+- `for_programs`: all that the facts of an argument say.
 - `types_and_names`: nothing but what a program needs to read a reply.
 - `without_titles`: pydantic's titles only repeat the names.
 """
@@ -14,6 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from qmd.values.conditions import FILTER_PATTERNS
+from qmd.values.facts import LARGEST_INTEGER, DateOrSpan, InSchema, OnProperties
 
 Schema = dict[str, Any]
 Rule = Callable[[Schema], Schema]
@@ -92,7 +99,7 @@ def for_all_sdks(schema: Schema) -> Schema:
     The dialect that the SDKs of all models take.
 
     Google's fails on ``additionalProperties: false``, and converters know a ``type`` only as
-    one word. `qmd.tools.validation` refuses unknown arguments all the same. An object without any
+    one word. `qmd.tools.arguments` refuses unknown arguments all the same. An object without any
     property would be refused by the strict mode of OpenAI's SDK, so each tool has an argument,
     except where a specification prescribes that it has none.
     """
@@ -134,3 +141,84 @@ def without_titles(schema: Schema) -> Schema:
         for key, each in schema.items()
         if key != "title" and (key, each) != ("default", None)
     }
+
+
+# --- what programs get ---------------------------------------------------------------
+
+_DATE = {
+    "anyOf": [
+        {"type": "string", "format": "date"},
+        {"type": "string", "format": "date-time"},
+        {"type": "string", "pattern": "^[1-9][0-9]{3}(-(0[1-9]|1[0-2]))?$"},
+        {"type": "string", "pattern": "^([0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday|今天|昨天)$"},
+        {"type": "string", "pattern": r"^\s*$"},
+        {"type": "null"},
+    ]
+}
+
+_CONDITION = {
+    "type": "string",
+    "anyOf": [{"pattern": pattern} for pattern in FILTER_PATTERNS],
+}
+
+
+def for_programs(schema: Schema, field: FieldInfo, *, in_body: bool, is_optional: bool) -> Schema:
+    """All that the facts of an argument say beyond its type; ``in_body``: it is sent as JSON."""
+    facts = {type(fact): fact for fact in field.metadata}
+    described = dict(schema)
+    if OnProperties in facts:
+        described["items"] = _CONDITION
+    if in_body and DateOrSpan in facts:
+        del described["type"]
+        described = {**_DATE, **described}
+    elif in_body:
+        if described.get("type") == "integer":
+            described = {"minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER, **described}
+        if is_optional:  # null counts as absent
+            described["type"] = [described["type"], "null"]
+            if "enum" in described:
+                described["enum"] = [*described["enum"], None]
+    if isinstance(field.json_schema_extra, dict):
+        described |= field.json_schema_extra
+    if InSchema in facts:
+        described |= facts[InSchema].keywords
+    return described
+
+
+# --- what a listing of tools says ----------------------------------------------------
+
+
+def shorten(name: str, schema: Schema, listed: set[tuple[object, ...]]) -> None:
+    """Leave out of an argument what is ``listed`` already, and what says "any" or "not at all"."""
+    for keyword in ("description", "minimum", "maximum", "default"):
+        statement = (name, keyword, schema.get(keyword))
+        says_nothing = (keyword, schema.get(keyword)) in _NOTHING
+        if keyword in schema and (statement in listed or says_nothing):
+            del schema[keyword]
+        listed.add(statement)
+
+
+_NOTHING = frozenset({("minimum", 0), ("minimum", 1), ("default", 0), ("default", False)})
+
+
+def outline(schema: Schema, listed: set[tuple[object, ...]]) -> Schema:
+    """A schema of replies with the names of what is always there, unless they were ``listed``."""
+    short: dict[str, Any] = {"type": schema["type"]}
+    members = {name: schema["properties"][name] for name in schema.get("required", ())}
+    items = {
+        name: outline(member["items"], listed)
+        for name, member in members.items()
+        if "items" in member
+    }
+    lists = {
+        name: {"type": "array", "items": item}
+        for name, item in items.items()
+        if item != {"type": "object"}
+    }
+    if lists:
+        short["properties"] = lists
+    statements = {("", "required", name) for name in members}
+    if not statements <= listed:
+        short["required"] = list(members)
+    listed |= statements
+    return short

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, create_model
 
+from qmd.operations.texts import Dialect
 from qmd.tools.schema_rules import rewritten, types_and_names, without_titles
-from qmd.tools.texts import Dialect
 from qmd.values.facts import FieldFacts, OmitDefault, wire_fields, without_none
 
 #: Type → the default in the schema, for a field that is left out if it is None.

@@ -8,24 +8,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InputError
+from qmd.operations.definition import Language
 from qmd.tools.definition import Tool
 from qmd.tools.operations import tools_of_operations
-from qmd.tools.wording import Language, worded
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
-#: Toolset → (the name of a server that offers no other toolset, the module with its ``TOOLS``; ""
-#: for one whose tools all come from operations).
+#: Toolset → (the name of a server that offers no other toolset, the module with the ``TOOLS`` that
+#: do not come from operations; "" for none).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
-    "qmd": ("qmd", "qmd.tools.knowledge"),
+    "qmd": ("qmd", "qmd.tools.hits"),
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
-    "posts": ("AfdianToMarkdown", "qmd.tools.posts"),
-    "summary": ("SummaryMCP", "qmd.tools.summary"),
-    "notes": ("Axon", "qmd.tools.notes"),
+    "posts": ("AfdianToMarkdown", ""),
+    "summary": ("SummaryMCP", ""),
+    "notes": ("Axon", ""),
     "images": ("MetaTag Genie", "qmd.tools.images"),
-    "chatgpt": ("qmd", "qmd.tools.chatgpt"),
+    "chatgpt": ("qmd", ""),
 }
 ALL = "all"
 #: The toolsets whose tools have names of others, which their client prescribes.
@@ -113,7 +113,7 @@ def select(
     withheld: list[Tool[Any]] = []
     for name in chosen:
         for tool in tools_of(name, alone=len(chosen) == 1):
-            described = worded(name, tool, language)
+            described = tool.worded(language)
             (withheld if read_only and not tool.read_only else tools).append(described)
     server_name = TOOLSETS[chosen[0]][0] if len(chosen) == 1 else "qmd"
     return ToolSelection(server_name, chosen, tuple(tools), tuple(withheld), language=language)
@@ -160,11 +160,12 @@ def select_by_database(
 
 def tools_of(toolset: str, *, alone: bool) -> Sequence[Tool[Any]]:
     """The tools of a toolset; ``alone``: as on a server that offers no other one."""
+    derived = tools_of_operations(toolset, alone=alone)
     if not TOOLSETS[toolset][1]:
-        return tools_of_operations(toolset)
+        return derived
     module = import_module(TOOLSETS[toolset][1])
     together: Mapping[str, Tool[Any]] = {} if alone else getattr(module, "TOGETHER", {})
-    return [together.get(tool.name, tool) for tool in module.TOOLS]
+    return [*(together.get(tool.name, tool) for tool in module.TOOLS), *derived]
 
 
 def toolset_of(tool: str) -> str | None:

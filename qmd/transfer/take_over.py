@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
+from qmd import values
 from qmd.errors import QmdError
 from qmd.ingest.new_collection import check_context_text, check_name, new_collection
 from qmd.values.imports import (
@@ -175,10 +176,8 @@ class _Import:
         return same
 
     def _add(self, planned: PlannedCollection, name: str, path: str) -> Collection:
-        from qmd.values import Collection
-
         if self._writer is None:
-            added = Collection(
+            added = values.Collection(
                 0, name, path, planned.pattern, planned.ignore, 0, None, None, planned.included,
                 planned.owner,
             )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.values import conditions, properties
+    from qmd.values import access, chats, conditions, edits, exports, graph, properties
     from qmd.values.documents import (
         Chunk,
         FileState,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ParsedDocument,
     )
     from qmd.values.edits import Revision
-    from qmd.values.photos import PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata, PhotoWritten
     from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
     from qmd.values.reading import DocumentSlice, LeftOut, MultiGetReply, SkippedDocument
     from qmd.values.reports import (
@@ -97,6 +97,7 @@ __all__ = [
     "ParsedDocument",
     "Part",
     "PhotoChange",
+    "PhotoFilter",
     "PhotoMetadata",
     "PhotoWritten",
     "Post",
@@ -116,15 +117,20 @@ __all__ = [
     "SkippedFile",
     "Source",
     "Status",
+    "access",
+    "chats",
     "conditions",
+    "edits",
     "encode_uri",
+    "exports",
+    "graph",
     "properties",
 ]
 
 #: Module → the names that it defines. Loading one module must not load all the others.
 _NAMES = {
     "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
-    "photos": "PhotoChange PhotoMetadata PhotoWritten",
+    "photos": "PhotoChange PhotoFilter PhotoMetadata PhotoWritten",
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
     "reading": "DocumentSlice LeftOut MultiGetReply SkippedDocument",
     "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
@@ -137,7 +143,7 @@ _NAMES = {
 }
 __getattr__ = lazy.load(
     __name__,
-    modules=("conditions", "properties"),
+    modules=("access", "chats", "conditions", "edits", "exports", "graph", "properties"),
     attributes={
         name: f"qmd.values.{module}" for module, names in _NAMES.items() for name in names.split()
     },

@@ -19,13 +19,14 @@ from support.vault import make_index
 from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import InputError, ProtocolError
 from qmd.ingest.new_collection import MAX_CONTEXT, MAX_GLOB, MAX_IGNORE
+from qmd.operations import texts
+from qmd.operations.bounds import MAX_ARGUMENTS, MAX_PATH, excesses
+from qmd.operations.replies import TextBlock
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.mcp import McpFace
-from qmd.tools import texts
 from qmd.tools.arguments import input_schema
-from qmd.tools.bounds import MAX_ARGUMENTS, MAX_PATH, excesses
-from qmd.tools.definition import TextBlock, Tool
+from qmd.tools.definition import Tool
 from qmd.tools.toolsets import select
 from qmd.values.search import MAX_QUERY, MAX_TAGS
 

@@ -17,9 +17,11 @@ from support.rest import rest_client
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.operations import Operation, every_joined, every_operation
+from qmd.operations.error_meanings import MEANINGS
+from qmd.operations.texts import MCP
+from qmd.server import openapi
 from qmd.system import running
 from qmd.tools.operations import arguments_of, tools_of_operations
-from qmd.tools.texts import MCP
 from qmd.values.facts import Shell
 from qmd.values.wire import ListBudget, to_wire
 from tests.support.cli import Result, Scratch
@@ -75,7 +77,11 @@ ERRORS: Mapping[str, dict[str, Any]] = {
 #: Undo has no preview, so a second call finds another state; people name sessions in the shell.
 OPERATIONS = {each.name: each for each in every_operation() if each.name != "undo"}
 JOINED = {part: each for each in every_joined() for part in each.parts}
-TOOLS = {tool.name: tool for toolset in ("graph", "edit") for tool in tools_of_operations(toolset)}
+TOOLS = {
+    tool.name: tool
+    for toolset in ("graph", "edit")
+    for tool in tools_of_operations(toolset, alone=False)
+}
 
 
 @dataclass
@@ -225,8 +231,23 @@ def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
     (block,) = reply.blocks
     assert reply.is_error and message in str(getattr(block, "text", ""))
     response = served.ask(operation, arguments)
+    assert response.json().keys() == {"detail", "status_code"}
     assert message in response.json()["detail"]
+    assert response.headers["Qmd-Error"] == raised.value.code
     assert response.status_code in {400, *(each.http_status for each in operation.errors)}
+
+
+def test_the_description_says_which_errors_an_operation_gives() -> None:
+    described = openapi.document()["paths"]
+    for operation in OPERATIONS.values():
+        if operation.in_shell_alone:
+            continue
+        method = "post" if operation.writes else "get"
+        responses = described[f"/{operation.name}"][method]["responses"]
+        for error in operation.errors:
+            response = responses[str(error.http_status)]
+            assert f"`{error.code}`: {' '.join(MEANINGS[error])}" in response["description"]
+            assert error.code in response["headers"]["Qmd-Error"]["schema"]["examples"]
 
 
 def test_every_operation_says_what_it_is_in_both_languages() -> None:
@@ -239,4 +260,4 @@ def test_every_operation_says_what_it_is_in_both_languages() -> None:
         }
         for tool in TOOLS.values():
             listed = set(tool.input_schema()["properties"])
-            assert set(tool.chinese) == {"does", *listed}
+            assert set(tool.wordings["zh"]) == {"does", *listed}

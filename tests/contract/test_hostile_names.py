@@ -16,11 +16,11 @@ from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import system_prompt
 from qmd.errors import InputError, InvalidPathError, QmdError
+from qmd.operations import texts
+from qmd.operations.reading import document_block
+from qmd.operations.replies import DocumentBlock
 from qmd.server.mcp_prompt import instructions
 from qmd.server.mcp_wire import contents_of
-from qmd.tools import texts
-from qmd.tools.definition import DocumentBlock
-from qmd.tools.documents import document_block
 from qmd.tools.fragments import fragments
 from qmd.tools.toolsets import TOOLSETS, tools_of
 

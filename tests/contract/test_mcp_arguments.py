@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from qmd.errors import InputError
-from qmd.tools.arguments import input_schema
-from qmd.tools.knowledge import TOOLS
-from qmd.tools.validation import parse_arguments
+from qmd.tools.arguments import input_schema, parse_arguments
+from qmd.tools.toolsets import tools_of
 from qmd.values.search import VSEARCH_MIN_SCORE
+
+TOOLS = tools_of("qmd", alone=True)
 
 BY_NAME = {tool.name: tool for tool in TOOLS}
 

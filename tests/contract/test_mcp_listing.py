@@ -20,8 +20,9 @@ from qmd import KnowledgeBase, __version__
 from qmd.server.mcp import McpFace
 from qmd.server.mcp_prompt import guide
 from qmd.tools.arguments import input_schema
-from qmd.tools.knowledge import TOOLS
-from qmd.tools.toolsets import select
+from qmd.tools.toolsets import select, tools_of
+
+TOOLS = tools_of("qmd", alone=True)
 
 
 @pytest.fixture(scope="module")

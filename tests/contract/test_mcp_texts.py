@@ -15,7 +15,7 @@ from qmd.errors import (
     NoMatchError,
     VectorIndexMissingError,
 )
-from qmd.tools import texts
+from qmd.operations import texts
 from qmd.values import Collection, DocumentInfo, DocumentSlice, Hit, Status
 from qmd.values.search import rounded, shown_relevance
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support.live import needs_events, until
 from support.site import Served, serve
 
+from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.charts import DAYS, HEIGHT, bar_chart, documents_per_day
-from qmd.tools.bounds import MAX_PATH
 from qmd.values.edits import NoteEdit
 
 

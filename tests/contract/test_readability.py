@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -128,6 +130,44 @@ def test_no_module_imports_in_a_circle() -> None:
             break
         imports = {name: targets - free for name, targets in imports.items() if name not in free}
     assert sorted(imports) == []
+
+
+def attributes_of_packages(tree: ast.Module, packages: set[str]) -> Iterator[tuple[str, str]]:
+    """The packages of qmd that a module imports whole, each with an attribute that it uses."""
+    names = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in packages
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names:
+                yield names[name], attribute
+
+
+def offers(package: ModuleType, name: str) -> bool:
+    """Whether a package has an attribute, also when nobody has loaded the module of that name."""
+    value = vars(package).get(name)
+    if value is not None and not isinstance(value, ModuleType):
+        return True
+    try:
+        return package.__getattr__(name) is not None
+    except AttributeError:
+        return False
+
+
+def test_a_package_has_what_others_use_of_it() -> None:
+    """A type checker takes any module for an attribute of its package, listed there or not."""
+    packages = {module_name(file) for file in source_trees() if file.endswith("__init__.py")}
+    missing = [
+        f"{file}: {package}.{name}"
+        for file, tree in source_trees().items()
+        for package, name in sorted({*attributes_of_packages(tree, {*packages, "qmd.libraries"})})
+        if not offers(importlib.import_module(package), name)
+    ]
+    assert missing == []
 
 
 def public_annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -15,10 +15,12 @@ from support.vault import make_vault
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMissingError
-from qmd.tools import texts
-from qmd.tools.knowledge import TOOLS
-from qmd.tools.validation import parse_arguments
+from qmd.operations import texts
+from qmd.tools.arguments import parse_arguments
+from qmd.tools.toolsets import tools_of
 from qmd.values.search import VSEARCH_MIN_SCORE
+
+TOOLS = tools_of("qmd", alone=True)
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -16,11 +16,11 @@ from support.rest import rest_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
+from qmd.operations.texts import INTERNAL
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
 from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
-from qmd.tools.texts import INTERNAL
 
 JSON = {"content-type": "application/json"}
 MUTATING = [each for each in ENDPOINTS if each.writes]
@@ -193,7 +193,8 @@ def test_arguments_in_the_address_are_checked_too(client: TestClient) -> None:
     for query in ("limit=x", "limit=1&limit=2", "limit=1.5", "offset=-1", "offset=" + "9" * 30):
         detail(client.get(f"/documents?{query}"), 400)
     assert "known arguments: prefix, limit, offset" in detail(client.get("/documents?page=2"), 400)
-    assert "known arguments: none" in detail(client.get("/status?verbose=1"), 400)
+    assert "known arguments: collection" in detail(client.get("/status?verbose=1"), 400)
+    assert "known arguments: none" in detail(client.get("/contexts?verbose=1"), 400)
     assert "unknown argument" in detail(client.post("/search?limit=3", json={"query": "x"}), 400)
     assert client.get("/health?at=1").status_code == 200
 

@@ -33,6 +33,7 @@ import qmd.server.page
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ProtocolError, QmdError, ScopeError
 from qmd.kb.scoped import ScopedKnowledgeBase
+from qmd.operations import texts
 from qmd.server.app import build_app
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
@@ -42,7 +43,6 @@ from qmd.server.security import Security
 from qmd.store.match import Combined, Phrase
 from qmd.store.reader import BY_ENGINE, Reader
 from qmd.store.sql.documents import Order
-from qmd.tools import texts
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select

@@ -15,9 +15,11 @@ from support.rest import rest_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.inference.protocols import Reranker
+from qmd.operations.bounds import MAX_SEARCHES
 from qmd.server.mcp import McpFace
-from qmd.tools.bounds import MAX_SEARCHES
-from qmd.tools.knowledge import TOOLS
+from qmd.tools.toolsets import tools_of
+
+TOOLS = tools_of("qmd", alone=True)
 
 QUERY = next(tool for tool in TOOLS if tool.name == "query")
 NAMES = ("searches", "collections", "intent", "rerank", "candidateLimit")

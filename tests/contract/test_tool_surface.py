@@ -17,13 +17,12 @@ from support.mcp_client import with_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
+from qmd.operations.definition import Language
+from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
-from qmd.tools import posts
 from qmd.tools.definition import Tool
 from qmd.tools.listing import listing as listed
-from qmd.tools.texts import MCP
 from qmd.tools.toolsets import ALONE, TOOLSETS, select, select_by_database, tools_of
-from qmd.tools.wording import Language
 
 SIX = ["search", "vsearch", "query", "get", "multi_get", "status"]
 WRITING = ["edit_note", "delete_note", "move_note", "undo"]
@@ -252,4 +251,6 @@ def test_the_arguments_are_the_same_in_each_language() -> None:
         for other in others:
             assert other.arguments is plain.arguments
             assert other.input_schema().keys() == plain.input_schema().keys()
-    assert posts.TOOLS[0].input_schema()["properties"] == {}  # alone: as its specification has it
+    assert (
+        tools_of("posts", alone=True)[0].input_schema()["properties"] == {}
+    )  # alone: as its specification has it

@@ -18,12 +18,13 @@ from support.vault import make_index
 from qmd import KnowledgeBase, Settings
 from qmd.cli import serve
 from qmd.errors import InputError, ProtocolError
+from qmd.operations.problems import InvalidArgumentsError
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import INTERNAL
 from qmd.server.mcp import McpFace
 from qmd.tools.arguments import Arguments
-from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.texts import INTERNAL
+from qmd.tools.definition import Tool
 from qmd.tools.toolsets import TOOLSETS, ToolSelection, select
-from qmd.tools.validation import InvalidArgumentsError
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": []}
 

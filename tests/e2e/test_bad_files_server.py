@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from tests.support import child
-from tests.support.http_server import Serving
+from tests.support.http_server import WITHOUT_MODEL, Serving
 from tests.support.live import until
 from tests.support.processes import children_of
 from tests.unit.test_photo_bombs import heic_file
@@ -53,7 +54,7 @@ def _server(tmp_path: Path, *before: str) -> Serving:
         kb.add_collection(tmp_path / "notes", name="notes", mask="**/*.{md,heic}")
     program = [sys.executable, "-c", QMD, str(child.REPOSITORY), "--db", str(database)]
     options = ["server", "--transport", "http", "--port", "0"]
-    return Serving([*before, *program, *options])
+    return Serving([*before, *program, *options], environment={**os.environ, **WITHOUT_MODEL})
 
 
 def _found(serving: Serving, word: str) -> list[str]:

@@ -190,8 +190,10 @@ class TestTerminal:
         assert "Indexed 3 collections: 6 documents" in shown
         assert "6 unchanged" in shown
 
-    def test_lines_fit_the_terminal_and_a_pipe_gets_them_whole(self, tmp_path: Path) -> None:
-        scratch = Scratch(tmp_path)
+    def test_lines_fit_the_terminal_and_a_pipe_gets_them_whole(
+        self, tmp_path: Path, model_cache: Path
+    ) -> None:
+        scratch = Scratch(tmp_path, {"QMD_CACHE_DIR": str(model_cache)})
         title = "A title about databases that is longer than the line 数据库备份的完整方案" * 2
         scratch.write("notes/long.md", f"# {title}\n\nalpha\n")
         text = (

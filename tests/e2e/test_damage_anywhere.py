@@ -21,9 +21,9 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.cli.main import main
 from qmd.errors import CorruptDatabaseError, QmdError
+from qmd.operations import texts
 from qmd.store.sqlite import damage
 from qmd.store.sqlite.library import dbapi
-from qmd.tools import texts
 from qmd.tools.toolsets import select
 from qmd.values import Filters
 from tests.support import damaged, writes

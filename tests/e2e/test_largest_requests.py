@@ -12,8 +12,8 @@ import pytest
 from support.http_server import MCP_ACCEPT, WAIT_S, Answer, Serving, qmd_server
 
 from qmd import KnowledgeBase
+from qmd.operations.bounds import MAX_PATH
 from qmd.search.lookup.documents import MAX_NAMES
-from qmd.tools.bounds import MAX_PATH
 from qmd.values.search import MAX_QUERY, MAX_TAGS
 
 pytestmark = [

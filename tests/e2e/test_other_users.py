@@ -19,6 +19,7 @@ from support import child
 from support.cli import Scratch
 from support.http_server import (
     MCP_ACCEPT,
+    WITHOUT_MODEL,
     Answer,
     Serving,
     initialize,
@@ -143,7 +144,7 @@ def test_a_users_server_answers_that_user_and_root() -> None:
         for path in (directory, *directory.rglob("*")):
             os.chown(path, child.OTHER_USER, child.OTHER_USER)
         options = ["--db", str(database), "server", "--transport", "http", "--port", "0"]
-        home = {**os.environ, "HOME": str(directory)}
+        home = {**os.environ, **WITHOUT_MODEL, "HOME": str(directory)}
         with Serving([*command, *options], environment=home) as server:
             assert server.ask("GET", "/status").status == 200
             for uid, status in ((child.OTHER_USER, 200), (child.OTHER_USER - 1, 403)):

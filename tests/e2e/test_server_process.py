@@ -35,7 +35,7 @@ from support.vault import make_index
 from qmd.system import running
 
 #: Other tests take the same branches.
-pytestmark = pytest.mark.unmeasured
+pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 

@@ -17,7 +17,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
-from qmd.tools import notes_texts
+from qmd.operations import notes as notes_texts
 from qmd.values import PhotoChange
 from tests.support import writes
 from tests.support.live import WAIT_S

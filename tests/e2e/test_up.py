@@ -77,11 +77,14 @@ def test_it_serves_and_keeps_the_index_until_ctrl_c(scratch: Scratch, up: Up) ->
     assert running.find(scratch.database) is None
 
 
-def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(tmp_path: Path) -> None:
+def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(
+    tmp_path: Path, model_cache: Path
+) -> None:
     import os
     import pty
 
-    scratch = Scratch(tmp_path, {"TERM": "xterm", "COLUMNS": "80"})
+    environment = {"TERM": "xterm", "COLUMNS": "80", "QMD_CACHE_DIR": str(model_cache)}
+    scratch = Scratch(tmp_path, environment)
     for number in range(40):
         scratch.write(f"notes/{number}.md", f"# Note {number}\n\nThe text of note {number}.\n")
     ours, theirs = pty.openpty()

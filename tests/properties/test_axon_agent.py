@@ -24,7 +24,7 @@ from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import Prompt, system_prompt
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
-from qmd.tools.definition import Reply
+from qmd.operations.replies import Reply
 from qmd.tools.toolsets import select
 from qmd.values.printable import one_line
 

@@ -20,11 +20,12 @@ from support.mcp_client import with_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.files.vault import ILLEGAL, note_path
+from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
-from qmd.tools.notes import TOOLS
-from qmd.tools.texts import MCP
-from qmd.tools.toolsets import ToolSelection
+from qmd.tools.toolsets import ToolSelection, tools_of
+
+TOOLS = tools_of("notes", alone=True)
 
 TOOL: dict[str, Tool[Any]] = {tool.name: tool for tool in TOOLS}
 

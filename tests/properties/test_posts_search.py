@@ -18,7 +18,7 @@ from qmd import KnowledgeBase
 from qmd.files.posts.archive import PostArchive
 from qmd.files.posts.folder import post_at, printable
 from qmd.files.posts.literal import FOLDED_TO_ASCII, Literal, caseless
-from qmd.tools import posts_texts
+from qmd.operations import posts as posts_texts
 
 # Letters whose case folding is longer, or that several letters fold to.
 SIGNS = "ab+*.| #数据库Ａａ-ßẞsSſİiI\u0307Kkﬁﬀf\u01f0j\u030cΣςσK\u0345ιΐ\U00010400\U00010428"

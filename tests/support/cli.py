@@ -22,6 +22,7 @@ from unittest import mock
 
 from qmd.cli.main import main
 from qmd.system import telemetry
+from tests.support.warm import warm
 
 TIMEOUT_S = 60
 
@@ -86,10 +87,10 @@ class Scratch:
     def database(self) -> Path:
         return self.root / "home/.local/share/qmd/index.sqlite"
 
-    def start(self, *args: str, **options: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*installed_command(), *args], cwd=self.root, env=self.environment, **options
-        )
+    def start(self, *args: str, **options: Any) -> Any:
+        """A process; ``options`` and what is returned: as of `subprocess.Popen`."""
+        command = [*installed_command(), *args]
+        return warm.popen(command, cwd=self.root, env=self.environment, **options)
 
     def run_raw(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(

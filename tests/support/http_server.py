@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support.warm import warm
+
 WAIT_S = 60
 """For a process on a busy machine; nothing ever waits for it to pass."""
 
@@ -81,12 +83,12 @@ class Serving:
         stdin: Any = subprocess.DEVNULL,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self.process = subprocess.Popen(
+        self.process = warm.popen(
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=None if environment is None else dict(environment),
+            env=environment,
         )
         self._said: list[bytes] = []
         self._is_silent = False

@@ -21,6 +21,8 @@ from mcp.server import Server
 from mcp_types import Implementation
 from support.http_server import WITHOUT_MODEL
 
+from tests.support.warm import warm
+
 WAIT_S = 60
 """Long enough for a process that starts on a busy machine; nothing ever waits for it to pass."""
 
@@ -72,7 +74,7 @@ class RawClient:
     def __init__(self, command: Sequence[str], stderr: Path) -> None:
         self._stderr = stderr
         with stderr.open("wb") as log:
-            self.process = subprocess.Popen(
+            self.process = warm.popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

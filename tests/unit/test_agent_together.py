@@ -17,10 +17,11 @@ from qmd.agent.together import MAX_TOGETHER
 from qmd.errors import RequestEndedError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
+from qmd.operations.replies import Reply, TextBlock
+from qmd.operations.texts import Dialect
 from qmd.system import cancellation
 from qmd.tools.arguments import Arguments
-from qmd.tools.definition import Reply, TextBlock, Tool
-from qmd.tools.texts import Dialect
+from qmd.tools.definition import Tool
 
 WAIT_S = 30
 

@@ -7,14 +7,13 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from qmd.tools.arguments import Arguments, Integer, TextAsSent
-from qmd.tools.validation import (
+from qmd.operations.problems import (
     InvalidArgumentsError,
     ProblemKind,
     invalid_arguments,
     parameter_sentences,
-    validate,
 )
+from qmd.tools.arguments import Arguments, Integer, TextAsSent, validate
 
 
 class Box(Arguments):

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
 from qmd.errors import InputError
+from qmd.operations import texts
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.parse.lines import split_lines
-from qmd.tools import texts
-from qmd.tools.definition import DocumentBlock, Reply, TextBlock
-from qmd.tools.knowledge import TOOLS
 from qmd.tools.operations import tools_of_operations
+from qmd.tools.toolsets import tools_of
 from qmd.values import DocumentSlice
 from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
 from tests.support.corpus import Corpus
+
+TOOLS = tools_of("qmd", alone=True)
 
 LINE = "The harbour master counts the boats every evening, and writes them down.\n"
 CHINESE = "港口管理员每天傍晚清点船只，并且把数目写在本子上。\n"
@@ -314,7 +316,7 @@ class TestLists:
     def test_a_reply_fits_and_says_how_much_is_missing(
         self, linked: KnowledgeBase, name: str, arguments: dict[str, Any], budget: int
     ) -> None:
-        (tool,) = (tool for tool in tools_of_operations("graph") if tool.name == name)
+        (tool,) = (tool for tool in tools_of_operations("graph", alone=False) if tool.name == name)
         whole = tool.call(linked, arguments, texts.MCP)
         reply = tool.call(linked, {**arguments, "maxTokens": budget}, texts.MCP)
         assert not reply.is_error

@@ -12,7 +12,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.parser import ToolCall
 from qmd.errors import FileChangedError, NoteAccessError, PhotoError, WriteDeclinedError
-from qmd.tools import summary_texts
+from qmd.operations import summary as summary_texts
 from qmd.tools.toolsets import select
 from qmd.values import PhotoChange
 from qmd.values.proposed import Proposed, ProposedFields, ProposedText

@@ -16,9 +16,9 @@ from qmd.errors import (
     NotFoundError,
     WriteDeclinedError,
 )
+from qmd.operations import texts
+from qmd.operations.replies import Reply, TextBlock
 from qmd.system.session import in_session
-from qmd.tools import texts
-from qmd.tools.definition import Reply, TextBlock
 from qmd.tools.toolsets import select
 from qmd.values.edits import NoteEdit
 from qmd.values.proposed import Proposed, ProposedText

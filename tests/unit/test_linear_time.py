@@ -1,16 +1,17 @@
 """
 No text stalls a parser: four times the text takes about four times the CPU.
 
-Every parser of text that others may have written gets every unit of `tests.support.growth` in
-every shape. `tests/fuzz/growth.py` tries many more, by hand.
+Every parser of text that others may have written gets every unit of `tests.support.growth` in one
+shape; at night in every shape. `tests/fuzz/growth.py` tries many more, by hand.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -252,9 +253,11 @@ def frontmatter_with(around: str) -> Any:
     return functools.partial(frontmatter, around=around)
 
 
+Shape = Callable[[str, int], str]
+
 ALL, PLAIN, FEW = growth.SHAPES, growth.PLAIN_SHAPES, (growth.line, growth.lines, growth.unfinished)
 #: The parser, how many characters it is first given, and in which shapes.
-PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Callable[[str, int], str]]]] = {
+PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Shape]]] = {
     **{
         f"{file_format.name} file": (file_of(file_format), 2_000, ALL)
         for file_format in FILE_PARSERS
@@ -318,25 +321,30 @@ MANY_CALLS = (
 )
 
 
-#: They take many seconds each.
-LONG = ("rendered note", "canvas cards", "cited answer", "edits", "text of the page")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name in LONG)) for name in PARSERS],
-)
-def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
-    parser, size, shapes = PARSERS[name]
+def too_slow(name: str, texts: Iterable[tuple[Shape, str]]) -> dict[str, str]:
+    """Each text, a unit in a shape, whose CPU time grows with more than its length: how."""
+    parser, size, _ = PARSERS[name]
     most = 0.1 if name in MANY_CALLS else 0.02  # a busy machine takes twice as long
     most *= 2 if sys.version_info < (3, 11) else 1  # 3.10 takes up to half as long again
     slow = {}
-    for shape in shapes:
-        for unit in growth.UNITS:
-            problem = growth.problem(parser, functools.partial(shape, unit), size, most_per_kb=most)
-            if problem is not None:
-                slow[f"{shape.__name__} of {unit!r}"] = problem
-    assert not slow
+    for shape, unit in texts:
+        problem = growth.problem(parser, functools.partial(shape, unit), size, most_per_kb=most)
+        if problem is not None:
+            slow[f"{shape.__name__} of {unit!r}"] = problem
+    return slow
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_four_times_the_text_takes_about_four_times_the_cpu(name: str) -> None:
+    """Each unit in one of the shapes, and each shape of several units."""
+    shapes = PARSERS[name][2]
+    assert not too_slow(name, zip(itertools.cycle(shapes), growth.UNITS, strict=False))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", PARSERS)
+def test_it_does_so_with_each_unit_in_each_shape(name: str) -> None:
+    assert not too_slow(name, itertools.product(PARSERS[name][2], growth.UNITS))
 
 
 @pytest.mark.parametrize("unit", ["$$ a\n", "^[a", "[^1]: ", "<div>", "<b id=1>", "<!--", "%%\n"])

@@ -21,9 +21,8 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.files.writing.turns import one_move_at_a_time
-from qmd.operations import edit_texts
-from qmd.tools import texts
-from qmd.tools.definition import TextBlock
+from qmd.operations import edit_texts, texts
+from qmd.operations.replies import TextBlock
 from qmd.tools.toolsets import select
 from qmd.values.edits import NoteEdit
 

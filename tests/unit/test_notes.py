@@ -24,7 +24,7 @@ from qmd.files import vault as vault_module
 from qmd.files.notes import MAX_BYTES, Mode, Notes
 from qmd.files.vault import Vault, note_path
 from qmd.files.writing.writer import FileWriter
-from qmd.tools import notes_texts
+from qmd.operations import notes as notes_texts
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 

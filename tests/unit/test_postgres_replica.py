@@ -11,9 +11,9 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ConfigError, DatabaseUnreachableError
 from qmd.kb.scoped import ScopedKnowledgeBase
+from qmd.operations.texts import status_replica
 from qmd.store import open_store
 from qmd.store.postgres.replicated import ReplicatedStore
-from qmd.tools.texts import status_replica
 from qmd.values.location import ServerDatabase
 from tests.support.live import put
 from tests.support.postgres import PASSWORD, PostgresServer

@@ -11,7 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError, NotFoundError, ReadOnlyError
-from qmd.tools.posts_texts import error_in_words
+from qmd.operations.posts import error_in_words
 from tests.support import child
 
 LONG_AGO = (1_700_000_000.5, 1_700_000_000.5)
@@ -282,7 +282,7 @@ import sys
 from pathlib import Path
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError
-from qmd.tools.posts_texts import error_in_words
+from qmd.operations.posts import error_in_words
 with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:
     reply = kb.posts.search("needle")
     print(*(hit.path for hit in reply.hits), "|", *sorted(reply.unread))
@@ -311,7 +311,7 @@ ASK = """
 import sys
 from pathlib import Path
 from qmd import KnowledgeBase, Settings
-from qmd.tools.texts import MCP
+from qmd.operations.texts import MCP
 from qmd.tools.toolsets import select
 tools = {tool.name: tool for tool in select(["posts"]).tools}
 with KnowledgeBase.open(sys.argv[1], Settings(posts_dir=Path(sys.argv[2]))) as kb:

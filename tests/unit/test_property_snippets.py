@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qmd import Filters, KnowledgeBase
-from qmd.tools import texts
+from qmd.operations import texts
 from qmd.tools.toolsets import select
 
 NOTES = {

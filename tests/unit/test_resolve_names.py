@@ -10,9 +10,9 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, SectionNotFoundError
+from qmd.operations import texts
+from qmd.operations.replies import TextBlock
 from qmd.search.lookup.resolve import resolve
-from qmd.tools import texts
-from qmd.tools.definition import TextBlock
 from qmd.tools.toolsets import select
 from qmd.values import DocumentSlice
 from tests.support.corpus import Corpus

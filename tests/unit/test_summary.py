@@ -16,7 +16,7 @@ from qmd.errors import DatabaseBusyError, DiskFullError, QmdError
 from qmd.files.summary import Summary
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.writer import FileWriter
-from qmd.tools import summary_texts
+from qmd.operations import summary as summary_texts
 
 NOON = time.strptime("2026-02-03 04:05:06", "%Y-%m-%d %H:%M:%S")
 SEPARATOR = "\n\n---\n\n## 总结更新 [2026-02-03 04:05:06]\n\n"

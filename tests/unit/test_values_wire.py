@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 
 from qmd import Hit, SearchReply
+from qmd.operations.texts import MCP, REST
 from qmd.tools.schemas import output_schema, reply_model
-from qmd.tools.texts import MCP, REST
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.wire import from_wire, to_wire
 

@@ -1,1 +1,14 @@
 """Moves and renames notes, and rewrites the links that would lose their target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.files.moves import mover, new_place
+
+__all__ = ["mover", "new_place"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -1,1 +1,14 @@
 """The one way in which files change: allowed by the policy, whole, with the old content kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.files.writing import policy, records, turns, writer
+
+__all__ = ["policy", "records", "turns", "writer"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -21,6 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
+from qmd.inference import embedded
 from qmd.inference.embedded.source import SHA256, read_source
 from qmd.system import installation
 from qmd.values import Progress, ProgressCallback
@@ -128,15 +129,11 @@ def _build(
 def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
     """File names and contents."""
     try:
-        from qmd.inference.embedded.graph import encoder_graph
-        from qmd.inference.embedded.tokenizer import tokenizer_files
-        from qmd.inference.embedded.weights import read_weights
-
-        weights = read_weights(data)
-        for name, content in tokenizer_files(weights.vocabulary).items():
+        weights = embedded.weights.read_weights(data)
+        for name, content in embedded.tokenizer.tokenizer_files(weights.vocabulary).items():
             text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
             yield name, text.encode("utf-8")
-        yield MODEL_FILE, encoder_graph(weights)
+        yield MODEL_FILE, embedded.graph.encoder_graph(weights)
     except ImportError as error:
         raise ModelMissingError(
             f"Building the embedding model needs the package {error.name}.",

@@ -11,23 +11,31 @@ The agent holds conversations with it (`LlmClient`); expansion, reranking and em
 question at a time (`qmd.inference.llm.endpoint`).
 """
 
-from qmd.inference.llm.answer import (
-    ChatAnswer,
-    Delta,
-    Event,
-    Message,
-    NativeCall,
-    Retry,
-    Usage,
-)
-from qmd.inference.llm.client import LlmClient
-from qmd.inference.llm.key import read_key
-from qmd.inference.llm.settings import (
-    DEFAULT_MODEL,
-    DEFAULT_TIMEOUT_S,
-    DEFAULT_URL,
-    LlmSettings,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.inference.llm import endpoint
+    from qmd.inference.llm.answer import (
+        ChatAnswer,
+        Delta,
+        Event,
+        Message,
+        NativeCall,
+        Retry,
+        Usage,
+    )
+    from qmd.inference.llm.client import LlmClient
+    from qmd.inference.llm.key import read_key
+    from qmd.inference.llm.settings import (
+        DEFAULT_MODEL,
+        DEFAULT_TIMEOUT_S,
+        DEFAULT_URL,
+        LlmSettings,
+    )
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -42,5 +50,21 @@ __all__ = [
     "NativeCall",
     "Retry",
     "Usage",
+    "endpoint",
     "read_key",
 ]
+
+_MODULES = {
+    "answer": "ChatAnswer Delta Event Message NativeCall Retry Usage",
+    "client": "LlmClient",
+    "key": "read_key",
+    "settings": "DEFAULT_MODEL DEFAULT_TIMEOUT_S DEFAULT_URL LlmSettings",
+}
+
+__getattr__ = lazy.load(
+    __name__,
+    modules=("endpoint",),
+    attributes={
+        name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()
+    },
+)

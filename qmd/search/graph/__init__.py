@@ -1,8 +1,4 @@
-"""
-What links, tags and vectors say about how documents belong together.
-
-Its modules can be used as attributes, and are loaded when they first are.
-"""
+"""The graph of documents: links, tags, and what is similar."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""
-Documents by name, and what links mean.
-
-Its modules that few names need can be used as attributes, and are loaded when they first are.
-"""
+"""Find documents by their names."""
 
 from __future__ import annotations
 
@@ -11,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.lookup import anchors, globs, similar
+    from qmd.search.lookup import anchors, documents, globs, resolve, similar
 
-__all__ = ["anchors", "globs", "similar"]
+__all__ = ["anchors", "documents", "globs", "resolve", "similar"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -1,9 +1,4 @@
-"""
-Retrieval by meaning, from vectors.
-
-Its modules can be used as attributes, and are loaded when they first are: they need numpy, which
-takes longer to load than a search by words.
-"""
+"""Retrieval by meaning, from vectors; its modules need numpy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,14 @@
 """The query language: parse a string into terms, exclusions and tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.search.query import dates
+
+__all__ = ["dates"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server import rest_models as models
 from qmd.tools.arguments import Arguments
@@ -61,6 +62,7 @@ class RestEndpoint:
         run: Returns the answer, or is a generator that returns it at the end. At each yield,
             waiting requests of its lane run first.
         errors: The statuses that the endpoint can answer with, besides those of all endpoints.
+        raises: The errors of the engine that lead to such statuses.
     """
 
     method: Method
@@ -74,6 +76,7 @@ class RestEndpoint:
     body: type[Arguments] | None = None
     query: type[Arguments] = models.NoArguments
     errors: tuple[int, ...] = ()
+    raises: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
     examples: tuple[Mapping[str, Any], ...] = ()
 

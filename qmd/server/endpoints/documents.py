@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from qmd.errors import NoMatchError
+from functools import partial
+
+from qmd.errors import CollectionNotFoundError, NoMatchError
+from qmd.operations import reading
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.server import rest_models as models
-from qmd.server.endpoints import tool
-from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
-from qmd.tools.definition import DocumentBlock, TextBlock
-from qmd.tools.documents import GetArguments, MultiGetArguments
-from qmd.tools.index_status import StatusArguments
+from qmd.server.endpoints.definition import Call, RestEndpoint
+from qmd.server.endpoints.operations import endpoint_by_hand, first_text, in_order
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, IndexStatus
 
 
-def _get(call: Call) -> models.GetReply:
-    block = tool.run("get", call.kb, call.arguments).blocks[0]
+def _get(reply: Reply) -> models.GetReply:
+    block = reply.blocks[0]
     assert isinstance(block, DocumentBlock)
     return models.GetReply(models.Document(block))
 
 
-def _multi_get(call: Call) -> models.DocumentBatch:
-    reply = tool.run("multi_get", call.kb, call.arguments)
+def _multi_get(reply: Reply) -> models.DocumentBatch:
     if reply.is_error:  # the pattern is a list of names, and none has a document
-        raise NoMatchError(tool.first_text(reply))
+        raise NoMatchError(first_text(reply))
     return models.DocumentBatch(
         tuple(
             models.Notice("text", block.text)
@@ -52,42 +52,12 @@ def _documents(call: Call) -> models.DocumentList:
     )
 
 
+_BATCH = reply_model(models.DocumentBatch, "MultiGetReply")
 _STATUS = reply_model(IndexStatus, "StatusReply", content=str, freshness=Freshness)
 
-
-def _status(call: Call) -> Answer:
-    reply = tool.run("status", call.kb, StatusArguments(collection=None))
-    return tool.answer(_STATUS, reply)
-
-
 ENDPOINTS: tuple[RestEndpoint, ...] = (
-    RestEndpoint(
-        method="POST",
-        path="/get",
-        name="get",
-        group="read",
-        summary="One document",
-        description=tool.TOOLS["get"].description,
-        body=GetArguments,
-        reply=models.GetReply,
-        run=_get,
-        errors=(404,),
-        examples=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
-    ),
-    RestEndpoint(
-        method="POST",
-        path="/multi_get",
-        name="multi_get",
-        group="read",
-        summary="Several documents",
-        description=tool.TOOLS["multi_get"].description,
-        body=MultiGetArguments,
-        reply=reply_model(models.DocumentBatch, "MultiGetReply"),
-        run=_multi_get,
-        errors=(404,),
-        lane="bulk",
-        examples=({"pattern": "journals/2025-05*.md"},),
-    ),
+    endpoint_by_hand(reading.get, models.GetReply, _get),
+    endpoint_by_hand(reading.multi_get, _BATCH, _multi_get),
     RestEndpoint(
         method="GET",
         path="/documents",
@@ -98,16 +68,7 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         query=models.DocumentsArguments,
         reply=models.DocumentList,
         run=_documents,
-        errors=(404,),
+        raises=(CollectionNotFoundError,),
     ),
-    RestEndpoint(
-        method="GET",
-        path="/status",
-        name="status",
-        group="read",
-        summary="What is indexed",
-        description="Collections, documents, and whether vectors are ready.",
-        reply=_STATUS,
-        run=_status,
-    ),
+    endpoint_by_hand(reading.status, _STATUS, partial(in_order, _STATUS)),
 )

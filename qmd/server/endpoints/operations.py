@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
-from qmd.operations import Operation, operations_of
+from qmd.operations import Operation, operations_of, texts
+from qmd.operations.replies import Reply, TextBlock
 from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
 from qmd.server.rest_models import NoArguments
-from qmd.tools import texts
-from qmd.tools.operations import arguments_of, called, text_of
+from qmd.tools.operations import arguments_of, called, reply_to
 from qmd.tools.schemas import ReplyModel, reply_model
-from qmd.values.wire import to_wire
+
+Shape = Callable[[Reply], Answer]
+
+
+def in_order(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
+    """A tool's structured content and, as ``content``, its text, in the order of the model."""
+    assert reply.structured is not None
+    parts = {**reply.structured, "content": first_text(reply)}
+    return {name: parts[name] for name in model.model_fields if name in parts}
+
+
+def first_text(reply: Reply) -> str:
+    """The first text of a reply, which the specification prescribes; REST has fields for others."""
+    block = reply.blocks[0]
+    assert isinstance(block, TextBlock)
+    return block.text
+
+
+def endpoint_by_hand(operation: Operation, reply: type, shape: Shape) -> RestEndpoint:
+    """The endpoint of an operation whose answer REST prescribes: a shape of what its tool says."""
+
+    def run(call: Call) -> Answer:
+        return shape(reply_to(operation, call.kb, call.arguments, texts.REST))
+
+    return replace(_endpoint(operation), reply=reply, run=run)
 
 
 def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
@@ -22,26 +48,26 @@ def _endpoint(operation: Operation) -> RestEndpoint:
     summary, *more = operation.paragraphs
     arguments, reply = arguments_of(operation), _reply(operation)
 
+    has_body = operation.writes or bool(operation.bodies)
+
     def run(call: Call) -> Answer:
+        if operation.text is not None:
+            return in_order(reply, reply_to(operation, call.kb, call.arguments, texts.REST))
         sent, budget = called(operation, call.arguments)
-        value: Any = operation.call(call.kb, sent, budget)
-        if operation.text is None:
-            return cast("Answer", value)
-        parts = {**to_wire(value), "content": text_of(operation, value, sent, texts.REST)}
-        return {name: parts[name] for name in reply.model_fields if name in parts}
+        return cast("Answer", operation.call(call.kb, sent, budget))
 
     return RestEndpoint(
-        method="POST" if operation.writes else "GET",
+        method="POST" if has_body else "GET",
         path=f"/{operation.name}",
         name=operation.name,
         group=operation.group or operation.family,
         summary=summary.rstrip("."),
         description=more[0] if more else "",
-        body=arguments if operation.writes else None,
-        query=NoArguments if operation.writes else arguments,
+        body=arguments if has_body else None,
+        query=NoArguments if has_body else arguments,
         reply=reply,
         run=run,
-        errors=tuple(sorted({each.http_status for each in operation.errors})),
+        raises=operation.errors,
         lane=operation.lane,
         examples=operation.bodies,
     )

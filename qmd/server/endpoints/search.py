@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
-from qmd.server.endpoints import tool
-from qmd.server.endpoints.definition import RestEndpoint
+from qmd.operations import texts
+from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
+from qmd.server.endpoints.operations import in_order
+from qmd.tools import hits
 from qmd.tools.arguments import SearchArguments, VsearchArguments
-from qmd.tools.query_arguments import QueryArguments
+from qmd.tools.hits import QueryArguments
 from qmd.tools.schemas import reply_model
 from qmd.values import Freshness, SearchReply
 from qmd.values.facts import Describe
@@ -17,6 +20,14 @@ REPLY = reply_model(
     content=Annotated[str, Describe("The same as a text")],
     freshness=Freshness,
 )
+_TOOLS = {tool.name: tool for tool in hits.TOOLS}
+
+
+def _answering(name: str) -> Callable[[Call], Answer]:
+    def answer(call: Call) -> Answer:
+        return in_order(REPLY, _TOOLS[name].run(call.kb, call.arguments, texts.REST))
+
+    return answer
 
 
 ENDPOINTS: tuple[RestEndpoint, ...] = (
@@ -26,10 +37,10 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         name="search",
         group="search",
         summary="Full-text search (BM25)",
-        description=tool.TOOLS["search"].description,
+        description=_TOOLS["search"].description,
         body=SearchArguments,
         reply=REPLY,
-        run=tool.answering("search", REPLY),
+        run=_answering("search"),
         errors=(404,),
         examples=({"query": "meeting notes", "limit": 5, "min_score": 0.5},),
     ),
@@ -39,10 +50,10 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         name="vsearch",
         group="search",
         summary="Semantic search by vectors",
-        description=tool.TOOLS["vsearch"].description,
+        description=_TOOLS["vsearch"].description,
         body=VsearchArguments,
         reply=REPLY,
-        run=tool.answering("vsearch", REPLY),
+        run=_answering("vsearch"),
         errors=(404,),
         examples=({"query": "how do we back up the database?"},),
     ),
@@ -52,10 +63,10 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         name="query",
         group="search",
         summary="Hybrid search, the best results",
-        description=tool.TOOLS["query"].description,
+        description=_TOOLS["query"].description,
         body=QueryArguments,
         reply=REPLY,
-        run=tool.answering("query", REPLY),
+        run=_answering("query"),
         errors=(404,),
         examples=(
             {"query": "how do we back up the database?", "collection": "notes"},

@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 from qmd.errors import InputError
 from qmd.ingest.verdict import SKIP_REMEDIES
+from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.health_rules import reason_text
 from qmd.server.page.site import Site
-from qmd.tools.bounds import MAX_PATH
 
 PAGE = 50
 """Files on one page."""

@@ -7,14 +7,22 @@ where it is missing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from qmd import lazy, system
 from qmd.errors import StoreError
+
+if TYPE_CHECKING:
+    from qmd.store.postgres import changes, embedding_claims, nearest_index, scope
+
+__all__ = ["changes", "embedding_claims", "nearest_index", "scope"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)
 
 try:
     import psycopg  # noqa: F401
 except ImportError as error:
-    from qmd.system import installation
-
     raise StoreError(
         f"PostgreSQL needs the package psycopg, which cannot be imported: {error}.",
-        hint=installation.current().install("psycopg[binary]"),
+        hint=system.installation.current().install("psycopg[binary]"),
     ) from error

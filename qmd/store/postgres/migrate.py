@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from psycopg import errors
 
+from qmd import system
 from qmd.errors import CorruptDatabaseError, MigrationRequiredError, SchemaTooNewError, StoreError
 from qmd.store.postgres import scope
 from qmd.store.postgres.library import DAMAGED, Connection, lock_in_transaction, missing_database
@@ -36,11 +37,9 @@ def migrations_folder() -> Path:
     for folder in (package / "migrations", package.parent / "migrations"):
         if (folder / "postgres").is_dir():
             return folder / "postgres"
-    from qmd.system import installation
-
     raise StoreError(
         "The migrations are missing from this installation.",
-        hint=installation.current().reinstall(),
+        hint=system.installation.current().reinstall(),
     )
 
 
@@ -95,11 +94,9 @@ def check(connection: Connection, location: ServerDatabase) -> bool:
     names, done = available(), applied(connection)
     newer = [name for name in done if name not in names]
     if newer:
-        from qmd.system import installation
-
         raise SchemaTooNewError(
             f"The database {location} was written by a newer qmd (it has migration {newer[-1]}).",
-            hint=f"Upgrade this one: {installation.current().upgrade()}",
+            hint=f"Upgrade this one: {system.installation.current().upgrade()}",
         )
     if done != names[: len(done)]:
         raise CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from qmd import libraries
 from qmd.store.postgres import scope
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import many
@@ -152,6 +153,6 @@ def remove(
 
 def text(vector: bytes) -> str:
     """float16[dimension] → the form in which pgvector reads it; it loses nothing."""
-    import numpy as np
-
-    return str(np.frombuffer(vector, np.float16).astype(np.float64).tolist())
+    return str(
+        libraries.np.frombuffer(vector, libraries.np.float16).astype(libraries.np.float64).tolist()
+    )

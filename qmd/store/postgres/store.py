@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import DatabaseBusyError
+from qmd.store import postgres
 from qmd.store.postgres import migrate
 from qmd.store.postgres.library import (
     DAMAGED,
@@ -139,16 +140,14 @@ class PostgresStore(ThreadedStore):
         """A reader in the transaction that has just begun, which is restricted if need be."""
         if scope is None:
             return Reader(Sql(connection, POSTGRES))
-        from qmd.store.postgres import scope as views
-
-        if not views.restrict(connection, scope):
+        if not postgres.scope.restrict(connection, scope):
             if self.read_only:
-                raise views.missing_views(self.location)
+                raise postgres.scope.missing_views(self.location)
             connection.execute("ROLLBACK")
-            self.write(lambda writer: views.prepare(writer.connection))
+            self.write(lambda writer: postgres.scope.prepare(writer.connection))
             connection.execute(_SNAPSHOT)
-            if not views.restrict(connection, scope):
-                raise views.missing_views(self.location)
+            if not postgres.scope.restrict(connection, scope):
+                raise postgres.scope.missing_views(self.location)
         return Reader(Sql(connection, POSTGRES, is_scoped=True))
 
     def _begin_reading(self, is_restricted: bool) -> Connection:
@@ -234,9 +233,7 @@ class PostgresStore(ThreadedStore):
 
     def change_feed(self) -> PostgresChanges:
         """As `qmd.store.store.Store.change_feed`, by notifications of the server."""
-        from qmd.store.postgres.changes import PostgresChanges
-
-        return PostgresChanges(self.location, self._name)
+        return postgres.changes.PostgresChanges(self.location, self._name)
 
     def process_name(self) -> str:
         """As `qmd.store.store.Store.process_name`, by an advisory lock of this name."""
@@ -253,9 +250,7 @@ class PostgresStore(ThreadedStore):
 
     def embedding_claims(self, model: StoredModel) -> PostgresEmbeddingClaims:
         """As `qmd.store.store.Store.embedding_claims`, by locks of the server."""
-        from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
-
-        return PostgresEmbeddingClaims(self, model)
+        return postgres.embedding_claims.PostgresEmbeddingClaims(self, model)
 
     # -- upkeep ------------------------------------------------------------------------
 
@@ -283,14 +278,14 @@ class PostgresStore(ThreadedStore):
 
     def index_vectors(self, least: int | None = None) -> None:
         """As `qmd.store.store.Store.index_vectors`; ``least``: from so many vectors on."""
-        from qmd.store.postgres import nearest_index
-
         lock = self.shared_lock("index of vectors")
         if not lock.take():
             return  # another process makes it
         try:
             with self._translating(), closing(connect(self.location)) as connection:
-                nearest_index.build(connection, nearest_index.LEAST if least is None else least)
+                postgres.nearest_index.build(
+                    connection, postgres.nearest_index.LEAST if least is None else least
+                )
         finally:
             lock.release()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.store.postgres import nearest_index, pgvector
 from qmd.store.postgres.library import Connection, stream
 from qmd.store.postgres.rows import one, require_sql
@@ -90,16 +91,16 @@ class PostgresVectors:
         self, model: StoredModel, query: NDArray[np.float32], k: int, where: SqlSelection
     ) -> list[tuple[int, int, bytes]]:
         """As `nearest`, by reading all vectors of the selected documents."""
-        import numpy as np
-
-        rounded = query.astype(np.float16).astype(np.float32)  # as pgvector gets it
+        rounded = query.astype(libraries.np.float16).astype(
+            libraries.np.float32
+        )  # as pgvector gets it
         best: list[tuple[int, int, bytes]] = []
         rows = iter(self.all(model, where))
         while batch := [row for row, _ in zip(rows, range(_ROWS_AT_ONCE), strict=False)]:
             best += batch
-            packed = np.frombuffer(b"".join(row[2] for row in best), np.float16)
-            scores = packed.reshape(len(best), -1).astype(np.float32) @ rounded
-            best = [best[place] for place in np.argsort(-scores, kind="stable")[:k]]
+            packed = libraries.np.frombuffer(b"".join(row[2] for row in best), libraries.np.float16)
+            scores = packed.reshape(len(best), -1).astype(libraries.np.float32) @ rounded
+            best = [best[place] for place in libraries.np.argsort(-scores, kind="stable")[:k]]
         return best
 
     def all(self, model: StoredModel, selection: Selection) -> Iterable[tuple[int, int, bytes]]:
@@ -117,12 +118,12 @@ class PostgresVectors:
         return int(one(self._connection, "SELECT count(*) FROM chunks")[0])
 
     def indexed_chunk_ids(self) -> NDArray[np.int64]:
-        import numpy as np
-
         # One text instead of 100,000 rows.
         sql = "SELECT string_agg(id::text, ',') FROM chunks WHERE model_id IS NOT NULL"
         text = one(self._connection, sql)[0]
-        return np.sort(np.fromstring(text or "", dtype=np.int64, sep=","))
+        return libraries.np.sort(
+            libraries.np.fromstring(text or "", dtype=libraries.np.int64, sep=",")
+        )
 
     def with_places(
         self, model: StoredModel, ids: Sequence[int]
@@ -136,16 +137,14 @@ class PostgresVectors:
     def rounded(
         self, model: StoredModel, after: int, limit: int
     ) -> list[tuple[int, int, int, NDArray[np.float32]]]:
-        import numpy as np
-
         rows = self._connection.execute(
             f"SELECT k.id, d.id, d.collection_id, e.vector {_FROM} AND k.id > %s"
             " AND length(e.vector) = %s ORDER BY k.id LIMIT %s",
             [model.id, after, 2 * model.dimension, limit],
             binary=True,
         ).fetchall()
-        packed = np.frombuffer(b"".join(row[3] for row in rows), np.float16)
-        values = packed.reshape(len(rows), model.dimension).astype(np.float32)
+        packed = libraries.np.frombuffer(b"".join(row[3] for row in rows), libraries.np.float16)
+        values = packed.reshape(len(rows), model.dimension).astype(libraries.np.float32)
         return [(*row[:3], vector) for row, vector in zip(rows, values, strict=True)]
 
     def waiting_chunk_ids(self) -> list[int]:
@@ -198,13 +197,11 @@ class PostgresVectors:
         return vector_state.read(self._sql)
 
     def require_engine(self) -> str:
-        import numpy as np
-
         version = pgvector.version(self._connection)
         if version:
             return f"pgvector {version}"
         return (
-            f"numpy {np.__version__} (no pgvector): searches by meaning read all vectors."
+            f"numpy {libraries.np.__version__} (no pgvector): searches by meaning read all vectors."
             " To make them faster: CREATE EXTENSION vector, then 'qmd embed'"
         )
 

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from types import ModuleType, NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Literal,
     NamedTuple,
@@ -25,6 +26,13 @@ from typing import (
     get_origin,
     get_type_hints,
 )
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.store.sql import access, collections, filters, vector_state  # noqa: F401 - loaded when used
+
+__getattr__ = lazy.load(__name__, modules=("access", "collections", "filters", "vector_state"))
 
 #: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
 Connection: TypeAlias = Any

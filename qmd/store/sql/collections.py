@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from qmd import libraries, values
 from qmd.errors import CollectionNotFoundError, ConflictError
-from qmd.store.sql import Sql, access, vector_state
+from qmd.store import sql as capabilities
+from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.system.surrogates import whole
-from qmd.values import Collection
+
+if TYPE_CHECKING:
+    from qmd.values import Collection
 
 _COLUMNS = """
     SELECT c.id, c.name, c.path, c.pattern, c.ignore,
@@ -64,7 +68,7 @@ class Collections:
                 raise ValueError("a collection's path is none")
             if not all(isinstance(each, str) for each in ignore):
                 raise TypeError("a rule that is no text")
-        return Collection(
+        return values.Collection(
             *(row.id, row.name, row.path, row.pattern, tuple(ignore), row.documents),
             *(row.updated_at, row.indexed_at, bool(row.included), row.owner),
         )
@@ -101,10 +105,10 @@ class Collections:
 
     def _similar(self, name: str) -> list[str]:
         """Names of collections that ``name`` may have been meant for, nearest first."""
-        from rapidfuzz import fuzz, process
-
         names = [row[0] for row in self._sql.run("SELECT name FROM collections ORDER BY name")]
-        matches = process.extract(name, names, scorer=fuzz.WRatio, score_cutoff=60, limit=3)
+        matches = libraries.rapidfuzz.process.extract(
+            name, names, scorer=libraries.rapidfuzz.fuzz.WRatio, score_cutoff=60, limit=3
+        )
         return [match for match, _, _ in matches]
 
     def ids(self, names: Sequence[str]) -> list[int]:
@@ -194,7 +198,7 @@ class CollectionsWriter(Collections):
                 hint = "It is this very folder; 'qmd index' brings it up to date."
             raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
         if not owner:  # a token may have been promised to push a folder of this name
-            access.remove_scopes(self._sql, name)
+            capabilities.access.remove_scopes(self._sql, name)
         self._sql.run(
             "INSERT INTO collections (name, path, pattern, ignore, created_at, owner)"
             " VALUES (?, ?, ?, ?, ?, ?)",
@@ -216,7 +220,7 @@ class CollectionsWriter(Collections):
                 f"There is already a collection named '{new}'.", hint="Choose another name."
             )
         self._sql.run("UPDATE collections SET name = ? WHERE id = ?", [new, collection.id])
-        access.rename_scopes(self._sql, old, new)
+        capabilities.access.rename_scopes(self._sql, old, new)
         return self.by_name(new)
 
     def set_included(self, name: str, *, included: bool) -> Collection:
@@ -255,8 +259,8 @@ class CollectionsWriter(Collections):
         collection = self.by_name(name)
         self._sql.run("DELETE FROM documents WHERE collection_id = ?", [collection.id])
         self._sql.run("DELETE FROM collections WHERE id = ?", [collection.id])
-        access.remove_scopes(self._sql, name)
-        vector_state.advance(self._sql)
+        capabilities.access.remove_scopes(self._sql, name)
+        capabilities.vector_state.advance(self._sql)
         return collection
 
     def mark_indexed(

@@ -7,13 +7,15 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd import values as qmd_values
 from qmd.store.selection import Selection, outside_inner, overlaps
 from qmd.store.sql import Sql, path_below, path_values
+from qmd.store.sql.collections import Collections
 from qmd.store.sql.tags import tag_below
 
 if TYPE_CHECKING:
     from qmd.values import Filters
-    from qmd.values.conditions import PropertyCondition
+    from qmd.values.conditions import PropertyCondition, ValueRange
 
 #: A day is the day that is written in the note, or the one on the wall when it was saved: on this
 #: machine, not where a server is.
@@ -160,9 +162,7 @@ def _property_filters(
     """The conditions that documents must meet, and those that they must not meet."""
     if not filters.properties:
         return [], []
-    from qmd.values.conditions import parse_filter
-
-    parsed = list(map(parse_filter, filters.properties))
+    parsed = list(map(qmd_values.conditions.parse_filter, filters.properties))
     return [each for each, negated in parsed if not negated], [
         each for each, negated in parsed if negated
     ]
@@ -180,9 +180,7 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
         )
         indexed_ids = f"SELECT t.document_id FROM tags t WHERE {tagged}"
     if conditions:
-        from qmd.store.sql.properties import having
-
-        short_ids = " UNION ALL ".join([having(each, values) for each in conditions])
+        short_ids = " UNION ALL ".join([_having(each, values) for each in conditions])
         alternatives.append(f"d.id IN ({short_ids})")
     condition = _Condition(f"({' OR '.join(alternatives)})")
     if len(alternatives) == 1:
@@ -190,11 +188,36 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
     return condition
 
 
+def _having(condition: PropertyCondition, values: list[object]) -> str:
+    """
+    The ids of the documents that meet a condition, as a SELECT.
+
+    Its values are appended to ``values``. Each range is one walk through an index, which knows the
+    ids too.
+    """
+    return " UNION ALL ".join(_selects(condition, values))
+
+
+def _selects(condition: PropertyCondition, values: list[object]) -> Iterator[str]:
+    for value_range in condition.ranges or (None,):
+        values.append(condition.key)
+        limits = "" if value_range is None else _limits(value_range, values)
+        yield f"SELECT document_id FROM properties WHERE key = ?{limits}"
+
+
+def _limits(value_range: ValueRange, values: list[object]) -> str:
+    column, low, high, open_low, open_high = value_range
+    sql = ""
+    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
+        if limit is not None:
+            sql += f" AND {column} {sign} ?"
+            values.append(limit)
+    return sql
+
+
 def _ids(sql: Sql, names: Sequence[str]) -> list[int]:
     if not names:
         return []
-    from qmd.store.sql.collections import Collections
-
     return Collections(sql).ids(names)
 
 

@@ -26,14 +26,14 @@ class _Words(NamedTuple):
         contains: The condition that a text, the first, has another.
         of_collection: The condition that a document is of a collection; as both see it fast.
         has_heading: The condition that a document ``t`` has the heading of a link.
-        one_of_each: What stands before the columns, and at the end, for one row of each value.
+        link_of_each: The link ``l`` whose key a subquery names for each ``item``.
     """
 
     bare: str
     contains: str
     of_collection: str
     has_heading: str
-    one_of_each: tuple[str, str]
+    link_of_each: str
 
 
 _WORDS = {
@@ -46,7 +46,7 @@ _WORDS = {
             "EXISTS (SELECT 1 FROM z_searchable s WHERE s.document_id = t.id AND instr("
             "char(10) || s.headings || char(10), char(10) || l.heading || char(10)))"
         ),
-        one_of_each=("", "GROUP BY l.target_key"),
+        link_of_each="CROSS JOIN links l ON (l.document_id, l.seq) = ({})",
     ),
     "postgres": _Words(
         bare="l.target !~ '[./%\\\\]'",
@@ -56,7 +56,10 @@ _WORDS = {
             "EXISTS (SELECT 1 FROM chunks k WHERE k.document_id = t.id"
             " AND l.heading = ANY(string_to_array(k.heading_path, ' > ')))"
         ),
-        one_of_each=("DISTINCT ON (l.target_key)", "ORDER BY l.target_key, d.id, l.seq"),
+        link_of_each=(
+            "JOIN LATERAL ({}) AS one ON true"
+            " JOIN links l ON l.document_id = one.document_id AND l.seq = one.seq"
+        ),
     ),
 }
 
@@ -140,14 +143,18 @@ class Graph:
     def one_link_to_each(self, collection: str, keys: Collection[str]) -> list[StoredLink]:
         """For each of these keys one of the links with this ``target_key``, if there is any."""
         dialect = self._sql.dialect
-        before, behind = self._words.one_of_each
+        # It ends at the first link of a key, of which there may be thousands.
+        one = (
+            "SELECT x.document_id, x.seq FROM links x"
+            f" {dialect.first} documents y ON y.id = x.document_id"
+            " WHERE x.target_key = item.value AND y.collection_id = ? LIMIT 1"
+        )
         return self._sql.all(
             StoredLink,
-            f"SELECT {before} {LINK} FROM links l"
-            f" {dialect.first} documents d ON d.id = l.document_id AND d.collection_id = ?"
-            f" {dialect.first} collections c ON c.id = d.collection_id"
-            f" WHERE l.target_key {dialect.among} {behind}",
-            [self._id(collection), dialect.array(sorted(keys))],
+            f"SELECT {LINK} FROM {dialect.each} {self._words.link_of_each.format(one)}"
+            f" {dialect.first} documents d ON d.id = l.document_id"
+            f" {dialect.first} collections c ON c.id = d.collection_id",
+            [dialect.array(sorted(keys)), self._id(collection)],
         )
 
     def file_paths(self, collection: str) -> set[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from qmd import libraries
 from qmd.store.sql import Sql
 from qmd.system import clock
 
@@ -38,9 +39,7 @@ class PendingWrites:
         """This one; "" where a database has one machine."""
         if not self._sql.dialect.is_shared:
             return ""
-        import socket  # takes 2.5 ms, and every command looks for unfinished writes
-
-        return socket.gethostname()
+        return libraries.socket.gethostname()
 
     def in_directory(self, directory: str) -> list[str]:
         """The temporary files directly in a directory, an absolute path."""

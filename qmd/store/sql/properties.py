@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
-from qmd.values.conditions import PropertyCondition, ValueRange
 from qmd.values.properties import PropertySummary, PropertyValue, property_rows
 
 
@@ -21,33 +20,6 @@ def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None
             for seq, (key, kind, text, value, number, date) in enumerate(property_rows(properties))
         ],
     )
-
-
-def having(condition: PropertyCondition, values: list[object]) -> str:
-    """
-    The ids of the documents that meet a condition, as a SELECT.
-
-    Its values are appended to ``values``. Each range is one walk through an index, which knows the
-    ids too.
-    """
-    return " UNION ALL ".join(_selects(condition, values))
-
-
-def _selects(condition: PropertyCondition, values: list[object]) -> Iterator[str]:
-    for value_range in condition.ranges or (None,):
-        values.append(condition.key)
-        limits = "" if value_range is None else _limits(value_range, values)
-        yield f"SELECT document_id FROM properties WHERE key = ?{limits}"
-
-
-def _limits(value_range: ValueRange, values: list[object]) -> str:
-    column, low, high, open_low, open_high = value_range
-    sql = ""
-    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
-        if limit is not None:
-            sql += f" AND {column} {sign} ?"
-            values.append(limit)
-    return sql
 
 
 class Properties:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from qmd import values
 from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.values import Revision
@@ -181,20 +182,16 @@ class Revisions:
 
     def kept_changes(self) -> list[KeptChange]:
         """All changes, the oldest first."""
-        from qmd.values.exports import KeptChange
-
         return self._sql.all(
-            KeptChange,
+            values.exports.KeptChange,
             "SELECT id, tool, session, number_in_session, created_at, files, undone_by"
             " FROM changes ORDER BY position",
         )
 
     def kept_revisions(self) -> list[KeptRevision]:
         """All revisions without their contents, the oldest first."""
-        from qmd.values.exports import KeptRevision
-
         return [
-            KeptRevision(
+            values.exports.KeptRevision(
                 each.id,
                 each.path,
                 each.hash,

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.common_words import (
     BEGINS,
@@ -181,15 +184,11 @@ class _Sum:
     """Adds up the occurrences of all terms with one beginning."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         self._frequencies = np.zeros(0, np.int64)
         #: Whether a word that begins so was stored.
         self.has_words = False
 
     def add(self, occurrences: Occurrences) -> None:
-        import numpy as np
-
         ids, frequencies = occurrences
         if not len(ids):
             return
@@ -201,8 +200,6 @@ class _Sum:
         self._frequencies[ids] += frequencies
 
     def occurrences(self) -> Occurrences:
-        import numpy as np
-
         ids = np.flatnonzero(self._frequencies)
         return Occurrences(ids, self._frequencies[ids])
 
@@ -250,8 +247,6 @@ class WordReader:
 
 
 def _read_terms(connection: Connection, step: ReadTerms) -> Occurrences:
-    import numpy as np
-
     weights = " ".join(f"WHEN '{field}' THEN {weight}" for field, weight in _SCALED.items())
     is_one = step.first == step.last
     # One text instead of a million rows: a third of the time, a tenth of the memory.
@@ -280,15 +275,11 @@ def _stored_as(name: str, occurrences: Occurrences) -> Iterator[CommonWord]:
 
 
 def _common_word(token: str, ids: NDArray[np.int64], frequencies: NDArray[np.int64]) -> CommonWord:
-    import numpy as np
-
     return CommonWord(token, len(ids), _packed(np.diff(ids, prepend=0)), _packed(frequencies))
 
 
 def _packed(numbers: NDArray[np.int64]) -> bytes:
     """The numbers in as few bytes as the greatest needs."""
-    import numpy as np
-
     greatest = int(numbers.max())
     kind = np.uint8 if greatest < 1 << 8 else np.uint16 if greatest < 1 << 16 else np.uint32
     return numbers.astype(kind).tobytes()
@@ -311,15 +302,11 @@ def put_words(writer: Writer, build_id: int, words: list[CommonWord]) -> bool:
 
 def read_lengths(reader: Reader) -> bytes:
     """uint32[highest document id + 1]: how many tokens each document has."""
-    import numpy as np
-
-    from qmd.store.sqlite.common_words import varints
-
     connection = reader.connection
     (highest,) = connection.execute("SELECT max(id) FROM z_documents_fts_docsize").fetchone()
     lengths = np.zeros((highest or 0) + 1, np.uint32)
     for document_id, sizes in connection.execute("SELECT id, sz FROM z_documents_fts_docsize"):
-        lengths[document_id] = sum(varints(sizes))
+        lengths[document_id] = sum(sqlite.common_words.varints(sizes))
     return lengths.tobytes()
 
 

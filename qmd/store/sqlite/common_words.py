@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qmd import libraries
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase
 from qmd.store.sql import Sql
@@ -168,28 +169,26 @@ class CommonWords:
 
     def evaluate(self, match: Expression) -> Matches:
         """All documents that match, with their scores."""
-        import numpy as np
-
         if isinstance(match, Phrase):
             return self._leaf(match)
         parts = [self.evaluate(part) for part in match.parts]
         highest = max((int(part.ids[-1]) for part in parts if len(part.ids)), default=0)
-        scores = np.zeros(highest + 1)
+        scores = libraries.np.zeros(highest + 1)
         if match.operator == "any":
             for part in parts:
                 scores[part.ids] += part.scores
-            ids = np.flatnonzero(scores)
+            ids = libraries.np.flatnonzero(scores)
         elif match.operator == "all":
-            count = np.zeros(highest + 1, np.uint16)
+            count = libraries.np.zeros(highest + 1, libraries.np.uint16)
             for part in parts:
                 scores[part.ids] += part.scores
                 count[part.ids] += 1
-            ids = np.flatnonzero(count == len(parts))
+            ids = libraries.np.flatnonzero(count == len(parts))
         else:
             scores[parts[0].ids] = parts[0].scores
             for part in parts[1:]:
                 scores[part.ids] = 0.0
-            ids = np.flatnonzero(scores)
+            ids = libraries.np.flatnonzero(scores)
         return Matches(ids, scores[ids])
 
     def frequencies(
@@ -201,11 +200,9 @@ class CommonWords:
         Args:
             of_changed: The frequencies of those among the documents that have changed.
         """
-        import numpy as np
-
         ids, weighted = self._stored(phrase)
-        chosen = np.array(sorted(set(document_ids)), np.int64)
-        places = np.searchsorted(ids, chosen)
+        chosen = libraries.np.array(sorted(set(document_ids)), libraries.np.int64)
+        places = libraries.np.searchsorted(ids, chosen)
         held = places < len(ids)
         held[held] = ids[places[held]] == chosen[held]
         frequencies = self._relative(chosen[held], weighted[places[held]])
@@ -222,8 +219,6 @@ class CommonWords:
         return self._changed
 
     def _leaf(self, phrase: Phrase) -> Matches:
-        import numpy as np
-
         if not self.documents(phrase):
             return _matches(self._scored(phrase))
         total = totals(self._connection).documents
@@ -244,9 +239,9 @@ class CommonWords:
         if not fresh:
             return Matches(ids, scores)
         ours = _matches(self._scored(phrase, fresh))
-        ids = np.concatenate([ids, ours.ids])
-        order = np.argsort(ids)
-        return Matches(ids[order], np.concatenate([scores, ours.scores])[order])
+        ids = libraries.np.concatenate([ids, ours.ids])
+        order = libraries.np.argsort(ids)
+        return Matches(ids[order], libraries.np.concatenate([scores, ours.scores])[order])
 
     def _scored(self, phrase: Phrase, ids: Sequence[int] | None = None) -> list[tuple[int, float]]:
         """Pairs of id and bm25 by full text, ascending; of some documents or all."""
@@ -260,8 +255,6 @@ class CommonWords:
 
     def _stored(self, phrase: Phrase) -> tuple[NDArray[np.int64], NDArray[np.integer[Any]]]:
         """Ids of documents that have not changed, and how often they hold a word, weighted."""
-        import numpy as np
-
         name = f"{token_of(phrase)} {bool(phrase.fields)}"
         if name in self._read:
             return self._read[name]
@@ -269,11 +262,11 @@ class CommonWords:
         if row is None:
             raise ValueError("a common word is missing")
         count, distances, stored = row
-        ids = np.cumsum(_numbers(distances, count), dtype=np.int64)
+        ids = libraries.np.cumsum(_numbers(distances, count), dtype=libraries.np.int64)
         weighted = _numbers(stored, count)
-        changed = np.array(self.changed_ids(), np.int64)
+        changed = libraries.np.array(self.changed_ids(), libraries.np.int64)
         if len(changed):
-            is_changed = np.zeros(int(ids[-1]) + 1, bool)
+            is_changed = libraries.np.zeros(int(ids[-1]) + 1, bool)
             is_changed[changed[changed < len(is_changed)]] = True
             kept = ~is_changed[ids]
             ids, weighted = ids[kept], weighted[kept]
@@ -291,33 +284,28 @@ class CommonWords:
 
     def _lengths(self) -> NDArray[np.uint32]:
         """How many tokens each document has, by id; kept with the connection: 4 MB of a million."""
-        import numpy as np
-
         connection = self._connection
         kept = connection.lengths if isinstance(connection, ReadingConnection) else None
         if kept is not None and kept[0] == self.build_id:
-            return np.frombuffer(kept[1], np.uint32)
+            return libraries.np.frombuffer(kept[1], libraries.np.uint32)
         (lengths,) = connection.execute(
             "SELECT lengths FROM z_common_word_builds WHERE id = ?", [self.build_id]
         ).fetchone()
         if isinstance(connection, ReadingConnection) and self.build_id is not None:
             connection.lengths = self.build_id, lengths
-        return np.frombuffer(lengths, np.uint32)
+        return libraries.np.frombuffer(lengths, libraries.np.uint32)
 
 
 def _matches(rows: list[tuple[int, float]]) -> Matches:
-    import numpy as np
-
     return Matches(
-        np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
+        libraries.np.array([row[0] for row in rows], libraries.np.int64),
+        libraries.np.array([row[1] for row in rows], libraries.np.float64),
     )
 
 
 def _numbers(data: bytes, count: int) -> NDArray[np.unsignedinteger]:
     """Raises ValueError: The row is damaged."""
-    import numpy as np
-
     if count < 1 or len(data) % count:
         raise ValueError("a common word has numbers of impossible length")
-    types = {1: np.uint8, 2: np.uint16, 4: np.uint32}
-    return np.frombuffer(data, types[len(data) // count])
+    types = {1: libraries.np.uint8, 2: libraries.np.uint16, 4: libraries.np.uint32}
+    return libraries.np.frombuffer(data, types[len(data) // count])

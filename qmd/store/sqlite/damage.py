@@ -23,7 +23,6 @@ from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
 from qmd.store.sql import collections, vector_state
 from qmd.store.sql.revisions import unpack_revision
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
-from qmd.store.sqlite.tables import stored_name
 
 #: Called with the number of checks that are done, that of all checks, and what is checked next.
 CheckProgress: TypeAlias = Callable[[int, int, str], object]
@@ -254,3 +253,9 @@ _CHECKS: Mapping[tuple[str, str], Callable[[str], bool]] = {
     ("documents", "properties"): _json(dict),
     ("documents", "warnings"): _json(list),
 }
+
+
+def stored_name(connection: Connection, name: str) -> str:
+    """The name that a table has in a file of any version: those before 1.8 have no ``z_``."""
+    columns = connection.execute(f'PRAGMA table_info("{name}")').fetchall()
+    return name if columns else name.removeprefix("z_")

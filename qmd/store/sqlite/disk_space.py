@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from qmd import libraries
 from qmd.errors import DiskFullError
 
 #: Smaller needs are not checked: the job takes a moment, and fails cleanly.
@@ -22,8 +23,6 @@ def require_free(needs: dict[Path, int], job: str) -> None:
     Raises:
         DiskFullError: A disk has too little room; nothing was written.
     """
-    import shutil  # with tempfile, 15 ms that a search need not wait for
-
     by_disk: dict[int, tuple[Path, int]] = {}
     for directory, needed in needs.items():
         disk = directory.stat().st_dev
@@ -32,7 +31,7 @@ def require_free(needs: dict[Path, int], job: str) -> None:
     for directory, needed in by_disk.values():
         if needed < LEAST_CHECKED:
             continue
-        free = shutil.disk_usage(directory).free
+        free = libraries.shutil.disk_usage(directory).free
         if free < needed:
             raise DiskFullError(
                 f"{job} needs {_megabytes(needed)} of free space in {directory},"
@@ -47,9 +46,7 @@ def temporary_directory() -> Path:
     for place in (*named, "/var/tmp", "/usr/tmp", "/tmp"):  # noqa: S108 - SQLite's own list
         if place and os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):  # noqa: PTH112
             return Path(place)
-    import tempfile
-
-    return Path(tempfile.gettempdir())
+    return Path(libraries.tempfile.gettempdir())
 
 
 def _megabytes(size: int) -> str:

@@ -8,6 +8,7 @@ from heapq import nsmallest
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
 from qmd.store.selection import Selection
@@ -131,8 +132,6 @@ class SqliteFullText:
         limit: int | None,
     ) -> list[tuple[int, float]]:
         """The best of scored documents that pass a filter; ties by document id."""
-        import numpy as np
-
         size = len(ids) if limit is None else limit
         tested = 2 * size
         while not where.is_all and limit is not None and tested <= FEW and tested < len(ids):
@@ -144,12 +143,12 @@ class SqliteFullText:
             tested *= 4
         if not where.is_all:
             selected = Documents(self._sql).selected_ids(where)
-            inside = np.isin(ids, np.array(selected, np.int64))
+            inside = libraries.np.isin(ids, libraries.np.array(selected, libraries.np.int64))
             ids, scores = ids[inside], scores[inside]
         if size < len(ids):
-            lowest = np.partition(scores, len(scores) - size)[len(scores) - size]
+            lowest = libraries.np.partition(scores, len(scores) - size)[len(scores) - size]
             ids, scores = ids[scores >= lowest], scores[scores >= lowest]
-        order = np.lexsort((ids, -scores))[:size]
+        order = libraries.np.lexsort((ids, -scores))[:size]
         return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
     def _selected(self, document_ids: list[int], where: SqlSelection) -> set[int]:

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from qmd import libraries, system
 from qmd.errors import (
     CorruptDatabaseError,
     DatabaseBusyError,
@@ -78,12 +79,10 @@ def _choose() -> ModuleType:
                 sys.modules["pysqlite3"] = sys.modules[name.partition(".")[0]]
                 sys.modules["pysqlite3.dbapi2"] = module
             return module
-    from qmd.system import installation
-
     raise StoreError(
         "This Python has no usable SQLite library.",
-        hint=f"{installation.current().install('pysqlite3')}, or use a Python that was built with "
-        "sqlite3.",
+        hint=f"{system.installation.current().install('pysqlite3')}, or use a Python that was built"
+        " with sqlite3.",
     )
 
 
@@ -183,12 +182,10 @@ def connect(
 
 
 def _too_old() -> StoreError:
-    from qmd.system import installation
-
     oldest = ".".join(map(str, OLDEST))
     return StoreError(
         f"SQLite {dbapi.sqlite_version} is too old: qmd needs {oldest} or newer.",
-        hint=f"{installation.current().install('pysqlite3')}, which brings its own.",
+        hint=f"{system.installation.current().install('pysqlite3')}, which brings its own.",
     )
 
 
@@ -298,9 +295,7 @@ def is_damage(error: Exception) -> bool:
 
 def _filled(hint: str, path: Path) -> str:
     """Commands in a hint name the file as a shell takes it, whatever database is the default."""
-    import shlex  # only errors need it, and every command starts with this module
-
-    return hint.format(path=path, quoted=shlex.quote(str(path)))
+    return hint.format(path=path, quoted=libraries.shlex.quote(str(path)))
 
 
 # Primary result codes: https://www.sqlite.org/rescode.html. pysqlite3 and Python < 3.11 give
@@ -376,9 +371,7 @@ def translate(error: Exception, path: Path) -> QmdError:
 
 
 def _is_full(path: Path) -> bool:
-    import shutil  # only errors need it; it loads four compression libraries
-
     try:
-        return shutil.disk_usage(path.parent).free < 1 << 16
+        return libraries.shutil.disk_usage(path.parent).free < 1 << 16
     except OSError:
         return False

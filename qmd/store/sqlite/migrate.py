@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import libraries, system
 from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
 from qmd.store.sqlite.disk_space import require_free
 from qmd.store.sqlite.library import Connection, OperationalError, damaged, dbapi
@@ -96,11 +97,10 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
 def require_current(connection: Connection, path: Path) -> None:
     """Raises MigrationRequiredError where `check` finds an older schema."""
     if not check(connection, path):
-        import shlex  # only this error needs it
-
+        quoted = libraries.shlex.quote(str(path))
         raise MigrationRequiredError(
             f"The database {path} is of an older version.",
-            hint=f"Run 'qmd index --db {shlex.quote(str(path))}' once to bring it up to date.",
+            hint=f"Run 'qmd index --db {quoted}' once to bring it up to date.",
         )
 
 
@@ -126,11 +126,7 @@ def migrate(
     if any(_rewrites(folder, name) for name in available(folder) if name not in done):
         # All that is rewritten is in the log until the end.
         require_free({path.parent: path.stat().st_size}, "Bringing the database up to date")
-    # 150 ms of imports that only a migration needs.
-    from sqlite_utils import Database
-    from sqlite_utils.migrations import Migrations
-
-    migrations = Migrations(SET_NAME)
+    migrations = libraries.migrations.Migrations(SET_NAME)
     pending = [name for name in available(folder) if name not in done]
     tell = progress if done and progress is not None else lambda number, total, name: None
     for name in available(folder):
@@ -141,7 +137,7 @@ def migrate(
     connection.execute("BEGIN IMMEDIATE")
     try:
         check(connection, path, folder)  # again: another process may have been first
-        migrations.apply(Database(connection, use_counts_table=False))
+        migrations.apply(libraries.sqlite_utils.Database(connection, use_counts_table=False))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -191,9 +187,7 @@ def _load(folder: Path, name: str) -> Callable[[Database], None]:
 
 
 def _installation() -> Installation:
-    from qmd.system import installation  # only for hints: it takes a millisecond to import
-
-    return installation.current()
+    return system.installation.current()
 
 
 def split_statements(script: str) -> Iterator[str]:
@@ -206,3 +200,50 @@ def split_statements(script: str) -> Iterator[str]:
             statement = ""
     if any(line.strip() and not line.startswith("--") for line in statement.splitlines()):
         yield statement.strip()
+
+
+_STRAY_TABLES = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'vectors_[0-9]*'"
+    " AND sql LIKE 'CREATE VIRTUAL TABLE%USING vec0%'"
+)
+
+
+def has_misplaced_vectors(connection: Connection) -> bool:
+    """
+    Whether a process of version 1.0.0 wrote vectors after the file had been upgraded.
+
+    One that was running before the upgrade makes its virtual table again, puts new vectors there,
+    where this version does not look, and marks their chunks as done. This only reads.
+    """
+    return connection.execute(_STRAY_TABLES).fetchone() is not None
+
+
+def remove_misplaced_vectors(connection: Connection) -> None:
+    """
+    Drop these tables; chunks whose vectors stand nowhere else wait for vectors again.
+
+    ``z_embeddings`` still has the exact vectors, so that no text is embedded twice.
+    """
+    tables = connection.execute(_STRAY_TABLES).fetchall()
+    if not tables:
+        return
+    for column in ("model_id", "next_model_id"):
+        connection.execute(
+            f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL AND NOT EXISTS"
+            f" (SELECT 1 FROM z_vectors WHERE chunk_id = chunks.id AND model_id = chunks.{column})"
+        )
+    for (table,) in tables:
+        _drop(connection, table)
+
+
+def _drop(connection: Connection, table: str) -> None:
+    """DROP TABLE would ask sqlite-vec, which may be missing: forget the name, drop the rest."""
+    connection.execute("PRAGMA writable_schema = ON")
+    try:
+        connection.execute("DELETE FROM sqlite_master WHERE type = 'table' AND name = ?", [table])
+    finally:
+        connection.execute("PRAGMA writable_schema = RESET")
+    for (name,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ? || '_*'", [table]
+    ).fetchall():
+        connection.execute(f'DROP TABLE "{name}"')

@@ -20,7 +20,7 @@ from qmd.store.reader import Writer
 from qmd.store.sql import collections, require_types
 from qmd.store.sql.models import CHOICE
 from qmd.store.sql.revisions import unpack_revision
-from qmd.store.sqlite import tables
+from qmd.store.sqlite import damage
 from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
@@ -210,7 +210,7 @@ def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
 
 def _source_name(source: Connection, table: str) -> str:
     try:
-        return tables.stored_name(source, table)
+        return damage.stored_name(source, table)
     except FAILURES:
         return table
 
@@ -249,7 +249,7 @@ def _ids(source: Connection, table: str) -> set[int]:
 
 def _chosen_model(source: Connection) -> str | None:
     try:
-        table = tables.stored_name(source, "z_meta")
+        table = damage.stored_name(source, "z_meta")
         row = source.execute(f"SELECT value FROM {table} WHERE key = ?", [CHOICE]).fetchone()
         return None if row is None else str(row[0])
     except FAILURES:

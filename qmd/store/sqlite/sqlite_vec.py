@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from qmd import libraries, system
 from qmd.errors import VectorsUnavailableError
 from qmd.store.sqlite.library import Connection, OperationalError, extensions_loadable
 
@@ -58,10 +59,12 @@ def load(connection: Connection) -> str:
 
 def quantize(vector: bytes) -> bytes:
     """float16[dimension] → int8[dimension] as the index holds it."""
-    import numpy as np
-
-    exact = np.frombuffer(vector, dtype=np.float16).astype(np.float32)
-    return np.clip(np.rint(exact * SCALE), -CLIP, CLIP).astype(np.int8).tobytes()
+    exact = libraries.np.frombuffer(vector, dtype=libraries.np.float16).astype(libraries.np.float32)
+    return (
+        libraries.np.clip(libraries.np.rint(exact * SCALE), -CLIP, CLIP)
+        .astype(libraries.np.int8)
+        .tobytes()
+    )
 
 
 def prepare(connection: Connection) -> None:
@@ -100,6 +103,4 @@ def remove(
 
 
 def _installation() -> Installation:
-    from qmd.system import installation  # only for hints: it takes a millisecond to import
-
-    return installation.current()
+    return system.installation.current()

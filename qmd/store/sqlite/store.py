@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from qmd import libraries, system
 from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreError
+from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
-from qmd.store.sqlite import migrate, old_vectors
-from qmd.store.sqlite.connections import Connections, exists
-from qmd.store.sqlite.idle_readers import IdleReaders
+from qmd.store.sqlite import migrate
+from qmd.store.sqlite.connections import Connections, IdleReaders, exists
 from qmd.store.sqlite.library import (
     BUSY_TIMEOUT_S,
     FAILURES,
@@ -103,7 +104,7 @@ class SqliteStore(ThreadedStore):
             current = stray = False
             try:
                 current = migrate.check(reader, path)
-                stray = current and old_vectors.exist(reader)
+                stray = current and migrate.has_misplaced_vectors(reader)
             finally:
                 if current and not isinstance(reader, FrozenConnection):
                     self._idle.keep(None, reader)
@@ -115,7 +116,7 @@ class SqliteStore(ThreadedStore):
                         migrate.require_current(opened.connection, path)
                 self._migrate()
             elif stray and not self.read_only:
-                self.write(lambda writer: old_vectors.remove(writer.connection))
+                self.write(lambda writer: migrate.remove_misplaced_vectors(writer.connection))
 
     # -- reading -----------------------------------------------------------------------
 
@@ -205,21 +206,15 @@ class SqliteStore(ThreadedStore):
 
     def process_name(self) -> str:
         """As `qmd.store.store.Store.process_name`, by the system's number of the process."""
-        from qmd.system.running import this_process
-
-        return this_process()
+        return system.running.this_process()
 
     def has_process(self, name: str) -> bool:
         """As `qmd.store.store.Store.has_process`."""
-        from qmd.system.running import runs
-
-        return runs(name)
+        return system.running.runs(name)
 
     def embedding_claims(self, model: StoredModel) -> SqliteEmbeddingClaims:
         """As `qmd.store.store.Store.embedding_claims`; others may embed the same chunks."""
-        from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
-
-        return SqliteEmbeddingClaims(self, model)
+        return sqlite.embedding_claims.SqliteEmbeddingClaims(self, model)
 
     def _require_open(self) -> None:
         if self._abandoned:
@@ -235,9 +230,7 @@ class SqliteStore(ThreadedStore):
 
     def _end_long_statement(self, future: Future[T]) -> None:
         """After Ctrl-C, end a statement such as VACUUM; its transaction is rolled back."""
-        from concurrent.futures import wait
-
-        wait([future], INTERRUPTED_S)
+        libraries.futures.wait([future], INTERRUPTED_S)
         writer = self._writer
         if writer is not None and future.running():
             writer.interrupt()
@@ -282,10 +275,8 @@ class SqliteStore(ThreadedStore):
             raise
 
     def merge_full_text(self) -> None:
-        from qmd.store.sqlite import upkeep
-
         def merge(writer: Writer) -> bool:
-            return upkeep.merge_full_text(writer.connection, is_first=is_first)
+            return sqlite.upkeep.merge_full_text(writer.connection, is_first=is_first)
 
         is_first = True
         while self.write(merge):
@@ -296,9 +287,7 @@ class SqliteStore(ThreadedStore):
         self, most_s: float | None = None, *, limits: WordLimits | None = None
     ) -> int:
         if self._gathering is None:
-            from qmd.store.sqlite.common_word_build import CommonWordBuild
-
-            self._gathering = CommonWordBuild(self, limits)
+            self._gathering = sqlite.common_word_build.CommonWordBuild(self, limits)
         return self._gathering.run(most_s)
 
     def index_vectors(self) -> None:
@@ -306,9 +295,7 @@ class SqliteStore(ThreadedStore):
 
     def compact(self) -> None:
         """Give free pages back to the disk."""
-        from qmd.store.sqlite import upkeep
-
-        self.write_outside_transaction(lambda writer: upkeep.compact(writer.connection))
+        self.write_outside_transaction(lambda writer: sqlite.upkeep.compact(writer.connection))
 
     # -- the file ----------------------------------------------------------------------
 
@@ -325,9 +312,7 @@ class SqliteStore(ThreadedStore):
                 return
             if self._thread is not None:
                 self._thread.submit(self._save_log)
-        import logging
-
-        logging.getLogger(__name__).error("%s", error.with_hint)
+        libraries.logging.getLogger(__name__).error("%s", error.with_hint)
 
     @property
     def is_superseded(self) -> bool:
@@ -380,16 +365,12 @@ class SqliteStore(ThreadedStore):
 
     def _is_damaged(self) -> bool:
         """Reads the whole file: only after an error that nobody expected."""
-        from qmd.store.sqlite import damage
-
-        return damage.find(self.path) is not None
+        return sqlite.damage.find(self.path) is not None
 
 
 def _restrict(connection: Connection, scope: AccessScope) -> None:
-    from qmd.store.sqlite.scope import restrict
-
     try:
-        restrict(connection, scope)
+        sqlite.scope.restrict(connection, scope)
     except BaseException:
         connection.close()
         raise

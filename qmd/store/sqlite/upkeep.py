@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from qmd import libraries
+from qmd.store import sqlite
 from qmd.store.sql import Sql, vector_state
-from qmd.store.sqlite import old_vectors, tables
+from qmd.store.sqlite import migrate
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
 from qmd.store.upkeep import MOST_COMPARED, Counts
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+    from sqlite_utils.db import Table
 
 #: What `cleanup` removes: a name for people, the table and the condition.
 _LEFTOVERS = (
@@ -48,6 +55,15 @@ LOG_PATIENCE_MS = 1000
 _UNMATCHED = "full-text rows out of step with their documents"
 
 
+def _database(connection: Connection) -> Database:
+    """What sqlite-utils does stands in the transaction that is open, as all else."""
+    return libraries.sqlite_utils.Database(connection, use_counts_table=False)
+
+
+def _table(connection: Connection, name: str) -> Table:
+    return cast("Table", _database(connection)[name])
+
+
 def compact(connection: Connection) -> None:
     """
     Give free pages back to the disk. Not inside a transaction.
@@ -67,7 +83,7 @@ def compact(connection: Connection) -> None:
         needs = {folder: live}
         needs[temporary] = needs.get(temporary, 0) + live
         require_free(needs, "Cleaning up")
-        tables.database(connection).vacuum()
+        _database(connection).vacuum()
     _empty_log(connection)
 
 
@@ -159,7 +175,7 @@ class SqliteUpkeep:
 
     def count_leftovers(self) -> dict[str, int]:
         counts = {
-            name: tables.table(self._connection, table).count_where(condition)
+            name: _table(self._connection, table).count_where(condition)
             for name, table, condition in _LEFTOVERS
         }
         return counts | {_UNMATCHED: self._unmatched()}
@@ -175,17 +191,13 @@ class SqliteUpkeep:
         return int(sum(row))
 
     def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
-        from qmd.store.sqlite import damage
-
-        return damage.first_problems(self._connection, progress)
+        return sqlite.damage.first_problems(self._connection, progress)
 
     def migrations(self) -> list[str]:
-        from qmd.store.sqlite import migrate
-
         return migrate.applied(self._connection)
 
     def has_misplaced_vectors(self) -> bool:
-        return old_vectors.exist(self._connection)
+        return migrate.has_misplaced_vectors(self._connection)
 
     def copy_to(
         self,
@@ -194,9 +206,7 @@ class SqliteUpkeep:
         replace: bool,
         progress: Callable[[int, int], object] | None = None,
     ) -> int:
-        from qmd.store.sqlite import copies
-
-        return copies.copy(self._connection, target, replace=replace, progress=progress)
+        return sqlite.copies.copy(self._connection, target, replace=replace, progress=progress)
 
 
 class SqliteUpkeepWriter(SqliteUpkeep):
@@ -210,15 +220,15 @@ class SqliteUpkeepWriter(SqliteUpkeep):
         steps = len(_LEFTOVERS) + 2  # with full text and the free space
         for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
             tell(len(removed), steps, name)
-            leftovers = tables.table(self._connection, table)
+            leftovers = _table(self._connection, table)
             removed[name] = leftovers.count_where(condition)
             leftovers.delete_where(condition)
         tell(len(removed), steps, _UNMATCHED)
         removed[_UNMATCHED] = self._unmatched()
         if removed[_UNMATCHED]:
-            tables.table(self._connection, "z_documents_fts").rebuild_fts()
+            _table(self._connection, "z_documents_fts").rebuild_fts()
         vector_state.advance(self._sql)
         return removed
 
     def remove_misplaced_vectors(self) -> None:
-        old_vectors.remove(self._connection)
+        migrate.remove_misplaced_vectors(self._connection)

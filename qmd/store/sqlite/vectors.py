@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.store.sql import Sql, vector_state
 from qmd.store.sql.filters import require_sql
 from qmd.store.sql.models import StoredModel
@@ -85,13 +86,13 @@ class SqliteVectors:
         return int(count)
 
     def indexed_chunk_ids(self) -> NDArray[np.int64]:
-        import numpy as np
-
         # One text instead of 100,000 rows: a third of the time.
         (text,) = self._connection.execute(
             "SELECT group_concat(id) FROM chunks WHERE model_id IS NOT NULL"
         ).fetchone()
-        return np.sort(np.fromstring(text or "", dtype=np.int64, sep=","))
+        return libraries.np.sort(
+            libraries.np.fromstring(text or "", dtype=libraries.np.int64, sep=",")
+        )
 
     def with_places(
         self, model: StoredModel, ids: Sequence[int]
@@ -108,8 +109,6 @@ class SqliteVectors:
     def rounded(
         self, model: StoredModel, after: int, limit: int
     ) -> list[tuple[int, int, int, NDArray[np.float32]]]:
-        import numpy as np
-
         rows = self._connection.execute(
             "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM z_vectors v"
             " CROSS JOIN chunks k ON k.id = v.chunk_id"
@@ -117,8 +116,11 @@ class SqliteVectors:
             " AND length(v.embedding) = ? ORDER BY v.chunk_id LIMIT ?",
             [after, model.id, model.dimension, limit],
         ).fetchall()
-        packed = np.frombuffer(b"".join(row[3] for row in rows), np.int8)
-        values = packed.reshape(len(rows), model.dimension).astype(np.float32) / sqlite_vec.SCALE
+        packed = libraries.np.frombuffer(b"".join(row[3] for row in rows), libraries.np.int8)
+        values = (
+            packed.reshape(len(rows), model.dimension).astype(libraries.np.float32)
+            / sqlite_vec.SCALE
+        )
         return [(*row[:3], vector) for row, vector in zip(rows, values, strict=True)]
 
     def waiting_chunk_ids(self) -> list[int]:

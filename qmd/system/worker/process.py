@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from time import monotonic
 
+from qmd import libraries
 from qmd.system.worker import child
 from qmd.system.worker.jobs import Job, JobAnswer, JobFailure, JobResult
 
@@ -233,9 +234,7 @@ def _file_in_memory() -> int:
     if sys.platform == "linux":
         descriptor = os.memfd_create("qmd-worker")
     else:
-        import tempfile
-
-        with tempfile.TemporaryFile() as file:
+        with libraries.tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     os.ftruncate(descriptor, _COUNT_BYTES)
     return descriptor

@@ -1,5 +1,5 @@
 """
-The texts of update_summary, verbatim from its specification.
+The operation update_summary, with the texts of its specification.
 
 They are Chinese, as those of ``qmd summary`` in a Chinese locale. The English texts about invalid
 arguments are in `qmd.files.summary`.
@@ -11,7 +11,7 @@ import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.errors import (
     ConflictError,
@@ -28,9 +28,17 @@ from qmd.errors import (
     UnencodableTextError,
     WriteDeclinedError,
 )
-from qmd.files.summary import Language, WrittenSummary
+from qmd.files.summary import Language, SummaryMode, WrittenSummary, checked
 from qmd.files.writing.policy import WritePolicy, lies_below
-from qmd.values.facts import OmitDefault
+from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.problems import InvalidArgumentsError, shortened
+from qmd.operations.replies import Reply, json_block
+from qmd.operations.texts import Dialect
+from qmd.values.facts import AsSent, Describe, OmitDefault
+from qmd.values.wire import to_wire
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
 
 _FAILED = "写入文件失败："
 _DENIED = "权限被拒绝。请检查文件是否已被打开或您是否有写权限。"
@@ -204,3 +212,83 @@ def _writer_problem(error: QmdError) -> str:
     if isinstance(error, WriteDeclinedError):
         return f"未获用户同意，文件未改动（{error.with_hint}）"
     return error.with_hint
+
+
+# --- the operation -------------------------------------------------------------------
+
+
+def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
+    """The error for the first problem in the order of the specification; unknown names last."""
+    for excess in error.excesses:
+        return SummaryError(f"Invalid {excess.name}: {excess}")
+    arguments = error.arguments
+    try:
+        checked(*map(arguments.get, ("content", "file_path", "mode")))
+    except SummaryError as problem:
+        return problem
+    unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")
+    names = ", ".join(error.names)
+    return SummaryError(f"Invalid {shortened(unknown)}: unknown argument (known: {names})")
+
+
+def _reply(result: SummaryResult) -> Reply:
+    structured = to_wire(result)
+    return Reply((json_block(structured),), structured, is_error=result.status == "error")
+
+
+def _written(replied: Replied, dialect: Dialect) -> Reply:
+    return _reply(success(replied.value))
+
+
+@operation(
+    tool=ByHand(
+        _written,
+        SummaryResult,
+        as_specified=True,
+        failed=lambda error: _reply(failure(error)),
+        refusal=invalid_arguments,
+        arguments={"alias_generator": None},  # the specification demands snake case
+        language="zh",
+    ),
+    title=None,
+    zh="安全、可靠地将AI生成的文本总结（Content）写入或追加到用户指定的本地Markdown（.md）文件中。",
+    command=None,
+    lane="write",
+    idempotent=False,
+)
+def update_summary(
+    kb: KnowledgeBase,
+    content: Annotated[
+        str,
+        AsSent(),
+        Describe(
+            "The text, in Markdown; it must not be blank",
+            zh="需要写入文件的文本内容，建议支持Markdown语法以确保最终文件的可读性。"
+            "内容不能为空字符串或仅包含空白字符（如空格、制表符）。",
+        ),
+    ],
+    file_path: Annotated[
+        str,
+        AsSent(),
+        Describe(
+            "Path of the file, absolute or from the server's working directory; ends in .md or"
+            " .markdown",
+            zh="目标Markdown文件的路径。可以是绝对路径，"
+            "也可以是相对于MCP服务器当前工作目录的相对路径。"
+            "路径必须以 .md 或 .markdown 扩展名结尾。",
+        ),
+    ],
+    mode: Annotated[
+        SummaryMode,
+        Describe(
+            "append: at the end of the file. overwrite: in place of what is there",
+            zh="定义写入文件的方式。append：将新的总结内容追加到文件末尾。"
+            "overwrite：清空文件原有内容，然后写入新的总结内容。",
+        ),
+    ] = "append",
+) -> WrittenSummary:
+    """Write a summary that you made into a Markdown file of the user, or append it."""
+    try:
+        return kb.summary.update(content, file_path, mode)
+    except QmdError as error:
+        raise in_words(error, file_path, kb.policy) from error

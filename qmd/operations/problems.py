@@ -1,27 +1,22 @@
 """
-Checks the arguments of a call: finds the problems as values, and then puts them into words.
+What is wrong with the arguments of a call, as values, and the words for it.
 
-`validate` finds the problems. `Tool.refusal` words them, because some specifications prescribe the
-texts; `invalid_arguments` is the wording for all others.
+A face finds the problems when it checks a call. `Refusal` words them, because some specifications
+prescribe the texts; `invalid_arguments` is the wording for all others.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
-
-from pydantic import ValidationError
-from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError, QmdError
-from qmd.tools.arguments import Arguments, input_schema
-from qmd.tools.bounds import Excess, excesses
-from qmd.tools.spelling import closest
 
-ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+if TYPE_CHECKING:
+    from qmd.operations.bounds import Excess
 
 ProblemKind = Literal["missing", "unknown", "type", "choice", "value"]
 """
@@ -88,125 +83,7 @@ Refusal = Callable[[str, InvalidArgumentsError], QmdError]
 """Words the problems of a call: takes the tool's name and the problems, returns the error."""
 
 
-def validate(
-    model: type[ArgumentsT], arguments: Mapping[str, Any] | None, *, camel_case: bool = True
-) -> ArgumentsT:
-    """
-    Check the arguments of a call against ``model``; null counts as absent.
-
-    A name in the other case counts as the listed one: models write ``max_tokens`` for
-    ``maxTokens``.
-
-    Args:
-        camel_case: Whether the client writes names in camel case; else in snake case.
-
-    Raises:
-        InvalidArgumentsError: With all problems at once.
-    """
-    schema = input_schema(model, camel_case=camel_case)
-    sent = _spelled(model, arguments or {}, schema["properties"])
-    too_long = excesses(sent)
-    if too_long:
-        raise InvalidArgumentsError(sent, schema, excesses=tuple(too_long))
-    required = schema.get("required", ())
-    properties = schema["properties"]
-    present = {
-        name: value
-        for name, value in sent.items()
-        if value is not None or name in required or name not in properties
-    }
-    try:
-        return model.model_validate(present, by_alias=camel_case, by_name=not camel_case)
-    except ValidationError as error:
-        problems = {}  # by path: a list with two bad items is one problem
-        for detail in error.errors(include_url=False):
-            problem = _problem(detail, schema, present)
-            problems[problem.path] = problem
-        raise InvalidArgumentsError(sent, schema, problems=tuple(problems.values())) from error
-
-
-def _spelled(
-    model: type[Arguments], arguments: Mapping[str, Any], listed: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """The arguments with the listed names; a name stays if that would overwrite another one."""
-    if arguments.keys() <= listed.keys():
-        return arguments
-    listed_names = {
-        spelling: name
-        for field in model.model_fields
-        for name in (field, to_camel(field))
-        if name in listed
-        for spelling in (field, to_camel(field))
-    }
-    spelled: dict[str, Any] = {}
-    for name, value in arguments.items():
-        listed_name = listed_names.get(name, name)
-        spelled[name if listed_name in arguments else listed_name] = value
-    return spelled
-
-
-def _problem(
-    detail: ErrorDetails, schema: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> ArgumentProblem:
-    """The problem in one ``detail`` of a pydantic error."""
-    path: list[str] = []
-    value: Any = arguments
-    for step in detail["loc"]:
-        if "properties" not in schema:  # an item of a list; the argument is the list
-            break
-        name = str(step)
-        path.append(name)
-        schema = schema["properties"].get(name, {})
-        value = value.get(name)
-    sentence = detail["ctx"]["error"] if detail["type"] == "value_error" else None
-    return ArgumentProblem(
-        tuple(path),
-        _kind(detail["type"], schema, value, is_item=_is_item(detail, path, schema)),
-        schema,
-        value,
-        None if sentence is None else str(sentence),
-    )
-
-
-def _is_item(detail: ErrorDetails, path: list[str], schema: Mapping[str, Any]) -> bool:
-    """Whether an item of a list is wrong. (For one of several types, pydantic names the type.)"""
-    return len(path) < len(detail["loc"]) and not isinstance(schema.get("type"), list)
-
-
-def _kind(
-    error_type: str, schema: Mapping[str, Any], value: object, *, is_item: bool
-) -> ProblemKind:
-    if error_type == "extra_forbidden" and not is_item:
-        return "unknown"
-    if value is None:
-        return "missing"
-    if "enum" in schema:
-        return "choice" if isinstance(value, str) else "type"
-    if not is_item and (error_type.endswith("_type") or error_type == "is_instance_of"):
-        return "type"
-    return "value"
-
-
 # --- words ---------------------------------------------------------------------------
-
-
-def parse_arguments(
-    operation: str,
-    model: type[ArgumentsT],
-    arguments: Mapping[str, Any] | None,
-    *,
-    camel_case: bool = True,
-) -> ArgumentsT:
-    """
-    Check the arguments of a REST request like `validate`; `invalid_arguments` words the problems.
-
-    Raises:
-        InputError: A sentence for each problem says what is expected and what was sent.
-    """
-    try:
-        return validate(model, arguments, camel_case=camel_case)
-    except InvalidArgumentsError as error:
-        raise invalid_arguments(operation, error) from error
 
 
 def invalid_arguments(operation: str, error: InvalidArgumentsError) -> InputError:
@@ -306,3 +183,22 @@ def parameter_sentences(problems: Iterable[ArgumentProblem]) -> list[str]:
         for problem in in_order
         if problem.kind in sentences and len(problem.path) == 1
     ]
+
+
+# --- names ---------------------------------------------------------------------------
+
+#: Characters. No name in qmd is longer, and comparing long names takes too much time.
+LONGEST = 100
+
+
+def closest(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The most similar of ``names``; None if none is similar enough (``cutoff``: 0 to 1)."""
+    if len(name) > LONGEST:
+        return None
+    similar_names = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return similar_names[0] if similar_names else None
+
+
+def shortened(name: str) -> str:
+    """A name for a message: at most `LONGEST` characters and an ellipsis."""
+    return name if len(name) <= LONGEST else name[:LONGEST] + "…"

@@ -1,0 +1,70 @@
+"""
+Modules from elsewhere that most runs never use, loaded when one is: `libraries.np.zeros(3)`.
+
+Only for what would be loaded in vain, most of all by `qmd search`: numpy takes 50 ms, fastembed a
+second.
+"""
+
+from __future__ import annotations
+
+from qmd import lazy
+
+# As typing has it, whose import would take longer than all else that is done here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import hashlib
+    import hmac
+    import logging
+    import secrets
+    import shlex
+    import shutil
+    import socket
+    import tempfile
+    from concurrent import futures
+    from importlib import metadata
+    from urllib import request
+
+    import fastembed
+    import loguru
+    import numpy as np
+    import onnxruntime
+    import platformdirs
+    import rapidfuzz
+    import sqlite_utils
+    from fastembed.rerank import cross_encoder
+    from sqlite_utils import migrations
+
+__all__ = [
+    "cross_encoder",
+    "fastembed",
+    "futures",
+    "hashlib",
+    "hmac",
+    "logging",
+    "loguru",
+    "metadata",
+    "migrations",
+    "np",
+    "onnxruntime",
+    "platformdirs",
+    "rapidfuzz",
+    "request",
+    "secrets",
+    "shlex",
+    "shutil",
+    "socket",
+    "sqlite_utils",
+    "tempfile",
+]
+
+#: Where a name is another than that of the module.
+_PLACES = {
+    "cross_encoder": "fastembed.rerank.cross_encoder",
+    "futures": "concurrent.futures",
+    "metadata": "importlib.metadata",
+    "migrations": "sqlite_utils.migrations",
+    "np": "numpy",
+    "request": "urllib.request",
+}
+
+__getattr__ = lazy.load(__name__, libraries=dict(zip(__all__, __all__, strict=True)) | _PLACES)

@@ -1,0 +1,274 @@
+"""The operations get, multi_get and status, with the texts of their specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from qmd.errors import (
+    AmbiguousNameError,
+    CollectionNotFoundError,
+    DocumentNotFoundError,
+    NoMatchError,
+    SectionNotFoundError,
+)
+from qmd.operations import texts
+from qmd.operations.definition import ByHand, Replied, operation
+from qmd.operations.problems import closest
+from qmd.operations.replies import DocumentBlock, Reply, TextBlock
+from qmd.operations.texts import Dialect
+from qmd.values import (
+    Collection,
+    CollectionStatus,
+    DocumentSlice,
+    Freshness,
+    IndexStatus,
+    LeftOut,
+    MultiGetReply,
+    SkippedDocument,
+    Status,
+)
+from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range
+from qmd.values.printable import one_line
+from qmd.values.tokens import MaxTokens
+from qmd.values.wire import to_wire
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+
+LineNumbers = Annotated[bool, Obvious(), Describe("Number the lines", zh="给每行加行号")]
+Budget = Annotated[MaxTokens, Describe("Most tokens to return", zh="最多返回多少 token")]
+
+
+# --- documents -----------------------------------------------------------------------
+
+
+def _document_reply(replied: Replied, dialect: Dialect) -> Reply:
+    # No notice of lines cut off by maxLines, as in multi_get: the caller chose the lines.
+    document, numbered = replied.value, replied.arguments["line_numbers"]
+    block = _document(document, document.text, dialect, numbered=numbered)
+    has_budget = "max_tokens" in replied.arguments
+    structured = to_wire(replace(document, text=block.text), dialect.field)
+    return Reply((block, *_notices(document, dialect, has_budget=has_budget)), structured)
+
+
+@operation(
+    tool=ByHand(_document_reply, DocumentSlice, outputs_more=True),
+    title="Get document",
+    zh="按结果的 file 或 docid 读取一篇文档的全部或若干行。路径不存在时给出相近的路径。",
+    toolset="qmd",
+    group="read",
+    command=None,
+    bodies=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
+    errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
+)
+def get(
+    kb: KnowledgeBase,
+    file: Annotated[
+        str,
+        Describe(
+            "Path, name, `[[link]]`, `#docid` or qmd:// URI; then `#Heading` or `:LINE`",
+            zh="路径、名称、`[[链接]]`、`#docid` 或 qmd:// URI；其后可加 `#标题` 或 `:行号`",
+        ),
+    ],
+    from_line: Annotated[int | None, Describe("First line, from 1", zh="起始行，从 1 数起")] = None,
+    max_lines: Annotated[
+        int | None, Range(1), Obvious(), Describe("Most lines to return", zh="最多返回多少行")
+    ] = None,
+    max_tokens: Budget = None,
+    line_numbers: LineNumbers = False,
+    max_total_bytes: Annotated[int | None, NotSent()] = None,
+) -> DocumentSlice:
+    """Read one document, or some lines of it, by the file or docid of a hit."""
+    return kb.get(
+        file,
+        from_line=from_line,
+        max_lines=max_lines,
+        max_tokens=max_tokens,
+        max_total_bytes=max_total_bytes,
+        line_numbers=line_numbers,
+    )
+
+
+def _documents_reply(replied: Replied, dialect: Dialect) -> Reply:
+    reply, numbered = replied.value, replied.arguments["line_numbers"]
+    has_budget = "max_tokens" in replied.arguments
+    blocks: list[TextBlock | DocumentBlock] = []
+    items: list[DocumentSlice | SkippedDocument] = []
+    if reply.errors:
+        blocks.append(TextBlock(texts.errors_block(reply.errors)))
+    for item in reply.items:
+        if isinstance(item, SkippedDocument):
+            notice = texts.skip_notice(item.document.file, item.document.bytes, dialect)
+            blocks.append(TextBlock(notice))
+            items.append(item)
+        else:
+            truncated = item.more_lines if item.left_out is None else 0
+            text = texts.with_notice(item.text, truncated, dialect)
+            blocks.append(_document(item, text, dialect, numbered=numbered))
+            body = _numbered(item.text, item, numbered=numbered)
+            items.append(replace(item, text=body))
+            blocks += _notices(item, dialect, has_budget=has_budget)
+    if reply.next_file is not None:
+        blocks.append(TextBlock(texts.documents_left_out(reply.more, reply.next_file)))
+    structured = to_wire(replace(reply, items=tuple(items)), dialect.field)
+    return Reply(tuple(blocks), structured, is_error=not reply.items)
+
+
+@operation(
+    tool=ByHand(_documents_reply, MultiGetReply, outputs_more=True),
+    title="Get several documents",
+    zh="用通配符或列表一次读取多篇文档。超过 maxBytes 的文件跳过并注明，请用 get 读取。",
+    toolset="qmd",
+    group="read",
+    command=None,
+    bodies=({"pattern": "journals/2025-05*.md"},),
+    lane="bulk",
+    errors=(NoMatchError,),
+)
+def multi_get(
+    kb: KnowledgeBase,
+    pattern: Annotated[
+        str,
+        Describe(
+            "Glob (`journals/2025-05*.md`) or comma-separated files",
+            zh="通配符（`journals/2025-05*.md`）或逗号分隔的文件列表",
+        ),
+    ],
+    max_lines: Annotated[
+        int | None, Range(1), Describe("Most lines of each file", zh="每个文件最多多少行")
+    ] = None,
+    max_bytes: Annotated[
+        int,
+        Range(1),
+        Obvious(),
+        Describe("Skip files larger than this", zh="跳过比这更大的文件（字节）"),
+    ] = 10240,
+    max_tokens: Budget = None,
+    line_numbers: LineNumbers = False,
+) -> MultiGetReply:
+    """
+    Read several documents at once.
+
+    Files over maxBytes are skipped: use get.
+    """
+    return kb.multi_get(
+        pattern,
+        max_lines=max_lines,
+        max_bytes=max_bytes,
+        max_tokens=max_tokens,
+        line_numbers=line_numbers,
+    )
+
+
+#: A resource is read by its URI, so its text need not name the file.
+_RESOURCE = replace(texts.MCP, heads_with=frozenset({"context"}))
+
+
+def _notices(document: DocumentSlice, dialect: Dialect, *, has_budget: bool) -> list[TextBlock]:
+    """
+    The notices, if any, of the lines that a budget or the bound of replies left out, and of other
+    sections of the name.
+    """
+    notices = []
+    if document.same_name:
+        sentence = texts.same_name(document.same_name)
+        place = f"{one_line(document.document.file)}:{document.same_name[0]}"
+        notices.append(f"{sentence}: get {place}")
+    if document.left_out is not None:
+        notices.append(_lines_left_out(document, document.left_out, dialect, has_budget=has_budget))
+    return [TextBlock(f"[{notice}]") for notice in notices]
+
+
+def _lines_left_out(
+    document: DocumentSlice, left_out: LeftOut, dialect: Dialect, *, has_budget: bool
+) -> str:
+    return texts.lines_left_out(
+        left_out,
+        document.document.file,
+        raise_what=dialect.field("max_tokens") if has_budget else None,
+    )
+
+
+def document_block(document: DocumentSlice) -> DocumentBlock:
+    """A document as an MCP resource: with numbered lines, and its context before the text."""
+    return _document(document, document.text, _RESOURCE, numbered=True)
+
+
+def _document(
+    document: DocumentSlice, text: str, dialect: Dialect, *, numbered: bool
+) -> DocumentBlock:
+    return DocumentBlock(
+        document.document,
+        _numbered(text, document, numbered=numbered),
+        document.context,
+        document.left_out,
+        document.same_name,
+        heading=texts.document_heading(document, dialect),
+        first_line=document.from_line,
+        last_line=document.last_line,
+    )
+
+
+def _numbered(text: str, document: DocumentSlice, *, numbered: bool) -> str:
+    return texts.line_numbers(text, document.from_line, document.lines) if numbered else text
+
+
+# --- status --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReply:
+    """What the index holds, and how far it is behind the disk; ``status`` has all of the former."""
+
+    status: Annotated[Status, NotSent()]
+    index: Annotated[IndexStatus, Inline()]
+    freshness: Freshness
+
+
+def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
+    reply: StatusReply = replied.value
+    sentences = (
+        texts.status_text(reply.status),
+        texts.status_replica(reply.freshness),
+        texts.status_excluded(reply.status),
+        texts.status_advice(reply.status),
+    )
+    blocks = tuple(TextBlock(text) for text in sentences if text is not None)
+    return Reply(blocks, to_wire(reply, dialect.field))
+
+
+@operation(
+    tool=ByHand(_status_reply, StatusReply),
+    title="Index status",
+    zh="有哪些集合、各有多少文档、向量是否就绪。参数 collection 的取值见此。",
+    toolset="qmd",
+    group="read",
+    command=None,
+    errors=(CollectionNotFoundError,),
+)
+def status(
+    kb: KnowledgeBase,
+    collection: Annotated[str | None, Describe("List only this one", zh="只列出这一个集合")] = None,
+) -> StatusReply:
+    """Which collections exist, how many documents they hold, and whether vectors are ready."""
+    status = kb.status()
+    if collection is not None:
+        status = replace(status, collections=_named(collection, status.collections))
+    index = IndexStatus(status, tuple(map(_collection_status, status.collections)))
+    return StatusReply(status, index, kb.freshness())
+
+
+def _named(name: str, collections: tuple[Collection, ...]) -> tuple[Collection, ...]:
+    """The collection of this name, alone. Raises CollectionNotFoundError."""
+    for collection in collections:
+        if collection.name == name:
+            return (collection,)
+    similar_name = closest(name, [collection.name for collection in collections])
+    raise CollectionNotFoundError(name, [similar_name] if similar_name else ())
+
+
+def _collection_status(collection: Collection) -> CollectionStatus:
+    """The status of a collection; one that has never changed was updated at its last scan."""
+    last_updated = collection.last_updated or collection.last_indexed
+    return CollectionStatus(replace(collection, last_updated=last_updated))

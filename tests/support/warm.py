@@ -1,0 +1,241 @@
+"""
+The command ``qmd`` as a fork of a process that has imported it.
+
+A server starts with a second of CPU, nearly all of it for imports, and the tests start hundreds.
+What starts here is a process like any other, with streams, an environment and signals of its own.
+Tests marked ``cold`` start the command itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+#: The commands of which there are forks.
+QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
+#: Variables that change nothing once Python has started; with any other the command is started.
+_HARMLESS = {"PYTHONUTF8", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+REPOSITORY = Path(__file__).parents[2]
+_MOST_BYTES = 100_000
+
+
+class Process:
+    """What the tests use of `subprocess.Popen`, for a fork of the warm process."""
+
+    def __init__(
+        self, args: Sequence[str], pid: int, end: int, pipes: Sequence[int | None]
+    ) -> None:
+        modes = ("wb", "rb", "rb")
+        streams: list[IO[bytes] | None] = [
+            None if pipe is None else open(pipe, mode, 0 if mode == "wb" else -1)  # noqa: PTH123, SIM115
+            for pipe, mode in zip(pipes, modes, strict=True)
+        ]
+        self.args = args
+        self.pid = pid
+        self.stdin, self.stdout, self.stderr = streams
+        self.returncode: int | None = None
+        self._end = open(end, "rb")  # noqa: SIM115
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        if self.returncode is None and select.select([self._end], [], [], 0)[0]:
+            with self._end:
+                self.returncode = int(self._end.read())
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and not select.select([self._end], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(list(self.args), timeout or 0)
+        code = self.poll()
+        assert code is not None
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, *, timeout: float) -> tuple[bytes | None, bytes | None]:
+        """All that it writes to its pipes until it ends."""
+        if self.stdin is not None:
+            self.stdin.close()
+        with self, ThreadPoolExecutor(2) as readers:
+            said = [stream and readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            self.wait(timeout)
+            out, err = (each and each.result() for each in said)
+        return out, err
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait()
+
+
+class WarmProcess:
+    """One for each process of pytest; it ends with it. `is_on`: see the marker ``cold``."""
+
+    def __init__(self) -> None:
+        self.is_on = True
+        self._channel: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def popen(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: Any = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        start_new_session: bool = False,
+    ) -> subprocess.Popen[bytes] | Process:
+        """As `subprocess.Popen`; a fork where the command is ``qmd`` on Linux."""
+        environment = dict(os.environ if env is None else env)
+        words = next((len(qmd) for qmd in QMD if list(command[: len(qmd)]) == qmd), 0)
+        is_harmless = _HARMLESS.issuperset(name for name in environment if name[:6] == "PYTHON")
+        if not (self.is_on and words and is_harmless and sys.platform == "linux"):
+            return subprocess.Popen(
+                command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=cwd,
+                start_new_session=start_new_session,
+            )  # fmt: skip
+        ours: list[int | None] = []
+        theirs: list[int] = []
+        for number, stream in enumerate((stdin, stdout, stderr)):
+            if stream == subprocess.PIPE:
+                read, write = os.pipe()
+                ours.append(read if number else write)
+                theirs.append(write if number else read)
+                continue
+            ours.append(None)
+            if stream == subprocess.DEVNULL:
+                theirs.append(os.open(os.devnull, os.O_RDWR))
+            else:
+                shared = number if stream is None else stream
+                theirs.append(os.dup(shared if isinstance(shared, int) else shared.fileno()))
+        end, tell = os.pipe()
+        request = {
+            "args": command[words:],
+            "env": environment,
+            "cwd": str(cwd or Path.cwd()),
+            "start_new_session": start_new_session,
+        }
+        with self._lock:
+            channel = self._started()
+            socket.send_fds(channel, [json.dumps(request).encode()], [*theirs, tell])
+            pid = int(channel.recv(100))
+        for descriptor in (*theirs, tell):
+            os.close(descriptor)
+        return Process(command, pid, end, ours)
+
+    def close(self) -> None:
+        """End it, once all that it started has ended."""
+        if self._channel is not None:
+            self._channel.close()
+            self._process.wait(60)
+            self._channel = None
+
+    def _started(self) -> socket.socket:
+        if self._channel is None:
+            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            environment = {**os.environ, "PYTHONUTF8": "1"}
+            environment.pop("COVERAGE_PROCESS_CONFIG", None)
+            with theirs:
+                self._process = subprocess.Popen(
+                    [
+                        sys.executable,
+                        "-c",
+                        f"from tests.support import warm; warm.serve({theirs.fileno()})",
+                    ],
+                    cwd=REPOSITORY,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                )
+        return self._channel
+
+
+def serve(number: int) -> None:
+    """The warm process: fork a ``qmd`` for each request until nobody can send one."""
+    import coverage  # noqa: F401
+
+    import qmd.cli.main
+    import qmd.server.process  # noqa: F401
+
+    with socket.socket(fileno=number) as channel:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, 0 if not data else os.WNOHANG)[0]:
+                    pass
+            if not data:
+                return
+            if os.fork() == 0:
+                _wait_for_qmd(channel, json.loads(data), descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _wait_for_qmd(
+    channel: socket.socket, request: dict[str, Any], descriptors: list[int]
+) -> NoReturn:
+    """Fork it, tell its number and, in the end, its exit code."""
+    *streams, tell = descriptors
+    pid = os.fork()
+    if pid == 0:
+        _become_qmd(request, streams)
+    channel.send(b"%d" % pid)
+    channel.close()
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(pid, 0)
+    os.write(tell, b"%d" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
+    from qmd.__main__ import run
+    from qmd.system import telemetry
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, max(streams) + 100)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    if request["start_new_session"]:
+        os.setsid()
+    os.environ.clear()
+    os.environ.update(request["env"])
+    telemetry.switch_off()  # as when qmd is imported
+    os.chdir(request["cwd"])
+    sys.argv = ["qmd", *request["args"]]
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:
+        import coverage
+
+        coverage.process_startup()
+    try:
+        run()  # ends the process
+    finally:
+        os._exit(1)
+
+
+warm = WarmProcess()
