@@ -8,7 +8,7 @@ import pytest
 
 from qmd.files.moves.move import LinkTree, Move
 from qmd.files.moves.rewrite import rewritten, rewritten_canvas
-from qmd.values.vaults import LinkFormat
+from qmd.ingest.vault import LinkFormat
 
 FILES = ("a/Old.md", "src.md", "b/Other.md", "c/Other.md", "pic.png")
 

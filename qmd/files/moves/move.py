@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from qmd.ingest.vault import LinkFormat
 from qmd.parse.link_spans import PathForm
 from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.store.sql.links import NamedFile
 from qmd.values.names import FOLDER_PAGES, NOTE_SUFFIXES, fold, link_path, path_from
-from qmd.values.vaults import LinkFormat
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\r\n]|\A\s|\s\Z")
 _CODE_OF_OTHER_SCRIPT = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")

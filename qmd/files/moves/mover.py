@@ -32,12 +32,11 @@ from qmd.files.moves.rewrite import CANVAS_SUFFIX, LeftLink, Rewritten, rewritte
 from qmd.files.vault import Vault
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
 from qmd.files.writing.writer import FileWriter
-from qmd.ingest.vault import vault_settings
+from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import is_photo
 from qmd.system import cancellation
 from qmd.values.edits import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
-from qmd.values.vaults import LinkFormat
 
 if TYPE_CHECKING:
     from qmd.store import Store

@@ -36,6 +36,9 @@ from qmd.files.writing.directories import (
     sync_directory,
 )
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
@@ -159,8 +162,6 @@ class LockedFolder:
         """False where the file system knows no locks on directories (some network ones)."""
         if sys.platform == "win32":
             return False
-        import fcntl
-
         pause_s = 0.001
         while True:
             try:
