@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import (
-    DecodeError,
     EditError,
     FileAccessError,
     FileChangedError,
@@ -22,10 +21,9 @@ from qmd.errors import (
 )
 from qmd.files.edits import operations, properties, tasks
 from qmd.files.edits.diff import short_diff
-from qmd.files.edits.text_file import TextFile, with_line_ends
+from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
-from qmd.parse.decode import decode
 from qmd.parse.formats import MARKDOWN, format_of
 from qmd.system.beneath import READ
 from qmd.values.edits import EditedNote, NoteEdit, NoteSource
@@ -195,7 +193,7 @@ class NoteEditor:
         Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
         """
         data = read_note(note)
-        text = _text(data)
+        text = shown_text(data)
         require_docid(self._store, note, text, if_docid)
         diff = short_diff(text, "")
         if preview:
@@ -300,20 +298,13 @@ def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
         return reader.documents.text(document.id)
     for revision in reader.revisions.history(str(note.place.target)):
         content = reader.revisions.content(revision.id) if revision.kind == "content" else None
-        if content is not None and _hash(text := _text(content)).startswith(digits):
+        if content is not None and _hash(text := shown_text(content)).startswith(digits):
             return text
     return None
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _text(data: bytes) -> str:
-    try:
-        return decode(data).text
-    except DecodeError:
-        return f"({len(data):,} bytes that are no text)"
 
 
 def not_there(note: NotePlace) -> NotFoundError:

@@ -139,3 +139,11 @@ class UniformText:
     def original_position(self, position: int) -> int:
         """The position in the original of a position in `text`."""
         return position + bisect_right(self._removed, position)
+
+
+def shown_text(data: bytes) -> str:
+    """The text of a file for a diff; of a file that is no text, how long it is."""
+    try:
+        return decode(data).text
+    except DecodeError:
+        return f"({len(data):,} bytes that are no text)"
