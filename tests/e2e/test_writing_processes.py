@@ -206,9 +206,9 @@ OLD = b"old " * 10000
     ("action", "before", "after"),
     [
         ("write", OLD, b"new " * 10000),
-        ("append", OLD, OLD + b"more"),
-        ("draft", OLD, b"new " * 10000),
-        ("write", None, b"new " * 10000),
+        pytest.param("append", OLD, OLD + b"more", marks=pytest.mark.nightly),
+        pytest.param("draft", OLD, b"new " * 10000, marks=pytest.mark.nightly),
+        pytest.param("write", None, b"new " * 10000, marks=pytest.mark.nightly),
     ],
 )
 def test_killed_at_any_moment_it_leaves_the_old_or_the_new_file_and_nothing_else(
