@@ -140,7 +140,7 @@ class Group(click.Group):
     A group whose commands live in other modules and are imported when they are called.
 
     Args:
-        lazy: Name → ``module:attribute``.
+        lazy: Name → ``module:attribute``; "" for an operation, which has its place here.
         operations: The group whose operations are its commands, "" for the top level; None for
             a group without any. They are loaded when no other command has a name.
         sections: Returns title in the help → full names of commands.
@@ -187,7 +187,7 @@ class Group(click.Group):
         self.params.extend(database_options(hidden=not root))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = [*self.commands, *self.lazy, *self._operations()]
+        names = dict.fromkeys([*self.commands, *self.lazy, *self._operations()])
         listed = [name for section in self.sections().values() for name in section]
         return [
             *(name for name in listed if name in names),
@@ -201,7 +201,7 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name, _, rest = self.aliases.get(cmd_name, cmd_name).partition(" ")
         command: click.Command | None
-        if name in self.lazy:
+        if self.lazy.get(name):
             module, _, attribute = self.lazy[name].partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)

@@ -19,7 +19,8 @@ class Place(NamedTuple):
     Attributes:
         section: Its section of ``qmd help --all``; a group's name for what stands in that group.
         name: Its full name; ``db backup`` is ``backup`` in the group ``db``.
-        target: ``module:attribute``, imported when the command is called.
+        target: ``module:attribute``, imported when the command is called; "" if an operation that
+            has its place in this list is the command.
         others: Names at the top level that mean the same and that no help lists: earlier ones, and
             those of other programs.
     """
@@ -39,7 +40,7 @@ _INDEX, _READ, _ASK, _WRITE, _CARE = "Index", "Search and read", "Ask", "Write",
 TABLE = (
     Place(_INDEX, "up", "qmd.cli.up:up"),
     Place(_INDEX, "collection", "qmd.cli.collections:collection"),
-    Place(_INDEX, "context", "qmd.cli.contexts:context"),
+    Place(_INDEX, "context", "qmd.cli.collections:context"),
     Place(_INDEX, "index", "qmd.cli.indexing:index"),
     Place(_INDEX, "update", "qmd.cli.indexing:update"),
     Place(_INDEX, "embed", "qmd.cli.indexing:embed"),
@@ -76,15 +77,15 @@ TABLE = (
     Place("db", "db backup", "qmd.cli.copies:backup", ("backup",)),
     Place("db", "db restore", "qmd.cli.copies:restore_db", ("restore-db",)),
     Place("db", "db rescue", "qmd.cli.copies:rescue", ("rescue",)),
-    Place("db", "db cleanup", "qmd.cli.upkeep:cleanup", ("cleanup",)),
+    Place("db", "db cleanup", "", ("cleanup",)),
     Place("db", "db migrate-to", "qmd.cli.copies:migrate_to", ("migrate-to",)),
     Place("db", "db export", "qmd.cli.copies:export", ("export",)),
     Place("server", "server", "qmd.cli.serve:server"),
     Place("server", "server mcp", "qmd.cli.serve:mcp", ("mcp",)),
     Place("server", "server stop", "qmd.cli.daemon:stop"),
     Place("server", "server service", "qmd.cli.service:service", ("service",)),
-    Place("server", "server token", "qmd.cli.tokens:token", ("token",)),
-    Place("server", "server audit", "qmd.cli.tokens:audit", ("audit",)),
+    Place("server", "server token", "qmd.cli.serve:token", ("token",)),
+    Place("server", "server audit", "", ("audit",)),
     Place("server", "server logs", "qmd.cli.logs:logs", ("logs",)),
     Place("server", "server push", "qmd.cli.push:push", ("push",)),
 )
@@ -122,7 +123,8 @@ def below(group: str) -> dict[str, Any]:
     """The arguments of a `Group` for the commands that the table has in it."""
     prefix = f"{group} "
     names = {each.name: each.target for each in TABLE if each.name.startswith(prefix)}
-    return {"lazy": {name.removeprefix(prefix): target for name, target in names.items()}}
+    lazy = {name.removeprefix(prefix): target for name, target in names.items()}
+    return {"lazy": lazy, "operations": group}
 
 
 _SKILL = "integrations/README.md has a plugin with a skill; docs/mcp.md is for other agents."

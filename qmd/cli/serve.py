@@ -163,6 +163,21 @@ def server(ctx: click.Context, /, **options: Any) -> None:
     _serve_unless_subcommand(ctx, options)
 
 
+@click.group(
+    "token",
+    cls=Group,
+    operations="server token",
+    sections=lambda: {"Commands": ("create", "list", "revoke")},
+    examples=(
+        "qmd server token create anna --read work,docs --write inbox --expires 90d",
+        "qmd server token list",
+        "qmd server token revoke anna",
+    ),
+)
+def token() -> None:
+    """Let clients of a server use some collections only."""
+
+
 #: The options of ``qmd server`` without its commands, for what starts a server later.
 server_alone = click.Command("server", params=server.params)
 

@@ -1,4 +1,4 @@
-"""``qmd status``, ``qmd why``, ``qmd db cleanup`` and ``qmd doctor`` inspect and tidy the index."""
+"""``qmd status``, ``qmd why`` and ``qmd doctor`` inspect the index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import (
     render_checks,
-    render_cleanup,
     render_explanation,
     render_status,
 )
@@ -43,20 +42,6 @@ def why(path: str, as_json: bool) -> None:
         write_json(explanation)
     else:
         render_explanation(explanation)
-
-
-@command("cleanup", examples=("qmd db cleanup --dry-run", "qmd db cleanup"), destroys=True)
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-@json_option
-def cleanup(dry_run: bool, as_json: bool) -> None:
-    """Remove what nothing refers to, and give the space back."""
-
-    with session().open(write=not dry_run) as kb, progress_bar() as progress:
-        report = kb.cleanup(dry_run=dry_run, progress=progress)
-    if as_json:
-        write_json(report)
-    else:
-        render_cleanup(report)
 
 
 @command("doctor", examples=("qmd doctor",))
