@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd import agent, cli
 from qmd.cli import complete
 from qmd.cli.ask import introduce, model_options, questions_from, strict_option
 from qmd.cli.command import Group, command, json_option
@@ -15,6 +16,7 @@ from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.files.chats import chat_as_note
 from qmd.operations.chats import MOST, resolve
 from qmd.system import clock
 from qmd.system.database_files import is_missing, is_writable
@@ -107,14 +109,14 @@ def ask(
     has_question = any(word.strip() for word in question)
     questions = questions_from(question) if has_question or not is_interactive else iter([""])
     command_session = session()
-    from qmd.agent.chat import Chats
-    from qmd.cli.chat_talk import Talk
 
     with _open(command_session, read_only=read_only) as kb:
-        chats = Chats(kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds)
+        chats = agent.chat.Chats(
+            kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds
+        )
         current = _current(kb, goes_on, chat_id)
         mode: ChatMode = "write" if may_write else "read"
-        talk = Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
+        talk = cli.chat_talk.Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
         if chats.model_name and not (is_interactive or as_json):
             introduce(chats.model_name, mode, agreed=yes)
         try:
@@ -207,7 +209,6 @@ def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool)
 @json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Show a conversation; ID may be the beginning of its id."""
-    from qmd.files.chats import chat_as_note
 
     with session().open() as kb:
         conversation = kb.chat(resolve(kb, chat_id).id)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd.cli import commands, complete
+from qmd import cli
+from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
@@ -31,7 +32,7 @@ _COMMANDS = ("add", "list", "show", "set", "remove", "rename", "exclude", "inclu
     sections=lambda: {"Commands": _COMMANDS},
     # tobi/qmd has these names, so its users' habits and scripts carry over.
     aliases={"rm": "remove", "mv": "rename", "info": "show"},
-    instead=commands.COLLECTION_COMMANDS,
+    instead=lambda: cli.habits.COLLECTION_COMMANDS,
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from qmd.kb import KnowledgeBase
-    from qmd.values.list_budget import ListBudget
 
 #: In front of a name that stands below its facts.
 _INDENT = 2

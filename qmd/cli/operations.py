@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+def listed() -> Iterable[tuple[str, Operation]]:
+    """The operations that have a section of the help, by the full names of their commands."""
+    for each in every_operation():
+        if each.words is not None and each.section:
+            yield each.words, each
+
+
 @cache
 def commands_below(group: str) -> dict[str, Operation]:
     """The operations that are commands of a group, by their names there; "" for the top level."""

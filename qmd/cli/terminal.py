@@ -397,13 +397,13 @@ def write_json(value: object) -> None:
     sys.stdout.write(json_text(value) + "\n")
 
 
-def json_text(value: object) -> str:
+def json_text(value: object, *, indent: int | None = 2) -> str:
     """A value of `qmd.values`, a list of them, or any JSON value as `write_json` writes it."""
     import json
 
     from qmd.values.wire import to_wire
 
-    return escape_json(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
+    return escape_json(json.dumps(to_wire(value), ensure_ascii=False, indent=indent))
 
 
 def note(text: str, *, style: str = "dim") -> None:
