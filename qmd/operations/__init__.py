@@ -23,7 +23,7 @@ __all__ = [
 
 FAMILIES = (
     *("graph", "documents", "editing"),
-    *("collections", "contexts", "upkeep", "access", "chats"),
+    *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
 

@@ -39,7 +39,6 @@ def _context_list(replied: Replied) -> ContextList:
     sends=_context_list,
     view="render_contexts",
     bare=True,
-    whole=True,
     command="context list",
     section="",
     examples=("qmd context list", "qmd context list --json"),

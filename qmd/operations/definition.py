@@ -257,7 +257,7 @@ class Operation:
 
     @property
     def has_budget(self) -> bool:
-        return bool(self.lists) and not self.whole
+        return bool(self.lists) and not self.whole and self.sends is None
 
     @cached_property
     def names_files(self) -> bool:

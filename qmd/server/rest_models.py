@@ -17,7 +17,10 @@ from pydantic import Field
 from qmd.operations.collections import NAME
 from qmd.operations.replies import DocumentBlock
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
-from qmd.values import Changes, Collection, DocumentInfo
+from qmd.operations.collections import NAME
+from qmd.operations.replies import DocumentBlock
+from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
+from qmd.values import Collection, DocumentInfo
 from qmd.values.chats import MAX_QUESTION, ChatEvent, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.pushes import MAX_FILES
@@ -54,14 +57,6 @@ class AddCollectionArguments(Arguments):
     path: str = Field(description="A directory on the server's disk, below a write root")
     glob_pattern: OptionalText = Field(
         "**/*.md", description="Which files are documents; several globs by comma or braces"
-    )
-
-
-class UpdateArguments(Arguments):
-    pull: bool = Field(
-        False,
-        description="Fetch and fast-forward collections that are git work trees. No program"
-        " that a collection brings is run; errors lists what could not be pulled",
     )
 
 
@@ -221,29 +216,6 @@ class CollectionAdded:
     notice: Annotated[
         str | None, OmitDefault(), Describe("Which other collections share files")
     ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    status: Literal["indexed"]
-    collections: Annotated[int, Range(0)]
-    total_documents: Annotated[int, Range(0)]
-    content: str
-    changes: Changes
-    errors: Annotated[
-        tuple[str, ...], OmitDefault(), Describe("Collections that could not be scanned")
-    ] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Updated:
-    status: Literal["updated"]
-    collections: Annotated[int, Range(0)]
-    content: str
-    changes: Changes
-    errors: Annotated[
-        tuple[str, ...], OmitDefault(), Describe("Collections that could not be pulled or scanned")
-    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
 }
 #: Operation → a call that changes what the next call would find; each face gets its own database.
 CHANGES: Mapping[str, dict[str, Any]] = {
+    "index": {},
+    "update": {"pull": True},
     "rename_collection": {"name": "notes", "new_name": "work"},
     "exclude": {"name": "notes"},
     "include": {"name": "notes"},

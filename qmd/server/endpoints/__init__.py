@@ -14,7 +14,6 @@ from qmd.server.endpoints import (
     documents,
     embedding,
     health,
-    index,
     pushing,
     search,
 )
@@ -30,7 +29,7 @@ ENDPOINTS = (
     *embedding.ENDPOINTS,
     *collections.ENDPOINTS,
     *endpoints_of("collections"),
-    *index.ENDPOINTS,
+    *endpoints_of("indexing"),
     *pushing.ENDPOINTS,
     *contexts.ENDPOINTS,
     *endpoints_of("contexts"),

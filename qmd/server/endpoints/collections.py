@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from qmd.operations.indexing import count
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, RestEndpoint
-from qmd.server.endpoints.index import count
 from qmd.server.new_collection import add_collection, permitted_directory
 
 
