@@ -17,9 +17,6 @@ from pydantic import Field
 from qmd.operations.collections import NAME
 from qmd.operations.replies import DocumentBlock
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
-from qmd.operations.collections import NAME
-from qmd.operations.replies import DocumentBlock
-from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
 from qmd.values import Collection, DocumentInfo
 from qmd.values.chats import MAX_QUESTION, ChatEvent, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
