@@ -56,7 +56,7 @@ TABLE = (
     Place(_READ, "edit", "qmd.cli.open:edit"),
     Place(_READ, "posts", "qmd.cli.posts:posts"),
     Place(_READ, "open", "qmd.cli.open:open_"),
-    Place("links", "links", "qmd.cli.links:links"),
+    Place("links", "links", "qmd.cli.read:links"),
     Place(_ASK, "ask", "qmd.cli.ask:ask"),
     Place(_ASK, "chat", "qmd.cli.chat:chat"),
     Place(_WRITE, "note", "qmd.cli.notes:note_"),
