@@ -76,10 +76,10 @@ def command_of(operation: Operation) -> Command:
     ) -> None:
         options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
         sent = _as_called(operation, arguments)
-        if operation.lists and not operation.view:
+        if _has_rows(operation):
             _list(operation, options, mode, sent)
         else:
-            _tell(operation, sent, mode, as_json=as_json)
+            _tell(operation, sent, as_json=as_json)
 
     command = Command(
         words.rpartition(" ")[2],
@@ -107,8 +107,13 @@ def _options(operation: Operation) -> Iterable[Callable[[Command], Command]]:
         if operation.names_files:
             yield full_path_option
     yield json_option
-    if not (operation.writes or operation.in_shell_alone or operation.sends):
+    if _has_rows(operation):
         yield _mode_option
+
+
+def _has_rows(operation: Operation) -> bool:
+    """Whether its reply is a list that is printed row by row, and that a server sends in full."""
+    return bool(operation.lists) and not operation.view
 
 
 _mode_option = click.option(
@@ -220,16 +225,11 @@ def _as_called(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
     return arguments
 
 
-def _tell(operation: Operation, arguments: Mapping[str, Any], mode: str, *, as_json: bool) -> None:
+def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
     """Run an operation, and print the text of its reply."""
-    sent: Any
-    if mode == "server":
-        sent = Remote(session().settings.db).answer(operation, arguments)
-        value: Any = received(operation.reply, sent)
-    else:
-        value = sent = _reply(operation, arguments)
+    value = _reply(operation, arguments)
     if as_json:
-        write_json(_list_of(operation, sent) if operation.bare else to_wire(sent))
+        write_json(_list_of(operation, value) if operation.bare else to_wire(value))
     elif operation.view:
         getattr(render_reports, operation.view)(Replied(value, arguments))
     else:

@@ -283,8 +283,8 @@ def faces_of(operation: Operation) -> set[str]:
 
 
 def served_to_the_shell(operation: Operation) -> bool:
-    is_alone = operation.words is None or operation.in_shell_alone
-    return not (is_alone or operation.writes or operation.sends)
+    """Whether the command asks a server with ``--mode server``."""
+    return bool(operation.lists) and operation.words is not None and not operation.view
 
 
 @pytest.mark.parametrize("face", ["command", "endpoint"])
