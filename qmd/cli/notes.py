@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import click
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
@@ -21,6 +21,36 @@ from qmd.files.vault import Vault
 from qmd.operations import notes as notes_texts
 from qmd.system.database_files import is_missing
 from qmd.values.wire import to_wire
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def content_options(function: F) -> F:
+    """Add the parameters ``source`` and ``content``, which `given_content` takes."""
+    function = click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")(
+        function
+    )
+    return click.argument("source", metavar="[-]", required=False)(function)
+
+
+def given_content(source: str | None, content: str | None) -> str | bytes:
+    """
+    The text of ``--content``, or the bytes of stdin.
+
+    Bytes of ``--content`` that are not valid in the shell's encoding are lone surrogates.
+
+    Raises:
+        UsageError: The user gave no text, or both kinds.
+    """
+    if source not in (None, "-"):
+        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
+    if content is not None and content != "-":
+        if source is not None:
+            raise click.UsageError("Give the text by --content or on stdin, not both.")
+        return content
+    if source is None and content is None and sys.stdin.isatty():
+        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
+    return sys.stdin.buffer.read()
 
 
 @click.group(

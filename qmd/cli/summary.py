@@ -10,7 +10,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
-from qmd.cli.content import content_options, given_content
+from qmd.cli.notes import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json
