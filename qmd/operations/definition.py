@@ -130,7 +130,8 @@ class Operation:
         title: Of the tool; "" for its name, None for none.
         toolset: The toolset with its tool; "" for that of the family.
         group: Where the reference of REST lists it; "" for the family.
-        command: Its name in the shell; "" for its own name, None for no command.
+        command: Its name in the shell; "" for its own name, None for no command. One whose tool is
+            prescribed has no command.
         other_names: Names of the command at the top level that no help lists.
         section: Where the help of all commands lists it; "" for nowhere.
         examples: Command lines; () for one that is made from the arguments.
@@ -185,6 +186,8 @@ class Operation:
     @property
     def words(self) -> str | None:
         """The full name of its command; None if it has none."""
+        if self.tool is not None:
+            return None
         return self.name.replace("_", "-") if self.command == "" else self.command
 
     @cached_property
