@@ -60,7 +60,7 @@ TABLE = (
     Place(_ASK, "ask", "qmd.cli.ask:ask"),
     Place(_ASK, "chat", "qmd.cli.chat:chat"),
     Place(_WRITE, "note", "qmd.cli.notes:note_"),
-    Place(_WRITE, "summary", "qmd.cli.summary:summary"),
+    Place(_WRITE, "summary", "qmd.cli.notes:summary"),
     Place(_WRITE, "image", "qmd.cli.images:image"),
     Place(_WRITE, "undo", "qmd.cli.history:undo"),
     Place(_WRITE, "history", "qmd.cli.history:history"),

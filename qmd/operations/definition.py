@@ -138,7 +138,8 @@ class Operation:
             names stand in braces are parts of the path.
         sends: Makes what the endpoint sends of a reply; its annotation names the record. None for
             the reply itself.
-        command: Its name in the shell; "" for its own name, None for no command.
+        command: Its name in the shell; "" for its own name, None for no command. One whose tool is
+            prescribed has no command.
         other_names: Names of the command at the top level that no help lists.
         section: Where the help of all commands lists it; "" for nowhere.
         examples: Command lines; () for one that is made from the arguments.
@@ -197,6 +198,8 @@ class Operation:
     @property
     def words(self) -> str | None:
         """The full name of its command; None if it has none."""
+        if self.tool is not None:
+            return None
         return self.name.replace("_", "-") if self.command == "" else self.command
 
     @property
