@@ -78,7 +78,7 @@ class Process:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, *, timeout: float) -> tuple[bytes | None, bytes | None]:
+    def communicate(self, *, timeout: float | None = None) -> tuple[bytes | None, bytes | None]:
         """All that it writes to its pipes until it ends."""
         if self.stdin is not None:
             self.stdin.close()
