@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.chunk import embedded_text
-from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, is_cjk, segment
+from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, is_cjk, replacements, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, Heading, Link
 from qmd.values.names import file_stem
@@ -34,6 +34,9 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         path: Relative to the collection's root, with ``/``.
         digest: SHA-256 of the text, in hex digits.
     """
+    front, body = parsed.text[: parsed.body_start], parsed.text[parsed.body_start :]
+    segmented_front, segmented_body = segment(front), segment(body)
+    unchanged = segmented_front == front and segmented_body == body
     return NewDocument(
         path=path,
         state=state,
@@ -43,11 +46,14 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         fulltext=FullTextEntry(
             title=_segmented_names(path, parsed),
             headings=segment("\n".join(heading.text for heading in parsed.headings)),
-            body=_segmented(parsed.text[parsed.body_start :]),
+            body=None if segmented_body == body else segmented_body,
             path=_segmented(path),
-            front=_segmented(parsed.text[: parsed.body_start]),
+            front=None if segmented_front == front else segmented_front,
             words=" ".join(camel_parts(parsed.text)),
             description=_segmented(parsed.description),
+            replacements=[]
+            if unchanged
+            else replacements([front, body], [segmented_front, segmented_body]),
         ),
         chunk_hashes=[
             text_hash(

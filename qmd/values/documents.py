@@ -106,6 +106,8 @@ class FullTextEntry:
         title: The title, and the file's name and the aliases where they have other words.
         front: The frontmatter.
         words: The parts of CamelCase names.
+        replacements: What makes the body and the frontmatter of the document's own, so that they
+            need not be stored: strings, each before the one in its place. Empty if nothing does.
     """
 
     title: str | None
@@ -115,6 +117,7 @@ class FullTextEntry:
     front: str | None
     words: str
     description: str | None
+    replacements: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

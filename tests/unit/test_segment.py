@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.segment import (
+    MOST_REPLACED,
     camel_parts,
     clean,
     fold,
@@ -16,10 +17,12 @@ from qmd.parse.segment import (
     normalize,
     pairs_of,
     phrase_tokens,
+    replacements,
     segment,
 )
 from qmd.store.match import Phrase
 from qmd.store.sqlite.match import render
+from qmd.store.sqlite.tokenizer import tokens
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,45 @@ def test_a_literal_is_a_phrase_of_what_the_index_holds(
     assert (found and found.replace('"', ' " ').split()) == (
         expression and expression.replace('"', ' " ').split()
     )
+
+
+LETTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from(
+    "aC+#éßſæØς½ﬁ™…‑Ａ＋＃①🙂ЁЀ\u0301\u0653اか\u3099"
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(LETTERS))
+def test_full_text_holds_the_tokens_that_literals_ask_for(text: str) -> None:
+    text = clean(text) + " x"
+    literal = phrase_tokens(text)
+    assert literal is not None
+    assert tokens(segment(text)) == tokens(literal[0])
+
+
+@pytest.mark.parametrize(
+    "text", ["Ünïcode – “naïve” café… №?", "Ёлка", "Việt Nam", "→ ☑ ∑", "Σίσυφος"]
+)
+def test_what_sqlite_reads_by_itself_is_not_stored_once_more(text: str) -> None:
+    plain = text.replace("№", "")
+    assert segment(plain) == plain
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(["C++", "C#", "foo#", "ABC++ ", " ", "\n", "é", "½", "🙂", "库"])))
+def test_replacements_make_the_segmented_form_or_there_are_none(parts: list[str]) -> None:
+    text = "".join(parts)
+    replaced = replacements([text], [segment(text)])
+    for word, form in zip(replaced[::2], replaced[1::2], strict=True):
+        text = text.replace(word, form)
+    assert not replaced or text == segment("".join(parts))
+
+
+def test_a_few_words_are_replaced_and_chinese_is_not() -> None:
+    assert replacements(["A C++ text"], [segment("A C++ text")]) == ["C++", "C Cplusplus "]
+    assert replacements(["C++ 库"], [segment("C++ 库")]) == []
+    many = " ".join(f"x{number}++" for number in range(MOST_REPLACED + 1))
+    assert replacements([many], [segment(many)]) == []
 
 
 @settings(deadline=None)
