@@ -138,7 +138,6 @@ def edit_note(
 
 @operation(
     text=_edited,
-    zh="设置笔记的一个属性。",
     command="note set",
     section="",
     in_shell_alone=True,
@@ -171,7 +170,6 @@ def set_property(
 
 @operation(
     text=_edited,
-    zh="勾选笔记中的一项任务。",
     command="note tick",
     section="",
     in_shell_alone=True,
