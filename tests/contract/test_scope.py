@@ -229,6 +229,7 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
 NAMES = {
     "np": np,
     "NDArray": NDArray,
+    "Collection": Collection,
     "Phrase": Phrase,
     "Combined": Combined,
     "KeptChange": KeptChange,
