@@ -15,7 +15,7 @@ from html import escape
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Send
+from starlette.types import Scope, Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
 from qmd.operations import texts
@@ -122,6 +122,13 @@ class Failure:
         if before_close is not None:
             await before_close()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser requests a page."""
+    return scope["method"] == "GET" and any(
+        name == b"accept" and b"text/html" in value for name, value in scope["headers"]
+    )
 
 
 def failure_of(error: Exception) -> Failure:

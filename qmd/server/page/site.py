@@ -23,7 +23,6 @@ from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
-from qmd.server.logins import IN_SESSION, Logins
 from qmd.server.page.browser import (
     HEADER,
     READS,
@@ -38,7 +37,7 @@ from qmd.server.page.engine_texts import engine_texts
 from qmd.server.page.language import LANGUAGES, Language, language_of, page_texts
 from qmd.server.page.notices import FormNotice, Notices
 from qmd.server.page.static_files import static_files
-from qmd.server.sessions import Sessions
+from qmd.server.sessions import IN_SESSION, Sessions
 from qmd.server.workers import CallQueue
 from qmd.system.session import in_session
 
@@ -74,8 +73,7 @@ class Site:
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
         editor: The setting, see `qmd.system.editors`.
-        logins: The sessions that began with a token; None if nobody can log in.
-        sessions: Those that began with a link.
+        sessions: The browsers that are logged in; None if nobody can log in.
     """
 
     def __init__(
@@ -87,11 +85,9 @@ class Site:
         activity: Activity | None = None,
         chats: Chats | None = None,
         editor: str | None = None,
-        logins: Logins | None = None,
         sessions: Sessions | None = None,
     ) -> None:
         self.kb = kb
-        self.logins = logins
         self.sessions = sessions
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
