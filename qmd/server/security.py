@@ -43,8 +43,8 @@ from qmd.server.sessions import (
     LOGIN_PATH,
     MAX_FORM_BYTES,
     OPEN_PATH,
+    BrowserSession,
     FindScope,
-    Session,
     Sessions,
 )
 from qmd.values.access import TOKEN_PREFIX
@@ -388,7 +388,7 @@ class RequestGuard:
         return self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
 
     async def _refuse_session(
-        self, session: Session, scope: Scope, headers: Headers
+        self, session: BrowserSession, scope: Scope, headers: Headers
     ) -> Failure | None:
         """Refuse a session for its page, token or user; keep what it opens as for a token."""
         if not _is_same_site(scope, headers):

@@ -61,7 +61,7 @@ FindScope = Callable[[str], Awaitable["AccessScope | None"]]
 
 
 @dataclass(slots=True)
-class Session:
+class BrowserSession:
     """
     What is known of a browser that was let in.
 
@@ -99,7 +99,9 @@ class Sessions:
         self._find_scope = find_scope
         self._clock = clock
         self._links: dict[str, float] = {}  # hash of the code → its end, the earliest first
-        self._sessions: dict[str, Session] = {}  # hash of the cookie; what was used last, last
+        self._sessions: dict[
+            str, BrowserSession
+        ] = {}  # hash of the cookie; what was used last, last
 
     @property
     def takes_tokens(self) -> bool:
@@ -146,10 +148,10 @@ class Sessions:
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_hash(cookie)] = Session(token, now + SESSION_S)
+        self._sessions[_hash(cookie)] = BrowserSession(token, now + SESSION_S)
         return cookie
 
-    def find(self, scope: Scope, cookies: bytes) -> Session | None:
+    def find(self, scope: Scope, cookies: bytes) -> BrowserSession | None:
         """The session of a cookie of the request, whose time starts again; None without one."""
         for value in _cookie_values(scope, cookies):
             key = _hash(value)

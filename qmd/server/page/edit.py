@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from qmd.errors import (
     CollectionNotFoundError,
-    ConflictError,
     FileChangedError,
     InputError,
     InvalidPathError,
@@ -24,14 +23,12 @@ from qmd.render import NoLinks, Options, render_note
 from qmd.server.page import conflict
 from qmd.server.page.addresses import address
 from qmd.server.page.browser import Form
+from qmd.server.page.forms import WRITE_S
 from qmd.server.page.links import PageLinks
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.server.security import MAX_BODY_BYTES
 from qmd.values.edits import EditedNote, NoteSource
-
-WRITE_S = 60.0
-"""The most seconds that a form which writes may take."""
 
 _MAX_FORM = MAX_BODY_BYTES - 100_000  # bytes of a form, as sent, with room for what is typed
 
@@ -111,8 +108,7 @@ class _Editor:
 
     async def _save(self, request: Request, text: str, docid: str) -> EditedNote:
         site, file = self._site, _file(request)
-        if site.read_only:
-            raise ConflictError(site.text(request, "edit.read_only"))
+        site.require_notes(request)
         return await site.run(
             request,
             lambda: site.kb.replace_note(file, text, if_docid=docid),

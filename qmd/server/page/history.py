@@ -13,15 +13,13 @@ from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
 from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
 from qmd.server.page.diff_rows import ShownDiff, diff_rows
+from qmd.server.page.forms import FormRoute, Sent, form_routes
 from qmd.server.page.links import note_address
-from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.values import Revision
 
 MAX_COMPARED = 2_000_000
 """Bytes of a content that is compared; of a longer one no difference is shown."""
-
-_WRITE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,7 @@ class ShownHistory:
 def routes(site: Site) -> list[Route]:
     async def history(request: Request) -> Response:
         name = request.path_params["file"]
-        if request.method == "POST":
-            return await restore(request, name)
-        number = _number(request.query_params.get("revision", ""))
+        number = Sent.number(request.query_params.get("revision", ""))
         with_now = request.query_params.get("with") == "now"
         shown = await site.run(
             request, lambda: read_history(site.kb, name, number, with_now=with_now)
@@ -59,23 +55,19 @@ def routes(site: Site) -> list[Route]:
         may_write = await site.run(request, lambda: site.may_write_in(name.partition("/")[0]))
         return site.page(request, "history.html", history=shown, read_only=not may_write)
 
-    async def restore(request: Request, name: str) -> Response:
-        if site.read_only:
-            raise ReadOnlyError("This server only reads.")
-        number = _number(site.form(request).get("revision"))
-        if number is None:
-            raise NotFoundError("The form names no revision.")
-        restored = await site.run(
-            request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S
-        )
-        words = site.text(request, "history.restored", n=number)
-        site.notify(
-            request,
-            FormNotice(f"{words} {site.engine_text(request, restored.problem or '')}".strip()),
-        )
-        return site.redirect(note_address(name))
+    address = "/history/{file:file}"
+    return [site.route(address, history), *form_routes(site, [FormRoute(address, _restore)])]
 
-    return [site.route("/history/{file:file}", history, ("GET", "POST"))]
+
+def _restore(sent: Sent) -> str:
+    if sent.site.read_only:
+        raise ReadOnlyError("This server only reads.")
+    name, number = sent.path["file"], sent.number(sent["revision"])
+    if number is None:
+        raise NotFoundError("The form names no revision.")
+    restored = sent.kb.revisions.restore(name, number)
+    sent.notify(sent.text("history.restored", n=number), restored.problem)
+    return note_address(name)
 
 
 def read_history(
@@ -129,7 +121,3 @@ def _text(kb: KnowledgeBase, name: str, revision: Revision) -> str | None:
         return decode(kb.revisions.content(name, revision.number)).text
     except (DecodeError, NotFoundError):
         return None
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib.resources import files
 from typing import Literal
 
@@ -40,8 +40,8 @@ class Texts:
             for name, text in tomllib.loads(entry.read_text(encoding="utf-8")).items():
                 self._texts[f"{view}.{name}"] = text
 
-    def names(self) -> list[str]:
-        return sorted(self._texts)
+    def names(self) -> Set[str]:
+        return self._texts.keys()
 
     def text(self, language: Language, name: str, /, **values: object) -> str:
         """

@@ -12,7 +12,8 @@ from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.server.page.addresses import address
 from qmd.server.page.browser import Form
-from qmd.server.page.edit import WRITE_S, wants_json
+from qmd.server.page.edit import wants_json
+from qmd.server.page.forms import WRITE_S
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.values import Collection
@@ -31,8 +32,7 @@ def routes(site: Site) -> list[Route]:
             return await _page(site, request, collections, _from_link(request, collections))
         fields = _sent(site.form(request), collections)
         try:
-            if site.read_only:
-                raise ConflictError(site.text(request, "edit.read_only"))
+            site.require_notes(request)
             path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
             if not fields["name"]:
                 raise ConflictError(site.text(request, "edit.needs_name"))

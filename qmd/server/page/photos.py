@@ -14,8 +14,8 @@ from qmd.errors import InputError, QmdError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
 from qmd.server.page.addresses import address
-from qmd.server.page.edit import WRITE_S
 from qmd.server.page.files import SANDBOX
+from qmd.server.page.forms import WRITE_S
 from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata

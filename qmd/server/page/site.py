@@ -16,11 +16,12 @@ from starlette.routing import Route
 
 from qmd import __version__
 from qmd.agent.chat import Chats
-from qmd.errors import QmdError
+from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.connected import while_connected
+from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
 from qmd.server.page.browser import (
@@ -115,6 +116,27 @@ class Site:
     def may_administer(self) -> bool:
         """Whether the person may change collections and the index, and not only notes."""
         return not isinstance(self.kb, ScopedKnowledgeBase)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the person may change the index or files."""
+        return self.may_administer and not self.read_only and self.kb.policy.writable
+
+    def require_writes(self, *, administrator: bool) -> None:
+        """Raises RestError (403): nothing may be changed here, or only notes may."""
+        if self.read_only or not self.kb.policy.writable:
+            raise RestError(
+                403,
+                "This server is read-only.\n\n"
+                "Start it without --read-only to allow what changes the index.",
+            )
+        if administrator and not self.can_change:
+            raise RestError(403, "This is for the administrator; your token opens notes alone.")
+
+    def require_notes(self, request: Request) -> None:
+        """Raises ConflictError: the server writes no notes."""
+        if self.read_only:
+            raise ConflictError(self.text(request, "edit.read_only"))
 
     def may_write_in(self, collection: str) -> bool:
         """Whether the person may change files of a collection; it asks the database."""
@@ -324,6 +346,7 @@ class Site:
                 "read_only": self.read_only,
                 "has_photos": self._has_photos,
                 "may_administer": self.may_administer,
+                "can_change": self.can_change,
                 # The name of the token of a person who can log out; None for others.
                 "logged_in": self._scope_name
                 if getattr(request.state, IN_SESSION, False)

@@ -49,6 +49,11 @@ class Templates:
         def text(key: str, /, **parts: object) -> str:
             return self._texts.text(language, key, **parts)
 
+        def meaning(start: str, reason: str) -> str | None:
+            """What a reason of the engine means; None for one without a text."""
+            key = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
+            return self._texts.text(language, key) if key in self._texts.names() else None
+
         def engine(sentence: object) -> str:
             return self._engine_texts.translated(str(sentence), language)
 
@@ -58,6 +63,7 @@ class Templates:
             {
                 "t": text,
                 "engine": engine,
+                "meaning": meaning,
                 "lang": language,
                 "script_texts": lambda view: script_texts(language, view),
                 **values,
