@@ -99,9 +99,8 @@ class Sessions:
         self._find_scope = find_scope
         self._clock = clock
         self._links: dict[str, float] = {}  # hash of the code → its end, the earliest first
-        self._sessions: dict[
-            str, BrowserSession
-        ] = {}  # hash of the cookie; what was used last, last
+        # Hash of the cookie → session; what was used last comes last.
+        self._sessions: dict[str, BrowserSession] = {}
 
     @property
     def takes_tokens(self) -> bool:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qmd.errors import InputError
-from qmd.server.event_stream import MEDIA_TYPE
-from qmd.server.page.ask_stream import browser_events
+from qmd.server.event_stream import EventResponse
+from qmd.server.page.ask_live import browser_events
 from qmd.server.page.ask_turn import diff_lines
 from qmd.server.page.ask_view import AskView
 from qmd.server.page.forms import FormRoute, Sent, form_routes
@@ -62,8 +62,9 @@ def _pages(site: Site, view: AskView) -> list[Route]:
     async def events(request: Request) -> Response:
         chat_id = request.path_params["id"]
         stream = browser_events(site, view, request, chat_id, heartbeat_s=_HEARTBEAT_S)
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(stream, media_type=MEDIA_TYPE, headers=headers)
+        response = EventResponse(stream)
+        response.headers.update({"cache-control": "no-store", "x-accel-buffering": "no"})
+        return response
 
     return [
         site.route("/ask", new),
