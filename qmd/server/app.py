@@ -19,22 +19,20 @@ from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
-from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
-from qmd.server.client_tokens import ClientTokens
 from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of, wants_page
-from qmd.server.large_replies import LargeReplies
+from qmd.server.logs import AccessLog
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
-from qmd.server.oauth import OauthOptions
+from qmd.server.oauth import ClientTokens, OauthOptions
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.rest import Page, rest_routes
 from qmd.server.scoped_apps import ScopedApps
 from qmd.server.security import RequestGuard, Security
 from qmd.server.sessions import OPEN_PATH, Sessions, open_page
-from qmd.server.streams import EndableStreams, Streams
+from qmd.server.streams import EndableStreams, LargeReplies, Streams
 from qmd.tools.toolsets import scoped
 from qmd.values.access import AccessScope
 

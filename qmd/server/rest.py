@@ -25,14 +25,12 @@ from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
 from qmd.server import event_stream, file_paths, openapi
-from qmd.server.activity import Activity, caller_of_agent
-from qmd.server.client_sessions import session_of
-from qmd.server.connected import while_connected
+from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, chat
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.failures import Failure, failure_of
 from qmd.server.rest_models import ChatArguments, Health, NoArguments
-from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
+from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments

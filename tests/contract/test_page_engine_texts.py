@@ -13,7 +13,7 @@ import pytest
 from support.site import Served, serve
 
 import qmd
-from qmd.server.page.engine_texts import engine_texts
+from qmd.server.page.language import engine_texts
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,10 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.agent.chat import history
-from qmd.agent.chat.event_log import EventLog, Listener
-from qmd.agent.chat.happenings import EventWriter, reading_of, write_answer, write_error
+from qmd.agent.chat.event_log import (
+    EventLog,
+    EventWriter,
+    Listener,
+    reading_of,
+    write_answer,
+    write_error,
+)
+from qmd.agent.chat.history import LONGEST_SUMMARY, questions_of, section, summed_up
 from qmd.agent.chat.stopping import StoppableModel, StopSignal
-from qmd.agent.chat.summary import LONGEST_SUMMARY, questions_of, section, summed_up
 from qmd.agent.prompt import Prompt, tokens
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError

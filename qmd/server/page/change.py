@@ -8,10 +8,10 @@ from starlette.routing import Route
 
 from qmd.errors import InputError, QmdError
 from qmd.files.edits.tasks import tasks_of
-from qmd.server.page.addresses import address
+from qmd.server.page.browser import FormNotice
 from qmd.server.page.edit import wants_json
 from qmd.server.page.forms import WRITE_S, FormRoute, Sent, Shown, form_routes
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values.edits import UndoReply
 

@@ -21,8 +21,7 @@ from starlette.routing import Route
 
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server.page.browser import Form
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.browser import Form, FormNotice
 from qmd.server.page.site import Site
 
 

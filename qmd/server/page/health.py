@@ -14,7 +14,7 @@ from starlette.routing import Route
 from qmd.errors import InputError
 from qmd.ingest.verdict import SKIP_REMEDIES
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
-from qmd.server.jobs import Pace, ServerJob
+from qmd.server.jobs import JobKind, Pace, ServerJob
 from qmd.server.page import charts, health_forms
 from qmd.server.page.site import Site
 from qmd.system import clock
@@ -140,7 +140,12 @@ def routes(site: Site) -> list[Route]:
             explanation = await site.run(request, lambda: site.kb.why(path))
         return site.page(request, "health_why.html", typed=path, explanation=explanation)
 
+    async def bar(request: Request) -> Response:
+        """What is being indexed or embedded now, and the time left, at the top of all views."""
+        return site.page(request, "live.html", work=await site.run(request, lambda: _work(site)))
+
     return [
+        site.route("/part/live", bar),
         site.route("/overview", overview),
         site.route("/part/overview/live", live),
         site.route("/part/overview/charts", show_charts),
@@ -213,3 +218,36 @@ def _page_number(request: Request) -> int:
     if not text.isascii() or not text.isdecimal():
         return 1
     return min(max(1, int(text[:9])), _MAX_PAGE)
+
+
+# --- the bar at the top of all views --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """
+    Work that goes on.
+
+    Attributes:
+        pace: How far it is; None if another process does it, or if it has just begun.
+        waiting: The files or documents that are left, if there is no pace.
+    """
+
+    kind: JobKind
+    pace: Pace | None
+    waiting: int = 0
+
+
+def _work(site: Site) -> list[Work]:
+    fresh = site.kb.freshness()
+    waiting: dict[JobKind, int] = {
+        "indexing": fresh.files_pending if fresh.indexing else 0,
+        # Without a process that makes the vectors, they wait for a person.
+        "embedding": fresh.embeddings_pending if fresh.embedding else 0,
+    }
+    work = []
+    for kind, count in waiting.items():
+        pace = site.jobs.running.pace(kind)
+        if pace is not None or count:
+            work.append(Work(kind, pace, count))
+    return work

@@ -10,11 +10,10 @@ from starlette.routing import Route
 
 from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server.page.addresses import address
-from qmd.server.page.browser import Form
+from qmd.server.page.browser import Form, FormNotice
 from qmd.server.page.edit import wants_json
 from qmd.server.page.forms import WRITE_S
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values import Collection
 

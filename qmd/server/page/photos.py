@@ -13,10 +13,10 @@ from starlette.routing import Route
 from qmd.errors import InputError, QmdError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.addresses import address
+from qmd.server.page.browser import FormNotice
 from qmd.server.page.files import SANDBOX
 from qmd.server.page.forms import WRITE_S
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
 

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
-from qmd.server.page.excerpt import has_signs, plain_line
+from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.site import Site
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.names import NOTE_SUFFIXES

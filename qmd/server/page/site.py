@@ -20,7 +20,6 @@ from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
-from qmd.server.connected import while_connected
 from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
@@ -30,16 +29,16 @@ from qmd.server.page.browser import (
     Browser,
     Browsers,
     Form,
+    FormNotice,
+    Notices,
     StaleFormError,
     read_form,
     require_own_page,
 )
-from qmd.server.page.engine_texts import engine_texts
-from qmd.server.page.language import LANGUAGES, Language, language_of, page_texts
-from qmd.server.page.notices import FormNotice, Notices
+from qmd.server.page.language import LANGUAGES, Language, engine_texts, language_of, page_texts
 from qmd.server.page.static_files import static_files
 from qmd.server.sessions import IN_SESSION, Sessions
-from qmd.server.workers import CallQueue
+from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from qmd.server.page.addresses import address
-from qmd.server.page.engine_texts import EngineTexts, engine_texts
-from qmd.server.page.excerpt import plain_line
-from qmd.server.page.language import Language, Texts, page_texts
+from qmd.server.page.language import EngineTexts, Language, Texts, engine_texts, page_texts
+from qmd.server.page.links import address
+from qmd.server.page.note_text import plain_line
 from qmd.server.page.static_files import StaticFiles, static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
