@@ -12,7 +12,6 @@ from support.claims import FALSE_CLAIMS, TRUE_CLAIMS
 from support.embedder import HashEmbedder
 
 from qmd import KnowledgeBase, Settings
-from qmd.agent.checking import citation_check
 from qmd.agent.citations import (
     CheckedAnswer,
     CitedLines,
@@ -22,6 +21,7 @@ from qmd.agent.citations import (
     marked,
 )
 from qmd.agent.claims import problem_with, sentences
+from qmd.agent.engine import citation_check
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading
