@@ -17,7 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ConflictError, DecodeError, FileChangedError, NotFoundError, QmdError
+from qmd.errors import (
+    ConflictError,
+    DecodeError,
+    FileChangedError,
+    NotFoundError,
+    QmdError,
+    engine_text,
+)
 from qmd.files.edits.diff import short_diff
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
 from qmd.files.writing.turns import one_move_at_a_time
@@ -114,10 +121,17 @@ class Undo:
         with self._store.reading() as reader:
             change = reader.revisions.change(number)
             if change is None:
-                raise NotFoundError(f"There is no change {number}.", hint="See 'qmd history'.")
+                raise NotFoundError(
+                    engine_text("There is no change {number}.", number=number),
+                    hint="See 'qmd history'.",
+                )
             if not _is_in_effect(reader, change):
                 raise ConflictError(
-                    f"Change {number} was undone already, by change {change.undone_by}.",
+                    engine_text(
+                        "Change {number} was undone already, by change {other}.",
+                        number=number,
+                        other=change.undone_by,
+                    ),
                     hint=f"Undo change {change.undone_by} to restore it.",
                 )
         return self._undo([change])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from qmd.errors import NotFoundError
+from qmd.errors import NotFoundError, engine_text
 from qmd.store.sql.documents import Order
 from qmd.values.conditions import parse_filter
 from qmd.values.properties import MAX_VALUE, fold_key
@@ -42,8 +42,14 @@ def existing_key(reader: Reader, name: str) -> str:
         return key
     keys = [summary.key for summary in reader.properties.summaries()]
     near = get_close_matches(key, keys, n=3)
-    hint = f"Did you mean: {', '.join(near)}" if near else "'qmd properties' lists what there is."
-    raise NotFoundError(f"No document has the property {name!r}.", hint=hint)
+    hint = (
+        engine_text("Did you mean: {names}", names=", ".join(near))
+        if near
+        else "'qmd properties' lists what there is."
+    )
+    raise NotFoundError(
+        engine_text("No document has the property {name}.", name=f"{name!r}"), hint=hint
+    )
 
 
 def missing_property(reader: Reader, filters: Sequence[str]) -> str | None:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from qmd.errors import two_sentences, with_cause
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
@@ -81,7 +83,9 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     others, error = retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
     )
-    problem = question.problem if error is None else f"Expanded in part: {error}"
+    problem = question.problem
+    if error is not None:
+        problem = with_cause("Expanded in part", error.message)
     candidates = rank_by_nearness(reader, request, embedded, hits, others)
     words = weigh_words(reader, question.query)
     judged = judge(reader, request, candidates, words, question.named)
@@ -113,7 +117,7 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     candidates = lead_by_name(ranking.candidates, named, with_explanation=request.explain)
     judged = judge(reader, request, candidates, words, named, is_measured=ranking.is_measured)
     problems = (question.problem, retrieved.problem, ranking.problem)
-    degraded = " ".join(problem for problem in problems if problem) or None
+    degraded = reduce(two_sentences, filter(None, problems)) if any(problems) else None
     reply = present(reader, request, question.query, judged, degraded)
 
     def again(other: SearchRequest) -> SearchReply:

@@ -77,7 +77,7 @@ class Failure:
     def parts(self) -> tuple[str, str | None]:
         """The message and the hint."""
         if self.error is not None:
-            return str(self.error), self.error.hint
+            return self.error.message, self.error.hint
         message, _, hint = self.detail.partition("\n\n")
         return message, hint or None
 

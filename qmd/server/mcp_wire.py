@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd.operations.bounds import MAX_PATH
+from qmd.operations.definition import Language
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.tools.listing import ListedTool
-from qmd.operations.definition import Language
 from qmd.values import Collection
 from qmd.values.printable import one_line
 

@@ -20,7 +20,7 @@ from qmd.agent.loop import (
 )
 from qmd.agent.parser import AnswerText, ToolCall
 from qmd.agent.reading import Reading
-from qmd.errors import QmdError, TransientInferenceError
+from qmd.errors import EngineText, QmdError, TransientInferenceError
 from qmd.inference.llm import Delta, Retry
 from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock
@@ -185,12 +185,15 @@ class EventWriter:
 
 
 def write_error(log: EventLog, error: QmdError) -> None:
+    """The event of an error; ``phrases`` has what the message and the hint are made of."""
+    texts = {"message": error.message, "hint": error.hint}
+    phrases = {name: text.as_json() for name, text in texts.items() if isinstance(text, EngineText)}
     log.add(
         "error",
         code=error.code,
-        message=str(error),
-        hint=error.hint,
+        **texts,
         transient=isinstance(error, TransientInferenceError),
+        **({"phrases": phrases} if phrases else {}),
     )
 
 

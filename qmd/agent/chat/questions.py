@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qmd.agent.chat.event_log import EventLog
 from qmd.agent.chat.stopping import StopSignal
-from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
+from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError, engine_text
 from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock
@@ -100,7 +100,7 @@ class Questions:
         with self._answers:
             if self._open.get(question, False) is not None:
                 raise NotFoundError(
-                    f"No question {question} waits for an answer.",
+                    engine_text("No question {question} waits for an answer.", question=question),
                     hint="It was answered before, or has waited too long.",
                 )
             self._open[question] = agreed

@@ -20,6 +20,7 @@ from qmd.errors import (
     ConflictError,
     NoLanguageModelError,
     WritesForbiddenError,
+    engine_text,
 )
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
@@ -249,7 +250,9 @@ class Chats:
                 )
             if len(running) >= MOST_RUNNING:
                 raise ConflictError(
-                    f"{MOST_RUNNING} questions are being answered already.",
+                    engine_text(
+                        "{count} questions are being answered already.", count=MOST_RUNNING
+                    ),
                     hint="Wait for an answer, or stop one.",
                 )
             self._turns.pop(chat, None)

@@ -23,7 +23,7 @@ from qmd.agent.chat.stopping import StoppableModel, StopSignal
 from qmd.agent.loop import LoopResult
 from qmd.agent.prompt import Prompt, tokens
 from qmd.agent.reading import Reading
-from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
+from qmd.errors import NotFoundError, QmdError, WritesForbiddenError, engine_text
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
@@ -164,7 +164,9 @@ class AgentTurn:
                 hint="Answer it there, or stop the turn and ask from here.",
             )
         if self.questions is None:
-            raise NotFoundError(f"No question {question} waits for an answer.")
+            raise NotFoundError(
+                engine_text("No question {question} waits for an answer.", question=question)
+            )
         self.questions.answer(question, agreed=agreed)
 
     # -- the run -------------------------------------------------------------------------

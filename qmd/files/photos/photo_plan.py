@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import PhotoError
+from qmd.errors import PhotoError, engine_text
 from qmd.files.photos.exiftool import escape
 from qmd.parse.photo.source import PhotoKind
 from qmd.values import PhotoChange
@@ -99,7 +99,7 @@ def _check_text(name: str, value: str | None, limit: int) -> None:
 def _invalid(reason: str) -> PhotoError:
     return PhotoError(
         "invalid_metadata",
-        f"Invalid metadata: {reason}.",
+        engine_text("Invalid metadata: {reason}.", reason=reason),
         reason=reason,
         hint=f"At most {MAX_NAMES} tags and {MAX_NAMES} people of {MAX_NAME} characters, none "
         f"blank; a description of {MAX_DESCRIPTION:,}, a location of {MAX_LOCATION:,}.",

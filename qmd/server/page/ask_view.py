@@ -79,11 +79,11 @@ class AskView:
 
     def _around(self, find: str) -> dict[str, Any]:
         model: ModelPlace | None = None
-        problem: dict[str, str | None] | None = None
+        problem: QmdError | None = None
         try:
             model = self._model()
         except QmdError as error:
-            problem = {"message": str(error), "hint": error.hint}
+            problem = error
         return {
             "chats": self.listed(find),
             "find": find,

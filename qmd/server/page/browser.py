@@ -27,7 +27,7 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.server.endpoints.definition import RestError
 
 FIELD = "csrf"
@@ -199,7 +199,7 @@ def _parsed(body: bytes) -> Form:
             max_num_fields=_MAX_FIELDS,
         )
     except ValueError as error:  # UnicodeDecodeError is one
-        raise InputError(f"The form cannot be read: {error}") from None
+        raise InputError(engine_text("The form cannot be read: {error}", error=error)) from None
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value.replace("\r\n", "\n"))

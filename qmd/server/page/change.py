@@ -114,7 +114,7 @@ class _Forms:
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, moved.problem or '')}".strip(), moved.change
+                f"{words} {site.translated(request, moved.problem or '')}".strip(), moved.change
             ),
         )
         return site.redirect(f"/note/{address(moved.file)}")

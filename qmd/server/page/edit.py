@@ -120,7 +120,7 @@ class _Editor:
         if saved.written and not stays:
             words = self._site.text(request, "edit.saved")
             if saved.problem:
-                words = f"{words} {self._site.engine_text(request, saved.problem)}"
+                words = f"{words} {self._site.translated(request, saved.problem)}"
             self._site.notify(request, FormNotice(words, saved.change))
         if wants_json(request):
             return JSONResponse({"docid": saved.docid, "written": saved.written, "address": note})

@@ -73,7 +73,7 @@ class Sent:
         undo: bool = False,
     ) -> None:
         """Show a sentence above the next page, with what went wrong after the ``change``."""
-        more = self.site.engine_text(self.request, problem) if problem else ""
+        more = self.site.translated(self.request, problem) if problem else ""
         self.notice = FormNotice(f"{words} {more}".strip(), change, is_undo=undo)
 
 

@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.ingest.verdict import SKIP_REMEDIES
+from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
 from qmd.server.jobs import JobKind, Pace, ServerJob
 from qmd.server.page import charts, health_forms
 from qmd.server.page.site import Site
 from qmd.system import clock
-from qmd.operations.bounds import MAX_PATH
 from qmd.values import Collection, Context, Freshness
 from qmd.values.reports import Overview
 from qmd.values.revisions import FileChange
@@ -136,7 +136,9 @@ def routes(site: Site) -> list[Route]:
         explanation = None
         if path:
             if len(path) > MAX_PATH:
-                raise InputError(f"The path has more than {MAX_PATH:,} characters.")
+                raise InputError(
+                    engine_text("The path has more than {most} characters.", most=f"{MAX_PATH:,}")
+                )
             explanation = await site.run(request, lambda: site.kb.why(path))
         return site.page(request, "health_why.html", typed=path, explanation=explanation)
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import ConflictError, InputError
+from qmd.errors import ConflictError, InputError, with_cause
 from qmd.server.endpoints.client_paths import context_path
 from qmd.server.new_collection import add_collection, permitted_directory
 from qmd.server.page.browser import Form
@@ -63,7 +63,7 @@ def _undo(sent: Sent) -> str:
     if number is None:
         raise InputError("The number of the change is missing.")
     for refused in sent.kb.undo.undo_change(number).refused:
-        raise ConflictError(f"{refused.file}: {refused.reason}")
+        raise ConflictError(with_cause(refused.file, refused.reason))
     return "/overview?notice=undone#changes"
 
 

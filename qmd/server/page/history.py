@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
+from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError, engine_text
 from qmd.files.edits.diff import MAX_LINE_CHARACTERS, diff_lines
 from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
@@ -94,7 +94,9 @@ def read_history(
     if number is not None:
         chosen = kb.revisions.before(revisions, number)
         if chosen is None:
-            raise NotFoundError(f"No change {number} of {name} is kept.")
+            raise NotFoundError(
+                engine_text("No change {number} of {name} is kept.", number=number, name=name)
+            )
     diff = None
     if chosen is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)

@@ -53,7 +53,7 @@ def routes(site: Site) -> list[Route]:
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, created.problem or '')}".strip(),
+                f"{words} {site.translated(request, created.problem or '')}".strip(),
                 created.change,
             ),
         )

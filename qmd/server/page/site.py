@@ -318,13 +318,13 @@ class Site:
         """A text of the page in the language of the person."""
         return self.texts.text(self.language(request), name, **values)
 
-    def engine_text(self, request: Request, sentence: str) -> str:
+    def translated(self, request: Request, sentence: str) -> str:
         """A sentence of the engine in the language of the person, see `EngineTexts`."""
         return self._engine_texts.translated(sentence, self.language(request))
 
     def error_text(self, request: Request, error: QmdError) -> str:
         """The message and the hint of an error in the language of the person."""
-        sentences = [self.engine_text(request, each) for each in (str(error), error.hint) if each]
+        sentences = [self.translated(request, each) for each in (error.message, error.hint) if each]
         has_blank = not sentences[0].endswith("。")  # a Chinese full stop is as wide as a letter
         return (" " if has_blank else "").join(sentences)
 
@@ -374,8 +374,8 @@ class Site:
         if failure.is_of_http:
             message = self.text(request, f"base.error_{failure.status}")
         else:
-            message = self.engine_text(request, message)
-        hint = hint and self.engine_text(request, hint)
+            message = self.translated(request, message)
+        hint = hint and self.translated(request, hint)
         is_part = request.url.path.startswith("/part/")
         template = "error_part.html" if is_part else "error.html"
         return self.page(request, template, http_status=failure.status, message=message, hint=hint)

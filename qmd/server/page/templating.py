@@ -53,8 +53,8 @@ class Templates:
             key = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
             return self._texts.text(language, key) if key in self._texts.names() else None
 
-        def engine(sentence: object) -> str:
-            return self._engine_texts.translated(str(sentence), language)
+        def engine(sentence: str) -> str:
+            return self._engine_texts.translated(sentence, language)
 
         template = self._environment.get_template(name)
         script_texts = self._texts.of_view
