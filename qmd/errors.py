@@ -79,6 +79,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 
@@ -126,8 +127,14 @@ def engine_text(template: str, /, **fields: object) -> str:
     return EngineText(template, fields)
 
 
-def two_sentences(message: str, hint: str) -> str:
-    return engine_text("{message} {hint}", message=message, hint=hint)
+def sentences(*texts: str | None) -> str:
+    """Sentences behind each other, without those that are missing or empty; "" for none."""
+
+    def joined(message: str, hint: str) -> str:
+        return engine_text("{message} {hint}", message=message, hint=hint)
+
+    parts = list(filter(None, texts))
+    return reduce(joined, parts) if parts else ""
 
 
 def with_cause(effect: str, cause: str) -> str:
@@ -155,7 +162,7 @@ class QmdError(Exception):
     @property
     def with_hint(self) -> str:
         """Message and hint, where there is place for one text only."""
-        return two_sentences(self.message, self.hint) if self.hint else self.message
+        return sentences(self.message, self.hint)
 
 
 class InputError(QmdError):

@@ -16,7 +16,7 @@ from qmd.errors import (
     NotFoundError,
     QmdError,
     engine_text,
-    two_sentences,
+    sentences,
 )
 from qmd.files import edits, notes
 from qmd.kb.files import FileMethods
@@ -189,11 +189,7 @@ class EditingMethods(FileMethods):
             [collection] = [each for each in reader.collections.all() if each.name == name]
         rules = ingest.rules.Rules(Path(collection.path), collection.pattern, collection.ignore)
         verdict = ingest.verdict.exclusion_of_new_file(rules, path)
-        if verdict is None:
-            return None
-        if not verdict.remedy:
-            return verdict.detail
-        return two_sentences(verdict.detail, verdict.remedy)
+        return None if verdict is None else sentences(verdict.detail, verdict.remedy)
 
     @open_to_scopes
     def delete_note(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from qmd.errors import sentences
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
 from qmd.search.evidence import rank_by_evidence
 from qmd.search.fuse import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
@@ -80,7 +81,7 @@ def rank(
         totals = dict(rank_by_evidence(fused, measures))
         best = next(iter(totals.values()))
         blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-        problems = " ".join(filter(None, (problem, missing))) or None
+        problems = sentences(problem, missing) or None
 
         def explain(document_id: int) -> Mapping[str, Any]:
             parts = [measure.explain(document_id) for measure in measures]

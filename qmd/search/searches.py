@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
-from qmd.errors import two_sentences, with_cause
+from qmd.errors import sentences, with_cause
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
@@ -117,7 +116,7 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     candidates = lead_by_name(ranking.candidates, named, with_explanation=request.explain)
     judged = judge(reader, request, candidates, words, named, is_measured=ranking.is_measured)
     problems = (question.problem, retrieved.problem, ranking.problem)
-    degraded = reduce(two_sentences, filter(None, problems)) if any(problems) else None
+    degraded = sentences(*problems) or None
     reply = present(reader, request, question.query, judged, degraded)
 
     def again(other: SearchRequest) -> SearchReply:

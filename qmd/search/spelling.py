@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from qmd.errors import engine_text, two_sentences
+from qmd.errors import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search.words.expressions import phrase
@@ -120,12 +120,11 @@ def missing(reader: Reader, filters: Filters, query: ParsedQuery | None = None) 
         folders += [term.text for term in query.terms if term.field == "path"]
         alone = [group[0] for group in query.either if len(group) == 1]
         narrowings += [each for each in alone if not isinstance(each, str)]
-    sentences = [
+    return sentences(
         *(_missing_tag(reader, tag) for tag in dict.fromkeys(tags)),
         *(_missing_folder(reader, folder) for folder in dict.fromkeys(folders)),
         *(_missing_value(reader, condition) for condition in dict.fromkeys(narrowings)),
-    ]
-    return " ".join(filter(None, sentences))
+    )
 
 
 def _too_narrow(request: SearchRequest, again: Callable[[SearchRequest], SearchReply]) -> str:
@@ -225,7 +224,7 @@ def _with_nearest(sentence: str, nearest: Sequence[str]) -> str:
     if not nearest:
         return sentence
     names = ", ".join(map(one_line, nearest))
-    return two_sentences(sentence, engine_text("Did you mean: {names}", names=names))
+    return sentences(sentence, engine_text("Did you mean: {names}", names=names))
 
 
 def _joined(sentence: str, notice: str | None) -> str:
