@@ -24,10 +24,10 @@ from qmd.agent.engine import Engine
 from qmd.agent.loop import LoopResult
 from qmd.agent.native import ToolModel
 from qmd.cli.ask import MODEL_TIME_S, model_options
+from qmd.cli.bench import table
 from qmd.cli.command import command, json_option
 from qmd.cli.main import cli, main
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_bench import table
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from qmd.parse.description import find_description
 from qmd.parse.segment import segment
+from qmd.parse.title import find_description
 from qmd.system.surrogates import whole
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from qmd.system import telemetry
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from qmd import inference as inference
     from qmd.errors import QmdError
     from qmd.kb import KnowledgeBase
     from qmd.settings import Settings
@@ -28,6 +29,7 @@ telemetry.switch_off()
 
 __getattr__ = lazy.load(
     __name__,
+    modules=("inference",),
     attributes={
         "Filters": "qmd.values",
         "Hit": "qmd.values",

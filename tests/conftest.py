@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -32,6 +33,16 @@ collect_ignore = ["clients"]
 settings.register_profile("qmd", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=200)
 settings.load_profile("qmd")
+
+# All modules and tests stay: looking for garbage among them is a quarter of collecting them, and
+# a part of what each test takes.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
 # the tests interrupt.

@@ -1,1 +1,14 @@
 """The command line: each command parses its arguments, calls the knowledge base and prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.cli import bars, chat_talk, daemon, habits, operations, shell_completion
+
+__all__ = ["bars", "chat_talk", "daemon", "habits", "operations", "shell_completion"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

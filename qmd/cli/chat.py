@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd import agent, cli
 from qmd.cli import complete
 from qmd.cli.ask import introduce, model_options, questions_from, strict_option
-from qmd.cli.chat_ids import MOST, resolve
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.listings import limit_options
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
+from qmd.files.chats import chat_as_note
+from qmd.operations.chats import MOST, resolve
 from qmd.system import clock
 from qmd.system.database_files import is_missing, is_writable
 
@@ -31,10 +33,15 @@ USUAL = (
 )
 
 
+_COMMANDS = ("ask", "list", "search", "show", "rename", "delete", "export")
+
+
 @click.group(
     "chat",
     cls=Group,
     default="ask",
+    operations="chat",
+    sections=lambda: {"Commands": _COMMANDS},
     usual=USUAL,
     examples=(
         "qmd chat                                  # a conversation at the terminal",
@@ -102,14 +109,14 @@ def ask(
     has_question = any(word.strip() for word in question)
     questions = questions_from(question) if has_question or not is_interactive else iter([""])
     command_session = session()
-    from qmd.agent.chat import Chats
-    from qmd.cli.chat_talk import Talk
 
     with _open(command_session, read_only=read_only) as kb:
-        chats = Chats(kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds)
+        chats = agent.chat.Chats(
+            kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds
+        )
         current = _current(kb, goes_on, chat_id)
         mode: ChatMode = "write" if may_write else "read"
-        talk = Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
+        talk = cli.chat_talk.Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
         if chats.model_name and not (is_interactive or as_json):
             introduce(chats.model_name, mode, agreed=yes)
         try:
@@ -202,7 +209,6 @@ def search(text: tuple[str, ...], limit: int | None, offset: int, as_json: bool)
 @json_option
 def show(chat_id: str, as_json: bool) -> None:
     """Show a conversation; ID may be the beginning of its id."""
-    from qmd.files.chats import chat_as_note
 
     with session().open() as kb:
         conversation = kb.chat(resolve(kb, chat_id).id)
@@ -212,35 +218,5 @@ def show(chat_id: str, as_json: bool) -> None:
         write_text(chat_as_note(conversation))
 
 
-@command("rename", examples=("qmd chat rename 3f9a 'Backups'",))
-@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-@click.argument("name")
-def rename(chat_id: str, name: str) -> None:
-    """Give a conversation another name."""
-    with session().open(write=True) as kb:
-        renamed = kb.rename_chat(resolve(kb, chat_id).id, name)
-    write(f"Renamed {renamed.id} to {one_line(renamed.name)}\n")
-
-
-@command("delete", examples=("qmd chat delete 3f9a",), destroys=True)
-@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-def delete(chat_id: str) -> None:
-    """Delete a conversation for good."""
-    with session().open(write=True) as kb:
-        info = resolve(kb, chat_id)
-        kb.delete_chat(info.id)
-    write(f"Deleted {info.id}: {one_line(info.name)}\n")
-
-
-@command("export", examples=("qmd chat export 3f9a notes/backups.md",))
-@click.argument("chat_id", metavar="ID", shell_complete=complete.chats)
-@click.argument("path", metavar="NOTE", shell_complete=complete.documents)
-def export(chat_id: str, path: str) -> None:
-    """Write a conversation into a new note, as collection/path."""
-    with session().open(write=True) as kb:
-        written = kb.export_chat(resolve(kb, chat_id).id, path)
-    write(f"Wrote {one_line(written.path)}\n")
-
-
-for _command in (ask, list_, search, show, rename, delete, export):
+for _command in (ask, list_, search, show):
     chat.add_command(_command)

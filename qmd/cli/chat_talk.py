@@ -13,9 +13,9 @@ import click
 from qmd.cli.ask import introduce, mode_in_words
 from qmd.cli.ask_view import RunView, view_of_a_run
 from qmd.cli.ask_writes import WriteQuestions
-from qmd.cli.chat_ids import resolve
 from qmd.cli.terminal import confirmed, note, one_line, write_json, write_text
 from qmd.errors import QmdError, TransientInferenceError
+from qmd.operations.chats import resolve
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn, Chats

@@ -13,27 +13,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qmd.cli.command import command, json_option
-from qmd.cli.serve import mcp_options
-from qmd.cli.session import session
-from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
-from qmd.cli.typed_options import (
+from qmd.cli.daemon import (
     environment_of_settings,
     typed_server_options,
     typed_setting_options,
 )
+from qmd.cli.serve import mcp_options
+from qmd.cli.session import session
+from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
+from qmd.clients import install, toml_text
+from qmd.clients.table import BY_HAND, CLIENTS
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
 from qmd.system.database_files import is_missing
+from qmd.system.handshake import HandshakeError, over_http, over_stdio
 
 if TYPE_CHECKING:
     from qmd.clients.install import SettingsChange
     from qmd.clients.table import Client, Entry
 
-#: The ids of `qmd.clients.table`; a test compares them. "cherry-studio" has no file.
-CLIENT_IDS = (
-    "claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "zed", "codex", "gemini",
-    "cherry-studio",
-)  # fmt: skip
+CLIENT_IDS = tuple(client.id for client in (*CLIENTS, *BY_HAND))
 
 
 def _entry_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -83,7 +82,6 @@ def setup(only_print: bool, as_json: bool) -> None:
 
 def _offer(clients: Sequence[Client], home: Path, *, only_print: bool) -> None:
     """Add qmd to clients, or show the changes; a file that cannot be changed stops no other."""
-    from qmd.clients import install
 
     program = _program_and_settings()
     refused = []
@@ -110,8 +108,6 @@ def _offer(clients: Sequence[Client], home: Path, *, only_print: bool) -> None:
 
 def _clients(home: Path) -> list[tuple[Client, bool, bool | None]]:
     """Each client, whether it is installed, and whether it has qmd; None if nobody can tell."""
-    from qmd.clients import install
-    from qmd.clients.table import CLIENTS
 
     rows = []
     for client in CLIENTS:
@@ -177,7 +173,6 @@ def install_(
     file is kept beside it as FILE.before-qmd. Options of the tools, and settings given as options
     or variables, become part of the entry.
     """
-    from qmd.clients.table import BY_HAND, CLIENTS
 
     home = Path.home()
     client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
@@ -235,8 +230,6 @@ def _address_entry(client: Client) -> Entry:
 
 
 def _print_entry(client: Client, name: str, entry: Entry) -> None:
-    from qmd.clients import toml_text
-    from qmd.clients.table import BY_HAND
 
     if client in BY_HAND:
         note(f"{client.name}: import this as JSON in Settings, MCP servers.")
@@ -256,8 +249,6 @@ def _add(
         InputError: The file cannot be changed.
         QmdError: What the entry names does not answer.
     """
-    from qmd.clients import install
-    from qmd.system.handshake import HandshakeError, over_http, over_stdio
 
     has_database = not is_missing(session().settings.db)
     change = install.plan(client, home, name, entry)
@@ -292,7 +283,6 @@ def _add(
 
 
 def _take_out(client: Client, home: Path, name: str, *, asks: bool, dry_run: bool) -> None:
-    from qmd.clients import install
 
     change = install.plan_undo(client, home, name)
     if not _agreed(change, f"Take qmd out of {client.name}?", asks=asks, dry_run=dry_run):

@@ -1,4 +1,4 @@
-"""``qmd collection`` manages the indexed directories."""
+"""``qmd collection`` and ``qmd context``: what is indexed, and what is said of it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd.cli import commands, complete
-from qmd.cli.command import Command, Group, command, json_option
+from qmd import cli
+from qmd.cli import complete
+from qmd.cli.command import Group, command
 from qmd.cli.indexing import index_and_report
-from qmd.cli.render_reports import count, minute, render_collections
+from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import confirmed, hanging, note, one_line, write, write_json
+from qmd.cli.terminal import confirmed, note, one_line, write
 from qmd.errors import InputError
-from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.values import Collection
 
 
+_COMMANDS = ("add", "list", "show", "set", "remove", "rename", "exclude", "include")
+
+
 @click.group(
     "collection",
     cls=Group,
+    operations="collection",
+    sections=lambda: {"Commands": _COMMANDS},
     # tobi/qmd has these names, so its users' habits and scripts carry over.
     aliases={"rm": "remove", "mv": "rename", "info": "show"},
-    instead=commands.COLLECTION_COMMANDS,
+    instead=lambda: cli.habits.COLLECTION_COMMANDS,
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:
@@ -82,48 +87,6 @@ def refuse_missing(path: str) -> None:
     if not directory.is_dir():
         problem = "Not a directory" if directory.exists() else "No such directory"
         raise InputError(f"{problem}: {path}", hint="Give the folder that holds the notes.")
-
-
-@command("list", examples=("qmd collection list", "qmd collection list --json"))
-@json_option
-def list_(as_json: bool) -> None:
-    """List the collections, the last changed first."""
-
-    with session().open() as kb:
-        collections = kb.collections()
-    if as_json:
-        write_json(collections)
-    else:
-        render_collections(collections)
-        if not collections:
-            note("No collections yet: qmd up FOLDER")
-
-
-@command("show", examples=("qmd collection show notes",))
-@click.argument("name", shell_complete=complete.collections)
-@json_option
-def show(name: str, as_json: bool) -> None:
-    """Show one collection: its directory, rules, contexts and counts."""
-
-    with session().open() as kb:
-        details = kb.collection(name)
-        contexts = [context for context in kb.contexts() if context.collection == name]
-    if as_json:
-        write_json({**to_wire(details), "contexts": to_wire(contexts)})
-        return
-    rows = [
-        ("Name", details.name),
-        ("Path", details.path),
-        ("Mask", details.pattern),
-        *(("Ignore", pattern) for pattern in details.ignore),
-        *(() if details.included else (("Searched", "only if named: -c " + details.name),)),
-        ("Documents", f"{details.documents:,}"),
-        ("Changed", minute(details.last_updated)),
-        ("Indexed", minute(details.last_indexed)),
-        *(("Context", f"{context.path}: {context.text}") for context in contexts),
-    ]
-    for label, value in rows:
-        write(f"{label:<11}{hanging(one_line(value), 11)}\n")
 
 
 @command(
@@ -193,35 +156,45 @@ def _adding(collection: Collection) -> str:
     return shlex.join(words)
 
 
-@command("rename", examples=("qmd collection rename notes work",))
-@click.argument("old", shell_complete=complete.collections)
-@click.argument("new")
-def rename(old: str, new: str) -> None:
-    """Rename a collection, without indexing it again."""
-    with session().open(write=True) as kb:
-        renamed = kb.rename_collection(old, new)
-    write(f"Renamed '{one_line(old)}' to '{one_line(renamed.name)}'\n")
-
-
-@command("exclude", examples=("qmd collection exclude archive",))
-@click.argument("name", shell_complete=complete.collections)
-def exclude(name: str) -> None:
-    """Search a collection only when -c or --path names it."""
-    with session().open(write=True) as kb:
-        excluded = kb.include_collection(name, included=False)
-    shown = one_line(excluded.name)
-    write(f"Searches leave '{shown}' out, unless they name it: -c {shown}\n")
-
-
-@command("include", examples=("qmd collection include archive",))
-@click.argument("name", shell_complete=complete.collections)
-def include(name: str) -> None:
-    """Search a collection again when no collection is named."""
-    with session().open(write=True) as kb:
-        included = kb.include_collection(name, included=True)
-    write(f"Searches look in '{one_line(included.name)}' again.\n")
-
-
-_COMMANDS: tuple[Command, ...] = (add, list_, show, set_, remove, rename, exclude, include)
-for _command in _COMMANDS:
+for _command in (add, set_, remove):
     collection.add_command(_command)
+
+
+@click.group(
+    "context",
+    cls=Group,
+    operations="context",
+    sections=lambda: {"Commands": ("add", "list", "rm")},
+    aliases={"remove": "rm"},
+    examples=('qmd context add ~/notes/work "notes of the platform team"', "qmd context list"),
+)
+def context() -> None:
+    """Say what lies below a path; searches show it with each hit."""
+
+
+@command(
+    "add",
+    examples=(
+        'qmd context add ~/notes/work "notes of the platform team"',
+        'qmd context add qmd://notes/2025 "this year"',
+        'qmd context add / "everything I wrote"',
+    ),
+)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[PATH] TEXT", shell_complete=complete.documents
+)
+def add_context(words: tuple[str, ...]) -> None:
+    """
+    Describe everything below PATH.
+
+    PATH is a directory (default: this one), qmd://collection/prefix, or / for all.
+    """
+    if len(words) > 2:
+        raise click.UsageError("Give a path and one text; put quotes around the text.")
+    path, text = words if len(words) == 2 else (".", words[0])
+    with session().open(write=True) as kb:
+        added = kb.add_context(path, text)
+    write(f"Added context for {one_line(added.path)}\n")
+
+
+context.add_command(add_context)

@@ -11,11 +11,11 @@ import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd import cli
 from qmd.cli import complete
 from qmd.cli.query_words import options_taken_for_words, with_words
 from qmd.cli.session import Session
@@ -140,7 +140,7 @@ class Group(click.Group):
     A group whose commands live in other modules and are imported when they are called.
 
     Args:
-        lazy: Name → ``module:attribute``.
+        lazy: Name → ``module:attribute``; "" for an operation, which has its place here.
         operations: The group whose operations are its commands, "" for the top level; None for
             a group without any. They are loaded when no other command has a name.
         sections: Returns title in the help → full names of commands.
@@ -148,7 +148,7 @@ class Group(click.Group):
             ``help --all`` describes. None describes all.
         aliases: Another name of a command → its full name here, which may go through groups.
         more_aliases: Returns those of operations, too.
-        instead: A name that other programs have → the sentence that says what to do here.
+        instead: Returns a name that other programs have → the sentence that says what to do here.
         spellings: Arguments → those that mean the same.
         default: The command that gets the arguments if the first is no command.
         usual: As in `Command`.
@@ -163,7 +163,7 @@ class Group(click.Group):
         first: Sequence[str] | None = None,
         aliases: Mapping[str, str] | None = None,
         more_aliases: Callable[[], Mapping[str, str]] = dict,
-        instead: Mapping[str, str] | None = None,
+        instead: Callable[[], Mapping[str, str]] = dict,
         spellings: Mapping[tuple[str, ...], Sequence[str]] | None = None,
         default: str | None = None,
         usual: Sequence[str] = (),
@@ -179,7 +179,7 @@ class Group(click.Group):
         self.first = first
         self.aliases = dict(aliases or {})
         self.more_aliases = more_aliases
-        self.instead = dict(instead or {})
+        self.instead = instead
         self.spellings = dict(spellings or {})
         self.default = default
         self.usual = tuple(usual)
@@ -187,7 +187,7 @@ class Group(click.Group):
         self.params.extend(database_options(hidden=not root))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = [*self.commands, *self.lazy, *self._operations()]
+        names = dict.fromkeys([*self.commands, *self.lazy, *self._operations()])
         listed = [name for section in self.sections().values() for name in section]
         return [
             *(name for name in listed if name in names),
@@ -201,7 +201,7 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name, _, rest = self.aliases.get(cmd_name, cmd_name).partition(" ")
         command: click.Command | None
-        if name in self.lazy:
+        if self.lazy.get(name):
             module, _, attribute = self.lazy[name].partition(":")
             command = getattr(importlib.import_module(module), attribute)
             assert isinstance(command, click.Command)
@@ -213,14 +213,12 @@ class Group(click.Group):
         """The operations among its commands, by their names here."""
         if self.operations is None:
             return {}
-        below: Mapping[str, Operation] = _face().commands_below(self.operations)
-        return below
+        return cli.operations.commands_below(self.operations)
 
     def _command_of_operation(self, ctx: click.Context, name: str) -> click.Command | None:
         operation = self._operations().get(name)
         if operation is not None:
-            command: click.Command = _face().command_of(operation)
-            return command
+            return cli.operations.command_of(operation)
         full_name = self.more_aliases().get(name)
         return None if full_name is None else self.get_command(ctx, full_name)
 
@@ -261,16 +259,16 @@ class Group(click.Group):
 
     def remedy(self, ctx: click.Context, name: str) -> str:
         """What a person who typed an unknown name may want instead."""
-        if name in self.instead:
-            return self.instead[name]
-        import difflib
-
+        instead = self.instead()
+        if name in instead:
+            return instead[name]
+        nearest = cli.habits.nearest
         aliases = self.all_aliases()
         names = dict.fromkeys([*self.list_commands(ctx), *aliases])
-        words = difflib.get_close_matches(name, self.instead, n=1, cutoff=0.75)
-        near = difflib.get_close_matches(name, [*names, *words], n=1, cutoff=0.5)
+        words = nearest(name, instead, cutoff=0.75)
+        near = nearest(name, [*names, *words], cutoff=0.5)
         if near and near[0] not in names:
-            return self.instead[near[0]]
+            return instead[near[0]]
         # A person may run what is suggested without reading what it does.
         if near and not getattr(self.get_command(ctx, near[0]), "destroys", False):
             return f"Did you mean: {aliases.get(near[0], near[0])}"
@@ -352,11 +350,6 @@ class Group(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
-
-
-def _face() -> ModuleType:
-    """What makes commands of operations: it imports this module, and `qmd search` goes without."""
-    return importlib.import_module("qmd.cli.operations")
 
 
 def all_commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from qmd import system
 from qmd.cli.session import Session
 from qmd.errors import QmdError
 from qmd.system.user_dirs import user_dir
@@ -130,9 +131,8 @@ def indexes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
 
 def editors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Names of editors."""
-    from qmd.system.editors import EDITORS
 
-    return _items(((name, "") for name in EDITORS), incomplete)
+    return _items(((name, "") for name in system.editors.EDITORS), incomplete)
 
 
 def setting(setting: Setting) -> Completions | None:

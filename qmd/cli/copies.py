@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+import qmd
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.commands import below
+from qmd.cli.imports import render_not_taken
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
@@ -89,7 +91,6 @@ def migrate_to(target: str, as_json: bool) -> None:
     Collections, contexts, documents, vectors, history and conversations are copied; this database
     stays as it is. An interrupted copy goes on where it was. Tokens and the audit log stay here.
     """
-    from qmd.cli.imports import render_not_taken
 
     session().interrupted = "What was copied stays; the same command goes on."
     with session().open() as kb, progress_bar() as progress:
@@ -116,10 +117,8 @@ def restore_db(file: str, as_json: bool) -> None:
     The backup is checked first. The old database is kept beside it as FILE.bak. Stop servers,
     'qmd watch' and MCP clients first: a database that a program has open is not replaced.
     """
-    from qmd.kb import KnowledgeBase
-
     database = session().settings.db
-    kept = KnowledgeBase.restore(database, file)
+    kept = qmd.KnowledgeBase.restore(database, file)
     if as_json:
         write_json({"database": str(database), "kept": None if kept is None else str(kept)})
         return
@@ -141,10 +140,8 @@ def rescue(as_json: bool) -> None:
     FILE.bak. Then 'qmd index' indexes your files again. Stop servers, 'qmd watch' and MCP
     clients first.
     """
-    from qmd.kb import KnowledgeBase
-
     database = session().settings.db
-    saved = KnowledgeBase.rescue(database)
+    saved = qmd.KnowledgeBase.rescue(database)
     if as_json:
         write_json(
             {

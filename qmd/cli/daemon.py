@@ -1,4 +1,4 @@
-"""``qmd mcp --daemon`` starts a server in the background, and ``qmd server stop`` ends it."""
+"""Starts a server in the background with the options that were typed, ends it, shows its log."""
 
 from __future__ import annotations
 
@@ -8,15 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from qmd.cli.command import command, json_option
-from qmd.cli.session import session
-from qmd.cli.terminal import one_line, write, write_json
+from qmd.cli.session import Session, lasting_name, session
+from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write, write_json
+from qmd.config import SETTINGS, Setting
 from qmd.errors import ConflictError, NotFoundError, QmdError
-from qmd.system import running
+from qmd.system import clock, installation, running
+from qmd.system.log_file import LogReader, files_of_log, log_file
+from qmd.system.user_dirs import moved_directories
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
@@ -36,8 +42,6 @@ def start_in_background(ctx: click.Context) -> None:
         ConflictError: A server of this database runs already.
         QmdError: The server ended, or does not answer in time.
     """
-    from qmd.cli.typed_options import typed_server_options, typed_setting_options
-    from qmd.system import installation
 
     here = session()
     database = here.settings.db
@@ -101,7 +105,6 @@ def _wait_for(process: subprocess.Popen[bytes], database: DatabaseLocation) -> R
 
 def _last_error(pid: int) -> str:
     """What a process wrote into the log last; "" for nothing."""
-    from qmd.system.log_file import LogReader, log_file
 
     reader = LogReader(log_file())
     message = ""
@@ -163,3 +166,206 @@ def stop(as_json: bool) -> None:
     else:
         what = f"'{server.command}', process" if server.command else "process"
         write(one_line(f"Stopped the server at {server.url} ({what} {server.pid})") + "\n")
+
+
+#: What a server without a terminal sets itself: it serves HTTP and logs as text.
+_FIXED = {"transport", "only_http", "daemon", "log_format", "token"}
+
+
+def typed_server_options(ctx: click.Context, names: Collection[str] | None = None) -> list[str]:
+    """The options that were typed (of these names), in the form in which the server takes them."""
+    words: list[str] = []
+    for param in ctx.command.params:
+        name = str(param.name)
+        if names is not None and name not in names:
+            continue
+        is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not is_typed or name in _FIXED or name not in ctx.params:
+            continue
+        value: Any = ctx.params[name]
+        option = param.opts[-1]
+        if value is True:
+            words.append(option)
+        elif name == "toolsets":
+            words += [option, ",".join(value)]
+        elif isinstance(value, tuple):
+            words += [word for each in value for word in (option, str(each))]
+        else:
+            words += [option, str(value)]
+    return words
+
+
+def typed_setting_options(here: Session) -> list[str]:
+    """The settings that were typed as options, with full paths."""
+    words: list[str] = []
+    for name, setting in SETTINGS.items():
+        if here.settings.sources[name] != setting.option or name == "db" or not setting.option:
+            continue
+        value = getattr(here.settings, name)
+        if setting.kind == "switch":
+            words.append(setting.option)
+        elif setting.is_list:
+            words += [word for each in value for word in (setting.option, str(each))]
+        else:
+            words += [setting.option, _lasting(value, setting)]
+    return words
+
+
+def environment_of_settings(here: Session) -> dict[str, str]:
+    """
+    The variables from which this process took its settings and directories.
+
+    A program that another one starts later may not have them. The full path of the database is
+    left to an option.
+    """
+    environment = moved_directories()
+    for name, setting in SETTINGS.items():
+        if here.settings.sources[name] != setting.variable or name == "db":
+            continue
+        value = getattr(here.settings, name)
+        if setting.kind == "paths":
+            environment[setting.variable] = os.pathsep.join(map(str, value))
+        elif setting.is_path:
+            environment[setting.variable] = _lasting(value, setting)
+        else:
+            environment[setting.variable] = os.environ[setting.variable]
+    return environment
+
+
+def _lasting(value: Any, setting: Setting) -> str:
+    """Raises InputError: A URL holds a password."""
+    if setting.kind == "database":
+        return lasting_name(value)
+    return full_path(value) if setting.is_path else str(value)
+
+
+def full_path(path: object) -> str:
+    """The absolute path; links stay, as in the settings."""
+    return os.path.abspath(str(path))  # noqa: PTH100 - Path.resolve follows links
+
+
+LEVELS = ("info", "warning", "error")
+_STYLES = {"warning": "warning", "error": "error", "critical": "error"}
+_SHOWN = {"time", "level", "logger", "message", "pid", "database", "trace"}
+_PAUSE_S = 0.25
+
+
+@command(
+    "logs",
+    examples=(
+        "qmd server logs -f",
+        "qmd server logs -n 1000 --level warning",
+        "qmd server logs --json",
+    ),
+)
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(0),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="The last N entries.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with new entries, until Ctrl-C.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="Only entries of this level or above.",
+)
+@click.option("--all", "all_databases", is_flag=True, help="Those of all databases.")
+@click.option("--path", "only_path", is_flag=True, help="Print the name of the file, and no more.")
+@click.option("--json", "as_json", is_flag=True, help="Print each entry as a line of JSON.")
+def logs(
+    lines: int, follow: bool, level: str, all_databases: bool, only_path: bool, as_json: bool
+) -> None:  # fmt: skip
+    """
+    Print what the servers of this database have logged.
+
+    'qmd up', 'qmd server' and 'qmd mcp' write when they start and stop, warnings and errors; with
+    --access-log also each request. No entry has the text of a query or a note, or a token.
+    """
+    path = log_file()
+    if only_path:
+        write(f"{one_line(str(path))}\n")
+        return
+    database = None if all_databases else str(session().settings.db)
+    view = _View(database, LEVELS.index(level), as_json)
+    session().interrupted = "The log goes on."
+    last = deque[str](maxlen=min(lines, sys.maxsize))
+    reader = LogReader(path)
+    for each in files_of_log(path)[:-1]:
+        last.extend(view.texts(LogReader(each).lines()))
+    last.extend(view.texts(reader.lines()))
+    for text in last:
+        write(text)
+    if not last and not follow:
+        where = "of this database (all: --all)" if database and path.exists() else f"at {path}"
+        note(f"No entry {where}.")
+    while follow:
+        sys.stdout.flush()
+        time.sleep(_PAUSE_S)
+        for text in view.texts(reader.lines()):
+            write(text)
+
+
+class _View:
+    """
+    Which entries are printed, and how.
+
+    Args:
+        database: Only those of this one; None for all.
+        level: The position in `LEVELS` of the lowest level.
+    """
+
+    def __init__(self, database: str | None, level: int, as_json: bool) -> None:
+        self._database = database
+        self._level = level
+        self._as_json = as_json
+        self._color = use_color(sys.stdout)
+
+    def texts(self, lines: Iterator[str]) -> Iterator[str]:
+        """The entries to print; a line that is no entry is left out."""
+        for line in lines:
+            entry = _entry(line)
+            if entry is None or not self._is_shown(entry):
+                continue
+            if self._as_json:
+                yield escape_json(json.dumps(entry, ensure_ascii=False)) + "\n"
+            else:
+                yield self._text(entry)
+
+    def _is_shown(self, entry: dict[str, Any]) -> bool:
+        level = str(entry["level"])
+        position = LEVELS.index(level) if level in LEVELS else len(LEVELS)
+        return position >= self._level and self._database in (None, entry.get("database"))
+
+    def _text(self, entry: dict[str, Any]) -> str:
+        level = str(entry["level"])
+        style = _STYLES.get(level)
+        marked = level if style is None else paint(level, style, self._color)
+        time_and_pid = paint(f"{_local(entry['time'])} {entry.get('pid', '')}", "dim", self._color)
+        fields = "".join(f" {name}={value}" for name, value in entry.items() if name not in _SHOWN)
+        text = f"{time_and_pid} {marked} {one_line(str(entry['message']) + fields)}\n"
+        trace = entry.get("trace")
+        if isinstance(trace, list):
+            text += "".join(f"    {one_line(str(each))}\n" for each in trace)
+        return text
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    has_all = isinstance(entry, dict) and {"time", "level", "message"} <= entry.keys()
+    return entry if has_all else None
+
+
+def _local(at: object) -> str:
+    try:
+        return clock.parse(str(at)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return one_line(str(at))

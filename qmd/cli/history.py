@@ -10,6 +10,7 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
+from qmd.cli.indexing import index_and_report
 from qmd.cli.listings import limit_options
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
@@ -21,7 +22,7 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
     from qmd.values import Collection, Revision
-    from qmd.values.revisions import FileChange
+    from qmd.values.edits import FileChange
 
 
 @command(
@@ -150,8 +151,6 @@ def undo(
 
 def _report_restored(kb: KnowledgeBase, collection: Collection, *, as_json: bool) -> None:
     """Index a collection that an undo has added again, and say so."""
-    from qmd.cli.indexing import index_and_report
-
     if as_json:
         kb.index([collection.name])
         write_json({"restored": collection.name, "path": collection.path})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import qmd
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.indexing import index_and_report
@@ -113,9 +114,8 @@ def obsidian(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> 
 def _take_over(
     program: Program, file: str | None, *, dry_run: bool, no_index: bool, as_json: bool
 ) -> None:
-    from qmd.kb import KnowledgeBase
 
-    plan = KnowledgeBase.plan_import(program, file)
+    plan = qmd.KnowledgeBase.plan_import(program, file)
     with _opened(dry_run) as kb:
         report = kb.import_folders(plan, dry_run=dry_run)
         if as_json:
@@ -224,9 +224,8 @@ def markdown_zip(
     Notion, Joplin, Bear and others export such archives. A file that is there already is never
     replaced, and nothing is written outside of FOLDER.
     """  # fmt: skip
-    from qmd.kb import KnowledgeBase
 
-    report = KnowledgeBase.unpack_notes(file, folder, encoding=encoding, dry_run=dry_run)
+    report = qmd.KnowledgeBase.unpack_notes(file, folder, encoding=encoding, dry_run=dry_run)
     if as_json:
         write_json(report)
     else:
@@ -288,11 +287,9 @@ def _opened(dry_run: bool) -> Iterator[KnowledgeBase]:
     try:
         kb = session().open()
     except DatabaseMissingError:
-        from qmd.kb import KnowledgeBase
-
         with (
             tempfile.TemporaryDirectory() as folder,
-            KnowledgeBase.open(Path(folder) / "empty.sqlite", create=True) as empty,
+            qmd.KnowledgeBase.open(Path(folder) / "empty.sqlite", create=True) as empty,
         ):
             yield empty
         return

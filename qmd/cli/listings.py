@@ -1,34 +1,27 @@
-"""What the listings of links, tags and documents share: their options, budget and last line."""
+"""What the listings of operations and documents share: their options, budget and last line."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from qmd.cli.command import json_option
-from qmd.cli.places import Places, full_path_option, places
+from qmd.cli.places import Places, places
 from qmd.cli.terminal import note, paint, write_json
 from qmd.values.graph import MAX_LISTED
-from qmd.values.list_budget import ListBudget
 from qmd.values.tokens import MIN_TOKENS
-from qmd.values.wire import to_wire
+from qmd.values.wire import ListBudget, to_wire
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from qmd.kb import KnowledgeBase
-    from qmd.values.list_budget import ListBudget
 
 #: In front of a name that stands below its facts.
 _INDENT = 2
 
-ItemT = TypeVar("ItemT")
 F = TypeVar("F", bound=Callable[..., Any])
-ValueT = TypeVar("ValueT", bound="DataclassInstance")
 
 max_tokens_option = click.option(
     "--max-tokens",
@@ -36,27 +29,6 @@ max_tokens_option = click.option(
     metavar="N",
     help="Most tokens to print, estimated; says what is left out.",
 )
-
-
-def listing_options(*, has_files: bool = True) -> Callable[[F], F]:
-    """
-    Add ``--max-tokens``, ``--json`` and, for a listing of files, ``--full-path``.
-
-    The command gets one argument ``options`` for them.
-    """
-
-    def add(function: F) -> F:
-        @functools.wraps(function)
-        def with_options(
-            max_tokens: int | None, as_json: bool, full_path: bool = False, **arguments: Any
-        ) -> Any:
-            options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
-            return function(options=options, **arguments)
-
-        decorated: Any = json_option(with_options)
-        return cast("F", max_tokens_option(full_path_option(decorated) if has_files else decorated))
-
-    return add
 
 
 def limit_options(default: int | None, *, most: int = MAX_LISTED) -> Callable[[F], F]:
@@ -115,17 +87,6 @@ class ListingView:
         """The room for a reply whose files have the names of this output."""
         return ListBudget(self.max_tokens, as_object=self._object)
 
-    def fit(self, value: ValueT, *names: str) -> ValueT:
-        """The value with as many items of its fields of these names as the budget allows."""
-        budget = self.budget()
-        for name in names:
-            value = budget.fit(value, name)
-        return value
-
-    def take(self, items: Sequence[ItemT]) -> tuple[ItemT, ...]:
-        """The first items, as many as the budget allows."""
-        return ListBudget(self.max_tokens).take(items)
-
     def write_json(self, value: object) -> None:
         write_json(self._object(value))
 
@@ -135,13 +96,6 @@ class ListingView:
         text = paint(self.where.fitting_name(file, len(number) + _INDENT), "file", color)
         text += paint(number, "line", color)
         return self.where.link(text, file, line or 1)
-
-    def note_none_or_rest(self, shown: int, total: int, noun: str, *, none: str) -> None:
-        """As `note_rest`; ``none`` is the sentence where there are no items at all."""
-        if total:
-            self.note_rest(shown, total, noun)
-        else:
-            note(none)
 
     def note_rest(self, shown: int, total: int, noun: str) -> None:
         """Say how many items are missing, if any are."""

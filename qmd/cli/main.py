@@ -14,10 +14,11 @@ from typing import NoReturn
 import click
 
 from qmd import __version__
+from qmd import cli as cli_modules
 from qmd.cli import commands
 from qmd.cli.command import Group
 from qmd.cli.session import Session
-from qmd.cli.terminal import escape_json, hanging, harmless, paint, prepare_streams, use_color
+from qmd.cli.terminal import hanging, harmless, json_text, paint, prepare_streams, use_color
 from qmd.errors import QmdError
 
 _EXAMPLES = (
@@ -35,7 +36,7 @@ _EXAMPLES = (
     operations="",
     aliases=commands.ALIASES,
     more_aliases=commands.other_names,
-    instead=commands.COMMANDS | commands.HABITS,
+    instead=lambda: cli_modules.habits.COMMANDS,
     first=commands.FIRST,
     sections=commands.sections,
     spellings={
@@ -69,8 +70,7 @@ def main(args: Sequence[str]) -> int:
     All errors are reported here: no other function prints an error or ends the process.
     """
     if "_QMD_COMPLETE" in os.environ:  # the shell asks for completions
-        from qmd.cli import shell_completion  # noqa: F401 - registers the scripts of the shells
-
+        cli_modules.shell_completion.register()
         cli.main(list(args), prog_name="qmd")
     prepare_streams()
     session = Session()
@@ -117,14 +117,13 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
     hint: str | None = getattr(error, "hint", None)
     ctx = getattr(error, "ctx", None)
     if hint is None and isinstance(error, click.NoSuchOption):
-        if error.option_name in commands.OPTIONS:
+        habits = cli_modules.habits
+        if error.option_name in habits.OPTIONS:
             message = f"No such option: {error.option_name}"
-            hint = commands.OPTIONS[error.option_name]
+            hint = habits.OPTIONS[error.option_name]
         elif error.possibilities:
             message = f"No such option: {error.option_name}"
-            import difflib
-
-            near = difflib.get_close_matches(error.option_name, error.possibilities, 3, cutoff=0)
+            near = habits.nearest(error.option_name, error.possibilities, most=3, cutoff=0)
             hint = "Did you mean: " + ", ".join(near)
         elif ctx is not None and ctx.command.name in ("search", "vsearch", "query"):
             hint = (
@@ -150,10 +149,8 @@ def _fail(
     except OSError:  # stdout cannot be written to, which may be the error to report
         _silence_stdout()
     if as_json:
-        import json
-
         error = {"error": {"code": code, "message": message, "hint": hint}}
-        text = escape_json(json.dumps(error, ensure_ascii=False))
+        text = json_text(error, indent=None)
     else:
         color = use_color(sys.stderr)
         text = paint(prefix, "error" if "error" in prefix else "dim", color)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,8 +163,6 @@ def _escaped(text: str) -> str:
 
 def _shown(page: str) -> bool:
     """Show a page with ``man``; False if that is not installed or refuses it."""
-    import subprocess
-    import tempfile
 
     with tempfile.NamedTemporaryFile("w", suffix=".1", encoding="utf-8", delete=False) as file:
         file.write(page)

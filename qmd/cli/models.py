@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.progress import progress_bar
@@ -72,12 +73,9 @@ def pull(name: str | None, as_json: bool) -> None:
             with session().open() as kb:
                 model = kb.models.pull(name, progress)
         else:
-            from qmd.models import catalogue  # imported late: it loads the embedding library
-            from qmd.models.embedders import DEFAULT_MODEL
-
             settings = session().settings
-            chosen = name or settings.model or DEFAULT_MODEL
-            model = catalogue.pull(chosen, settings.cache_dir, progress)
+            chosen = name or settings.model or kept.embedders.DEFAULT_MODEL
+            model = kept.catalogue.pull(chosen, settings.cache_dir, progress)
     if as_json:
         write_json(model)
         return
@@ -136,9 +134,8 @@ def _list(here: Session) -> list[ModelInfo]:
     if not is_missing(here.settings.db):
         with here.open() as kb:
             return kb.models.list()
-    from qmd.models import catalogue
 
-    return catalogue.list_models(here.settings.cache_dir, target=here.settings.model)
+    return kept.catalogue.list_models(here.settings.cache_dir, target=here.settings.model)
 
 
 def _render(listed: Sequence[ModelInfo]) -> None:

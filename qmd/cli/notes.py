@@ -1,30 +1,71 @@
-"""``qmd note`` reads, writes and lists notes, as the MCP tools for notes do."""
+"""
+``qmd note`` reads, writes and lists notes, as the MCP tools for notes do, and ``qmd summary``
+appends a text to a Markdown file, in the language of the shell and the note.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.content import content_options, given_content
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
-from qmd.errors import NoteExistsError
-from qmd.files.notes.notes import Notes
-from qmd.files.notes.vault import Vault
+from qmd.errors import NoteExistsError, QmdError, SummaryError
+from qmd.files.notes import Notes
+from qmd.files.summary import Language, SummaryMode, checked
+from qmd.files.vault import Vault
 from qmd.operations import notes as notes_texts
+from qmd.operations import summary as summary_texts
 from qmd.system.database_files import is_missing
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.kb import KnowledgeBase
+
+
+# --- the text to write ---------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _content_options(function: F) -> F:
+    """Add the parameters ``source`` and ``content``, which `_given_content` takes."""
+    function = click.option("--content", metavar="TEXT", help="The text; '-' reads it from stdin.")(
+        function
+    )
+    return click.argument("source", metavar="[-]", required=False)(function)
+
+
+def _given_content(source: str | None, content: str | None) -> str | bytes:
+    """
+    The text of ``--content``, or the bytes of stdin.
+
+    Bytes of ``--content`` that are not valid in the shell's encoding are lone surrogates.
+
+    Raises:
+        UsageError: The user gave no text, or both kinds.
+    """
+    if source not in (None, "-"):
+        raise click.UsageError(f"Unexpected argument: {source}. The text goes to --content.")
+    if content is not None and content != "-":
+        if source is not None:
+            raise click.UsageError("Give the text by --content or on stdin, not both.")
+        return content
+    if source is None and content is None and sys.stdin.isatty():
+        raise click.UsageError("Give the text by --content TEXT, or '-' to read it from stdin.")
+    return sys.stdin.buffer.read()
+
+
+# --- notes ---------------------------------------------------------------------------
 
 
 @click.group(
@@ -85,7 +126,7 @@ def read(path: str, as_json: bool) -> None:
 @click.argument("path", shell_complete=complete.documents)
 @click.option("--append", is_flag=True, help="Put the text behind what is there.")
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
-@content_options
+@_content_options
 @setting_option("vault")
 @json_option
 def create(
@@ -170,7 +211,7 @@ def _opened(*, to_write: bool = False) -> Iterator[Notes]:
 
 
 def _text(source: str | None, content: str | None) -> str | bytes:
-    data = given_content(source, content)
+    data = _given_content(source, content)
     if isinstance(data, str):
         try:
             data.encode()
@@ -190,3 +231,77 @@ def _write_exactly(text: str) -> None:
     else:
         sys.stdout.flush()
         buffer.write(text.encode())
+
+
+# --- summaries -----------------------------------------------------------------------
+
+
+@command(
+    "summary",
+    examples=(
+        "qmd summary ~/notes/week.md --content 'Shipped the parser.'",
+        "pbpaste | qmd summary ~/notes/meeting.md -",
+        "qmd summary plan.md --overwrite - < draft.md",
+    ),
+)
+@click.argument("file", shell_complete=complete.files)
+@click.option("--overwrite", is_flag=True, help="Replace what the file holds.")
+@_content_options
+@setting_option("write_roots")
+@json_option
+def summary(
+    file: str, source: str | None, overwrite: bool, content: str | None, as_json: bool
+) -> None:
+    """
+    Append a text to a Markdown file.
+
+    FILE is a path on the disk; where it begins with no folder here, it may be collection/path. An
+    appended text gets a heading with the time, in Chinese if the note or the locale is. Missing
+    folders are created; 'qmd undo' brings back what --overwrite replaces. Searches find the text
+    at once.
+    """
+    text = _text_of_summary(source, content)
+    mode: SummaryMode = "overwrite" if overwrite else "append"
+    language: Language = "zh" if _is_locale_chinese() else "en"
+    try:
+        checked(text, file, mode)  # first, or wrong arguments would leave an empty database
+        with session().open(create=True) as kb:
+            file = _on_disk(kb, file)
+            try:
+                written = kb.summary.update(text, file, mode, language=language)
+            except QmdError as error:
+                raise summary_texts.in_words(error, file, kb.policy, language) from error
+    except SummaryError as error:
+        if as_json:
+            write_json(summary_texts.failure(error))
+        raise
+    if as_json:
+        write_json(summary_texts.success(written, language))
+        return
+    write(one_line(summary_texts.message(written, language)) + "\n")
+    if written.problem is not None:
+        note(f"Not searchable yet: {written.problem}", style="warning")
+
+
+def _on_disk(kb: KnowledgeBase, file: str) -> str:
+    """The path of a file that is named as lists name it; any other name as it is."""
+    collection, _, rest = file.removeprefix("qmd://").partition("/")
+    roots = {each.name: each.path for each in kb.collections()}
+    if not rest or collection not in roots or os.path.lexists(collection):
+        return file
+    return str(Path(roots[collection], rest))
+
+
+def _is_locale_chinese() -> bool:
+    names = (os.environ.get(each) for each in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return next(filter(None, names), "").lower().startswith("zh")
+
+
+def _text_of_summary(source: str | None, content: str | None) -> str:
+    data = _given_content(source, content)
+    if isinstance(data, str):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise SummaryError(f"Invalid content: not UTF-8 at byte {error.start + 1}") from error

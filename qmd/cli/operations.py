@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 import click
 
-from qmd.cli import complete
+from qmd.cli import complete, render_reports
 from qmd.cli.command import Command, json_option
 from qmd.cli.listings import ListingOptions, ListingView, max_tokens_option
 from qmd.cli.places import full_path_option
+from qmd.cli.progress import progress_bar
 from qmd.cli.remote import Remote, received
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
@@ -28,13 +30,22 @@ from qmd.cli.terminal import (
     write_json,
     write_text,
 )
+from qmd.errors import OutsideRootsError
 from qmd.operations import Operation, every_operation
 from qmd.operations.definition import Replied, Row, Styled
 from qmd.values.facts import FieldFacts, Range, Shell, without_none
+from qmd.values.graph import MAX_LISTED
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def listed() -> Iterable[tuple[str, Operation]]:
+    """The operations that have a section of the help, by the full names of their commands."""
+    for each in every_operation():
+        if each.words is not None and each.section:
+            yield each.words, each
 
 
 @cache
@@ -65,7 +76,7 @@ def command_of(operation: Operation) -> Command:
     ) -> None:
         options = ListingOptions(max_tokens=max_tokens, full_path=full_path, as_json=as_json)
         sent = _as_called(operation, arguments)
-        if operation.text is None:
+        if _has_rows(operation):
             _list(operation, options, mode, sent)
         else:
             _tell(operation, sent, as_json=as_json)
@@ -89,15 +100,20 @@ def command_of(operation: Operation) -> Command:
 
 def _options(operation: Operation) -> Iterable[Callable[[Command], Command]]:
     """The options that an operation has besides its arguments."""
-    if operation.writes:
+    if OutsideRootsError in operation.errors:
         yield setting_option("write_roots")
-    if operation.lists:
+    if operation.has_budget:
         yield max_tokens_option
         if operation.names_files:
             yield full_path_option
     yield json_option
-    if operation.text is None:
+    if _has_rows(operation):
         yield _mode_option
+
+
+def _has_rows(operation: Operation) -> bool:
+    """Whether its reply is a list that is printed row by row, and that a server sends in full."""
+    return bool(operation.lists) and not operation.view
 
 
 _mode_option = click.option(
@@ -122,7 +138,7 @@ def _params(field: FieldFacts) -> Iterable[click.Parameter]:
             shell_complete=completes,
         )
         return
-    hint = without_none(field.hint)
+    hint, is_list = without_none(field.hint), get_origin(field.hint) is tuple
     is_limit = field.name == "limit"
     short, name = "-n" if is_limit else shell.short, field.name.replace("_", "-")
     yield click.Option(
@@ -133,8 +149,10 @@ def _params(field: FieldFacts) -> Iterable[click.Parameter]:
         ],
         type=_type(field),
         is_flag=hint is bool,
+        multiple=is_list,
+        callback=_names if is_list else None,
         default=field.default,
-        show_default=field.default not in (None, "", False),
+        show_default=field.default not in (None, "", False, ()),
         metavar=shell.metavar or ("N" if hint is int else None),
         help=f"{field.description}.",
         shell_complete=completes,
@@ -155,7 +173,15 @@ def _type(field: FieldFacts) -> Any:
         return click.IntRange(bounds.low, bounds.high)
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
+    if get_origin(hint) is tuple:
+        return str
     return hint if isinstance(hint, type) else _as_json_or_text
+
+
+def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Each once, of options that take several by comma."""
+    names = (name.strip() for value in values for name in value.split(","))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _as_json_or_text(text: str) -> object:
@@ -201,15 +227,24 @@ def _as_called(operation: Operation, arguments: dict[str, Any]) -> dict[str, Any
 
 def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
     """Run an operation, and print the text of its reply."""
-    with session().open(write=operation.writes) as kb:
-        value = operation.run(kb, **arguments)
+    value = _reply(operation, arguments)
     if as_json:
-        write_json(to_wire(value))
+        write_json(_list_of(operation, value) if operation.bare else to_wire(value))
+    elif operation.view:
+        getattr(render_reports, operation.view)(Replied(value, arguments))
     else:
         assert operation.text is not None
         write_text(f"{operation.text(Replied(value, arguments))}\n")
     if operation.fails is not None and operation.fails(value):
         click.get_current_context().exit(1)
+
+
+def _reply(operation: Operation, arguments: Mapping[str, Any]) -> Any:
+    writes = operation.writes and not arguments.get("dry_run")
+    with session().open(write=writes) as kb, ExitStack() as stack:
+        if operation.shows_progress:
+            arguments = {**arguments, "progress": stack.enter_context(progress_bar())}
+        return operation.run(kb, **arguments)
 
 
 def _list(
@@ -251,13 +286,19 @@ def _answer_of_server(
     operation: Operation, options: ListingOptions, arguments: Mapping[str, Any]
 ) -> tuple[Any, object, ListingView]:
     """The reply of the running server, and the same in its wire form."""
-    if "limit" in arguments and arguments["limit"] is None:
-        raise click.UsageError("--all needs --mode local: a server lists at most 1,000 items.")
+    is_all = "limit" in arguments and arguments["limit"] is None
+    limit = {"limit": MAX_LISTED} if is_all else {}
     remote = Remote(session().settings.db)
-    sent = remote.answer(operation, {**arguments, "max_tokens": options.max_tokens})
+    sent = remote.answer(operation, {**arguments, **limit, "max_tokens": options.max_tokens})
+    value = received(operation.reply, sent)
+    if is_all and operation.total(value) > MAX_LISTED:
+        raise click.UsageError(
+            f"--all needs --mode local: a server lists at most {MAX_LISTED:,} items, and there are"
+            f" {operation.total(value):,}."
+        )
     with session().open() as kb:
         view = options.view(kb)
-    return received(operation.reply, sent), sent, view
+    return value, sent, view
 
 
 def _line(row: Row, view: ListingView, color: bool) -> str:

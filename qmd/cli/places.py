@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from qmd import system
 from qmd.cli.session import session
 from qmd.cli.terminal import fitting_path, one_line
 
@@ -69,9 +70,8 @@ class Places:
         path = self.path(file) if self._links else None
         if path is None:
             return text
-        from qmd.system.editors import editor_link
-
-        return f"\x1b]8;;{editor_link(self._editor, path, line)}\x1b\\{text}\x1b]8;;\x1b\\"
+        target = system.editors.editor_link(self._editor, path, line)
+        return f"\x1b]8;;{target}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 DISPLAY_PATHS = Places()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qmd import ingest
 from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command, json_option
@@ -27,6 +28,7 @@ from qmd.errors import (
     QmdError,
     WritesForbiddenError,
 )
+from qmd.transfer import push as transfer
 
 if TYPE_CHECKING:
     from qmd.transfer.push.folder import LocalFolder, PushSummary
@@ -79,15 +81,15 @@ def push(
     are gone here are deleted there. The server must have been started with --push-folder; its
     token is read from QMD_PUSH_TOKEN. An interrupted push goes on where it was.
     """
-    from qmd.transfer.push.folder import FolderPush
-    from qmd.transfer.push.remote import PushServer
 
     token = os.environ.get("QMD_PUSH_TOKEN", "").strip() or None
-    server = PushServer(url, token, allow_plain_http=allow_plain_http)
+    server = transfer.remote.PushServer(url, token, allow_plain_http=allow_plain_http)
     owner = owner or _this_person()
     chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
     session().interrupted = "What was sent is stored; the next 'qmd server push' goes on."
-    pushes = [(each, FolderPush(server, each, checksum=checksum)) for each in chosen]
+    pushes = [
+        (each, transfer.folder.FolderPush(server, each, checksum=checksum)) for each in chosen
+    ]
     pushed, problems = _push_all(pushes)
     _show(pushed, as_json=as_json)
     if problems and not (watch and pushed):
@@ -142,22 +144,21 @@ def _push_all(
 def _given_folders(
     folders: Sequence[str], name: str | None, mask: str, ignore: tuple[str, ...], owner: str
 ) -> list[LocalFolder]:
-    from qmd.ingest.new_collection import new_collection
-    from qmd.transfer.push.folder import LocalFolder
 
     if name is not None and len(folders) > 1:
         raise InputError("--name is for one folder.", hint="Push the folders one by one.")
     chosen = []
     for folder in folders:
         refuse_missing(folder)
-        checked = new_collection(folder, name, mask, ignore)
-        chosen.append(LocalFolder(Path(checked.path), checked.name, mask, ignore, owner))
+        checked = ingest.new_collection.new_collection(folder, name, mask, ignore)
+        chosen.append(
+            transfer.folder.LocalFolder(Path(checked.path), checked.name, mask, ignore, owner)
+        )
     return chosen
 
 
 def _collections(name: str | None, owner: str) -> list[LocalFolder]:
     """The collections of this machine, with their names, masks and ignore patterns."""
-    from qmd.transfer.push.folder import LocalFolder
 
     if name is not None:
         raise InputError("--name needs a folder.", hint="qmd server push URL FOLDER --name NAME")
@@ -168,7 +169,7 @@ def _collections(name: str | None, owner: str) -> list[LocalFolder]:
             "There is no collection here.", hint="Name a folder: qmd server push URL FOLDER"
         )
     return [
-        LocalFolder(Path(each.path), each.name, each.pattern, each.ignore, owner)
+        transfer.folder.LocalFolder(Path(each.path), each.name, each.pattern, each.ignore, owner)
         for each in sorted(collections, key=lambda each: each.name)
     ]
 
@@ -188,12 +189,11 @@ def _follow(
     as_json: bool,
 ) -> None:
     """Push each change. What is not pushed is in ``reported``, and is said again if it differs."""
-    from qmd.transfer.push.follow import follow
 
     folders = {folder.name: folder for folder, _ in pushes}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
-    for summary in follow(pushes, lambda text: note(text, style="warning")):
+    for summary in transfer.follow.follow(pushes, lambda text: note(text, style="warning")):
         is_news = summary.refused != reported[summary.collection]
         reported[summary.collection] = summary.refused
         if summary.stored or summary.deleted or is_news:

@@ -1,11 +1,11 @@
-"""``qmd get``, ``qmd multi-get`` and ``qmd ls`` print documents and list them."""
+"""``qmd get``, ``multi-get`` and ``ls`` print documents and list them; the group ``qmd links``."""
 
 from __future__ import annotations
 
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import Group, command, json_option
 from qmd.cli.formats import format_options
 from qmd.cli.listings import ListingView, limit_options, max_tokens_option
 from qmd.cli.places import full_path_option, places
@@ -220,3 +220,20 @@ def ls(
     elif not documents:
         note("No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew.")
     ListingView(where, None).note_rest(len(documents), total, "document")
+
+
+@click.group(
+    "links",
+    cls=Group,
+    default="of",
+    operations="links",
+    examples=("qmd links notes/MOC.md", "qmd links backlinks MOC", "qmd links broken -c notes"),
+)
+def links() -> None:
+    """
+    List the links in a note, and where each leads.
+
+    Embeds and web addresses are links, too. FILE is a name as 'qmd get' takes it. The commands
+    list the links that lead to a note, notes without such links, and links that lead nowhere; a
+    note that is named like one of them is 'qmd links of NAME'.
+    """

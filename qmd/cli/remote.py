@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args, get_origin
+from urllib.parse import quote, urlencode
 
 from qmd.errors import (
     InputError,
@@ -60,10 +61,9 @@ class Remote:
 
     def answer(self, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The reply of an operation that only reads, in its wire form."""
-        from urllib.parse import urlencode
-
         sent = {name: each for name, each in arguments.items() if each is not None}
-        return self._ask(f"/{operation.name}?{urlencode(sent, doseq=True)}", None)
+        path = operation.path.format(**{name: quote(sent.pop(name)) for name in operation.in_path})
+        return self._ask(f"{path}?{urlencode(sent, doseq=True)}", None)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]
 
-#: What `qmd.search.present.highlight.splitter` gives.
+#: What `qmd.search.present.snippet.splitter` gives.
 Split = Callable[[str], list[tuple[str, bool]]]
 
 #: The formats that people read. The others are lists of hits, and a notice is no hit.
@@ -171,7 +171,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
     if not any(body is not None or hit.explain is not None for hit, body in pairs):
         room = _lines_of_each(notice, groups)
     if color or room is not None:
-        from qmd.search.present.highlight import splitter
+        from qmd.search.present.snippet import splitter
 
         split = splitter(reply.query)
     look = _Look(where, split, color)

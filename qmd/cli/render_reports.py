@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+import click
+
 from qmd.cli.render_documents import readable_size
 from qmd.cli.terminal import (
     beside,
@@ -22,6 +24,7 @@ from qmd.cli.terminal import (
 from qmd.system import clock
 
 if TYPE_CHECKING:
+    from qmd.operations.definition import Replied
     from qmd.values import (
         Check,
         CleanupReport,
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
         SkippedFile,
         Status,
     )
+    from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
@@ -101,7 +105,8 @@ def render_embed_report(report: EmbedReport) -> None:
     write(text + "\n")
 
 
-def render_collections(collections: Sequence[Collection]) -> None:
+def render_collections(replied: Replied) -> None:
+    collections: Sequence[Collection] = replied.value.collections
     color = use_color(sys.stdout)
     width = max((columns(one_line(collection.name)) for collection in collections), default=0)
     for collection in collections:
@@ -113,6 +118,25 @@ def render_collections(collections: Sequence[Collection]) -> None:
             excluded += paint(f"  pushed by {one_line(collection.owner)}", "dim", color)
         rest = f"{path}  {one_line(_files_of(collection))}{excluded}"
         write(beside(f"{name}  {documents:>16}", rest, 0) + "\n")
+    if not collections:
+        note("No collections yet: qmd up FOLDER")
+
+
+def render_collection(replied: Replied) -> None:
+    details: Collection = replied.value.collection
+    rows = [
+        ("Name", details.name),
+        ("Path", details.path),
+        ("Mask", details.pattern),
+        *(("Ignore", pattern) for pattern in details.ignore),
+        *(() if details.included else (("Searched", "only if named: -c " + details.name),)),
+        ("Documents", f"{details.documents:,}"),
+        ("Changed", minute(details.last_updated)),
+        ("Indexed", minute(details.last_indexed)),
+        *(("Context", f"{context.path}: {context.text}") for context in replied.value.contexts),
+    ]
+    for label, value in rows:
+        write(f"{label:<11}{hanging(one_line(value), 11)}\n")
 
 
 def _files_of(collection: Collection) -> str:
@@ -120,12 +144,57 @@ def _files_of(collection: Collection) -> str:
     return collection.pattern + "".join(f", without {each}" for each in collection.ignore)
 
 
-def render_contexts(contexts: Sequence[Context]) -> None:
+def render_contexts(replied: Replied) -> None:
+    contexts: Sequence[Context] = replied.value.contexts
     color = use_color(sys.stdout)
     for context in contexts:
         place = paint(one_line(context.path), "file", color)
         write(beside(place, paint(one_line(context.uri), "dim", color), 0) + "\n")
         write("".join(f"  {hanging(one_line(line), 2)}\n" for line in context.text.splitlines()))
+    if not contexts:
+        note("No contexts yet: qmd context add PATH TEXT")
+
+
+def render_new_token(replied: Replied) -> None:
+    created: NewAccessToken = replied.value
+    write(f"{created.token}\n")
+    click.echo(
+        f"Token '{created.stored.name}' {_opened_by(created.stored)}. It is not shown again.",
+        err=True,
+    )
+
+
+def render_tokens(replied: Replied) -> None:
+    tokens: Sequence[AccessToken] = replied.value.tokens
+    for each in tokens:
+        used = f"last used {each.last_used}" if each.last_used else "never used"
+        write(f"{one_line(each.name)}: {_opened_by(each)}, {used}\n")
+    if not tokens:
+        write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
+
+
+def _opened_by(token: AccessToken) -> str:
+    """What a token opens, and until when."""
+    reads = ", ".join(name for name in token.read if name not in token.write)
+    writes = ", ".join(token.write)
+    parts = [f"reads {reads}"] if reads else []
+    if writes:
+        parts.append(f"writes {writes}")
+    if not parts:
+        parts.append("opens nothing, since its collections were removed")
+    if token.expires is not None:
+        parts.append(f"{'expired' if token.expired else 'expires'} {minute(token.expires)}")
+    return one_line(", ".join(parts))
+
+
+def render_audit(replied: Replied) -> None:
+    entries: Sequence[AuditEntry] = replied.value.entries
+    for entry in entries:
+        who = entry.actor or "(administrator)"
+        what = one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
+        write(beside(what, one_line(entry.target), 0) + "\n")
+    if not entries:
+        write("Nothing was written.\n")
 
 
 def render_status(status: Status, fresh: Freshness) -> None:
@@ -245,7 +314,8 @@ def render_checks(checks: Sequence[Check]) -> None:
             write(f"         {paint('hint:', 'dim', color)} {remedy}\n")
 
 
-def render_cleanup(report: CleanupReport) -> None:
+def render_cleanup(replied: Replied) -> None:
+    report: CleanupReport = replied.value
     verb = "Would remove" if report.dry_run else "Removed"
     removed = _counted(report.removed)
     write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qmd import search as steps
 from qmd.cli.command import command
 from qmd.cli.places import Places, places
 from qmd.cli.search_options import USUAL, View, search_options
@@ -94,10 +95,9 @@ def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
     reply, bodies, where, is_embedding = answer(command, replace(request, max_tokens=None), view)
     if request.max_tokens is not None:
         from qmd.cli.render_hits import printed_tokens
-        from qmd.search.present.budget import fit_hits
 
         size = partial(printed_tokens, output=view.output, where=where)
-        reply = fit_hits(reply, request.max_tokens, size, frame_tokens=_FRAME_TOKENS)
+        reply = steps.budget.fit_hits(reply, request.max_tokens, size, frame_tokens=_FRAME_TOKENS)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif command != "search" and reply.needs_embedding:

@@ -18,6 +18,8 @@ from qmd.cli.formats import format_options
 from qmd.cli.places import full_path_option
 from qmd.cli.query_words import QueryWord
 from qmd.cli.setting_options import apply_options
+from qmd.errors import InputError
+from qmd.search.query.dates import filter_date
 from qmd.values.facts import (
     DateOrSpan,
     FieldFacts,
@@ -286,9 +288,6 @@ def _in_range(field: FieldFacts, bounds: Range) -> Callback:
 def _parsed_date(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    from qmd.errors import InputError
-    from qmd.search.query.dates import filter_date
-
     try:
         return filter_date(value)
     except InputError as error:
@@ -299,7 +298,6 @@ def _checked_conditions(
     ctx: click.Context, param: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
     if value:
-        from qmd.errors import InputError
         from qmd.values.conditions import parse_filter
 
         for condition in value:

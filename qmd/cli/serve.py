@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+import qmd.server
+from qmd import cli
 from qmd.cli import complete
 from qmd.cli.command import Group, refuse_unless_server
 from qmd.cli.commands import below
@@ -163,6 +165,21 @@ def server(ctx: click.Context, /, **options: Any) -> None:
     _serve_unless_subcommand(ctx, options)
 
 
+@click.group(
+    "token",
+    cls=Group,
+    operations="server token",
+    sections=lambda: {"Commands": ("create", "list", "revoke")},
+    examples=(
+        "qmd server token create anna --read work,docs --write inbox --expires 90d",
+        "qmd server token list",
+        "qmd server token revoke anna",
+    ),
+)
+def token() -> None:
+    """Let clients of a server use some collections only."""
+
+
 #: The options of ``qmd server`` without its commands, for what starts a server later.
 server_alone = click.Command("server", params=server.params)
 
@@ -198,16 +215,16 @@ def _serve_unless_subcommand(ctx: click.Context, options: dict[str, Any]) -> Non
 def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
     if options["daemon"]:
         refuse_unless_server(ctx)
-        from qmd.cli.daemon import start_in_background
 
-        start_in_background(ctx)
+        cli.daemon.start_in_background(ctx)
         return 0
-    from qmd.server.process import serve
 
     command_session = session()
     command_session.interrupted = "The server has stopped."
     chosen = chosen_options(options)
-    return serve(lambda: _open(command_session, read_only=chosen.read_only), chosen)
+    return qmd.server.process.serve(
+        lambda: _open(command_session, read_only=chosen.read_only), chosen
+    )
 
 
 def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
@@ -222,13 +239,12 @@ def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
 
 def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
     """What a server is to do, by the options of a command; those that it lacks have defaults."""
-    from qmd.server.process import ServerOptions
 
     # By default the posts are in "data"; a folder with that name may hold anything, so it must
     # not become part of all searches.
     posts_dir_is_set = session().settings.sources["posts_dir"] != "default"
     toolsets = options["toolsets"]
-    return ServerOptions(
+    return qmd.server.process.ServerOptions(
         transport="http" if options.get("only_http") else options.get("transport", "http"),
         database=session().settings.db,
         host=options["host"],

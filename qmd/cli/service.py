@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -14,21 +16,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd import __version__
+from qmd import __version__, inference
 from qmd.cli.command import Command, Group, command, json_option
-from qmd.cli.session import Session, session
-from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.cli.typed_options import (
+from qmd.cli.daemon import (
     environment_of_settings,
     typed_server_options,
     typed_setting_options,
 )
+from qmd.cli.serve import server_alone
+from qmd.cli.session import Session, session
+from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
+from qmd.system import installation, running
+from qmd.system.log_file import log_file
+from qmd.system.services import managers
+from qmd.system.services.definition import Service
+from qmd.system.user_dirs import user_dir
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from qmd.system.services.definition import Manager, Service, Step
+    from qmd.system.services.definition import Manager, Step
 
 MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
@@ -57,7 +65,6 @@ class _InstallCommand(Command):
     """Completes the options of the server, too, which it passes on."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        from qmd.cli.serve import server_alone
 
         items = super().shell_complete(ctx, incomplete)
         present = {item.value for item in items}
@@ -93,8 +100,6 @@ def install(
     variables and a token are kept with them, in a file that only you can read; settings in
     config.toml are read at each start. Installing again replaces the options.
     """
-    from qmd.inference.llm.key import variables_with_keys
-    from qmd.system.services import managers
 
     manager = _manager(manager_name)
     planned = _service(options)
@@ -119,7 +124,7 @@ def install(
         write(f"The service {planned.name} serves {url} (MCP: {url}/mcp); its page: qmd open\n")
     if remark := manager.remark():
         note(remark)
-    if keys := variables_with_keys(os.environ):
+    if keys := inference.llm.key.variables_with_keys(os.environ):
         note(f"Not kept: the key in {', '.join(keys)}. A service takes it from llm_key_file.")
 
 
@@ -129,7 +134,6 @@ def install(
 @json_option
 def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     """Stop the service and remove it; the database and the log stay."""
-    from qmd.system.services import managers
 
     manager, name = _manager(manager_name), service_name(session())
     file = manager.file(name)
@@ -164,8 +168,6 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
     The exit code is 1 if it does not run.
     """
-    from qmd.system import running
-    from qmd.system.services import managers
 
     manager, name = _manager(None), service_name(session())
     file = manager.file(name)
@@ -205,7 +207,6 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
 def service_name(here: Session) -> str:
     """``qmd`` for the default database, else a name made from the database's."""
-    from qmd.system.user_dirs import user_dir
 
     database = here.settings.db
     if not isinstance(database, Path):
@@ -220,20 +221,17 @@ def service_name(here: Session) -> str:
 
 
 def _manager(name: str | None) -> Manager:
-    from qmd.system.services import managers
 
     return managers.MANAGERS[name or managers.manager_of_system()]()
 
 
 def _refuse_foreign(name: str | None) -> None:
-    from qmd.system.services.managers import manager_of_system
 
-    if name not in (None, manager_of_system()):
+    if name not in (None, managers.manager_of_system()):
         raise InputError(f"This system has no {name}.", hint="Add --dry-run to see the file.")
 
 
 def _refuse_second_server(here: Session) -> None:
-    from qmd.system import running
 
     server = running.find(here.settings.db)
     if server is not None and running.answers(server):
@@ -251,10 +249,6 @@ def _service(options: Sequence[str]) -> Service:
         UsageError: ``options`` are not those of `qmd server`.
         QmdError: qmd would not be there at the next login.
     """
-    from qmd.cli.serve import server_alone
-    from qmd.system import installation
-    from qmd.system.log_file import log_file
-    from qmd.system.services.definition import Service
 
     if installation.current().manager == "uvx":
         raise QmdError(
@@ -288,7 +282,6 @@ def _service(options: Sequence[str]) -> Service:
 
 def _wait_for_server(here: Session) -> str | None:
     """The address of the server as soon as it answers; None if it does not."""
-    from qmd.system import running
 
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline:
@@ -322,7 +315,6 @@ def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
 
 
 def _masked(planned: Service) -> Service:
-    import dataclasses
 
     environment = dict(planned.environment)
     if "QMD_TOKEN" in environment:
@@ -332,7 +324,6 @@ def _masked(planned: Service) -> Service:
 
 def _shown(step: Step) -> str:
     """A step as a person types it."""
-    import subprocess
 
     line = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
     return line(step.command) + ("  # may fail" if step.may_fail else "")

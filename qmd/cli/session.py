@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+import qmd
 from qmd.cli.progress import progress_bar_if_needed
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
+from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings, Settings
 from qmd.system.database_files import is_missing, is_writable
+from qmd.system.session import name_process
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
@@ -102,13 +105,8 @@ class Session:
         Raises:
             DatabaseMissingError: There is no database; the hint has the commands that create one.
         """
-        from qmd.kb import KnowledgeBase
-        from qmd.settings import Settings
-
         settings = self.settings
         if write or create:
-            from qmd.system.session import name_process
-
             name_process("cli")
         if not create and is_missing(settings.db):
             raise DatabaseMissingError(
@@ -131,7 +129,7 @@ class Session:
             confirm_writes=confirm_writes,
         )
         with progress_bar_if_needed() as progress:
-            return KnowledgeBase.open(
+            return qmd.KnowledgeBase.open(
                 settings.db,
                 chosen,
                 create=create,
@@ -151,15 +149,12 @@ class Session:
         return bool(stages or is_remote_model) and is_writable(configuration.db)
 
     def _backends(self) -> BackendSettings:
-        from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings
-
         configuration = self.settings
 
         def key(role: Role) -> str | None:
-            from qmd.inference.llm import DEFAULT_URL, read_key
-
+            read_key = qmd.inference.llm.read_key
             if role == "llm":
-                url = configuration.llm_url or DEFAULT_URL
+                url = configuration.llm_url or qmd.inference.llm.DEFAULT_URL
                 return read_key(os.environ, configuration.llm_key_file, url=url)
             # The key of the language model must not be sent to another server.
             url = {"rerank": configuration.rerank_url, "embed": configuration.embed_url}[role] or ""

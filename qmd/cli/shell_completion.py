@@ -20,6 +20,7 @@ from click.shell_completion import (
     ShellComplete,
     ZshComplete,
     add_completion_class,
+    get_completion_class,
     split_arg_string,
 )
 
@@ -174,8 +175,10 @@ class _Fish(_Shell, FishComplete):
     source_template = _FISH
 
 
-for _shell in (_Bash, _Zsh, _Fish):
-    add_completion_class(_shell)
+def register() -> None:
+    """Make these the shells that click completes."""
+    for shell in (_Bash, _Zsh, _Fish):
+        add_completion_class(shell)
 
 
 def _with_value(item: CompletionItem[str], value: str) -> CompletionItem[str]:
@@ -198,8 +201,8 @@ def completion(shell: str) -> None:
     It completes commands and options, and from your database collections, documents, tags,
     properties, models and conversations.
     """
-    from click.shell_completion import get_completion_class
 
+    register()
     root = click.get_current_context().find_root()
     shell_class = get_completion_class(shell)
     assert shell_class is not None

@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
@@ -147,8 +148,6 @@ def columns(text: str) -> int:
     """The width of a line in columns of a terminal."""
     if text.isascii():
         return len(text)
-    import unicodedata
-
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
@@ -311,18 +310,20 @@ def rows() -> int | None:
     """The lines of the terminal that stdout is; None if it is none, or a pager shows them."""
     if not sys.stdout.isatty() or isinstance(sys.stdout, _Pager):
         return None
-    import shutil
-
-    return shutil.get_terminal_size().lines
+    return _size().lines
 
 
 def _width(stream: TextIO) -> int:
     """The columns of a terminal; as good as endless elsewhere."""
     if not stream.isatty():
         return 1 << 30
-    import shutil
+    return _size().columns
 
-    return shutil.get_terminal_size().columns
+
+def _size() -> os.terminal_size:
+    import shutil  # for a terminal alone
+
+    return shutil.get_terminal_size()
 
 
 class _Pager(io.TextIOWrapper):
@@ -397,13 +398,13 @@ def write_json(value: object) -> None:
     sys.stdout.write(json_text(value) + "\n")
 
 
-def json_text(value: object) -> str:
+def json_text(value: object, *, indent: int | None = 2) -> str:
     """A value of `qmd.values`, a list of them, or any JSON value as `write_json` writes it."""
     import json
 
     from qmd.values.wire import to_wire
 
-    return escape_json(json.dumps(to_wire(value), ensure_ascii=False, indent=2))
+    return escape_json(json.dumps(to_wire(value), ensure_ascii=False, indent=indent))
 
 
 def note(text: str, *, style: str = "dim") -> None:

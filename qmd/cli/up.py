@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import qmd.server
 from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
@@ -91,7 +92,7 @@ def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) ->
 
 def _serve(kb: KnowledgeBase, names: Sequence[str], options: ServerOptions) -> int:
     with waiting("Starting the server …"):  # half a second, or some on a busy machine
-        from qmd.server.process import serve
+        serve = qmd.server.process.serve
 
     session().interrupted = "What was indexed stays: the next 'qmd up' goes on."
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from math import floor, fsum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 SEED = 20061
@@ -52,8 +53,6 @@ class Resampling:
             questions: The number of questions, at least 1.
             resamples: The number of resamples, each of as many questions.
         """
-        import numpy as np
-
         # Python's generator gives the same numbers in every version; numpy's need not.
         draw = random.Random(seed).random  # noqa: S311  no secret
         self._times = np.zeros((resamples, questions), np.uint16)
@@ -63,8 +62,6 @@ class Resampling:
 
     def compare(self, baseline: Sequence[float], other: Sequence[float]) -> Difference:
         """The difference of two systems; both lists have a figure per question, in one order."""
-        import numpy as np
-
         differences = np.array(other, np.float64) - np.array(baseline, np.float64)
         means = np.sort(self._times @ differences) / len(differences)
         low, high = _quantile(means, (1 - LEVEL) / 2), _quantile(means, (1 + LEVEL) / 2)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files import chats, indexed_file, revisions, summary, undo
+    from qmd.files import chats, indexed_file, notes, pushed, revisions, summary, undo, vault
 
-__all__ = ["chats", "indexed_file", "revisions", "summary", "undo"]
+__all__ = ["chats", "indexed_file", "notes", "pushed", "revisions", "summary", "undo", "vault"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

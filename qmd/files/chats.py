@@ -1,11 +1,18 @@
-"""Writes a conversation with the agent as the text of a note."""
+"""
+Writes a conversation with the agent as the text of a note, harmless to the programs that open it.
+
+A note may have led the model to write what acts when it is shown: an image at another site tells
+that site the text of its address, and programs for notes run queries and scripts in code.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
-from qmd.files.inert import inert
+from qmd.parse.code_mask import mask_code
+from qmd.parse.markdown import outline
 from qmd.values.chats import Chat, ChatTurn
 
 _STATUS = {
@@ -16,12 +23,27 @@ _STATUS = {
     "interrupted": "The program ended before it was answered.",
 }
 
+_ACTIVE = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)")
+"""Images, embeds and HTML; a link in angle brackets is none."""
+_FENCE = re.compile(r"(?m)^([ \t>]*(?:`{3,}|~{3,})[ \t]*)([^\s`]+)([^\r\n]*)$")
+_INLINE_QUERY = re.compile(r"`(?=[ \t]*\$?=)")
+#: Languages that programs for notes colour and do not run.
+_SHOWN = {
+    *("bash", "c", "clojure", "console", "cpp", "csharp", "css", "csv", "diff", "dockerfile"),
+    *("elixir", "erlang", "fish", "go", "graphql", "haskell", "html", "http", "ini", "java"),
+    *("javascript", "js", "json", "jsonc", "jsx", "julia", "kotlin", "latex", "lua", "makefile"),
+    *("markdown", "md", "mermaid", "nginx", "objective-c", "perl", "php", "plaintext"),
+    *("powershell", "python", "py", "r", "regex", "ruby", "rust", "scala", "scss", "sh", "shell"),
+    *("sql", "swift", "text", "toml", "ts", "tsx", "txt", "typescript", "vim", "xml", "yaml"),
+    *("yml", "zsh"),
+}
+
 
 def chat_as_note(chat: Chat) -> str:
     """
     Frontmatter, and for each turn the question as a heading, the answer and its sources.
 
-    The answers are those of a model: `qmd.files.inert` says what of them is not kept.
+    The answers are those of a model: `inert` says what of them is not kept.
     """
     info = chat.info
     head = [
@@ -55,3 +77,27 @@ def _sources(turn: ChatTurn) -> Iterator[str]:
             for each in citations if isinstance(citations, list) else ():
                 if isinstance(each, dict) and each.get("status") == "ok":
                     yield f"`{each.get('file')}:{each.get('from_line')}-{each.get('to_line')}`"
+
+
+def inert(text: str) -> str:
+    """
+    Markdown that shows the same and acts less: no images, embeds, HTML, queries or scripts.
+
+    What stands in code stays, but for the names of languages that are not known to be harmless.
+    Links, tags and tasks stay.
+    """
+    masked = mask_code(text, 0, outline(text))
+    pieces: list[str] = []
+    at = 0
+    for match in _ACTIVE.finditer(masked):
+        pieces += [text[at : match.start()], "\\"]
+        at = match.start()
+    shown = "".join([*pieces, text[at:]])
+    shown = _INLINE_QUERY.sub(r"\\`", shown)
+    return _FENCE.sub(_plain_fence, shown)
+
+
+def _plain_fence(match: re.Match[str]) -> str:
+    opening, language, rest = match.groups()
+    is_shown = language.lower() in _SHOWN and not rest.strip()
+    return f"{opening}{language}" if is_shown else f"{opening}text"

@@ -102,7 +102,7 @@ class FileHistory:
             NotFoundError: No such change of the file is kept.
             ConflictError: The revision holds the metadata of a photo, not the photo; or no
                 revision differs from the present content.
-            The errors of `FileWriter.write`.
+            The errors of `FileWriter.rewrite`.
         """
         file, kept = self._find(path)
         if number is None:
@@ -121,7 +121,8 @@ class FileHistory:
                 " and set it with 'qmd image tag'.",
             )
         place = self._files.policy.permitted(file)  # `_find` has followed its links
-        written = self._files.write(place, self._content(file, revision), tool=TOOL)
+        content = self._content(file, revision)
+        written = self._files.rewrite(place, lambda _: content, tool=TOOL)
         return Restored(written.path, revision, written.problem)
 
     def _newest_different(self, file: Path, kept: Sequence[Revision]) -> Revision:

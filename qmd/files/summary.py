@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
-from qmd.files.edits.line_ends import ended_like, line_end
+from qmd.files.edits.text_file import ended_like, line_end
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import is_utf8, shown
@@ -78,17 +78,18 @@ class Summary:
             SummaryError: An argument is wrong.
             FileAccessError: The disk or the permissions say no.
             UnencodableTextError: The encoding of the file lacks a character of the text.
-            QmdError: As `FileWriter.write`.
+            QmdError: As `FileWriter.rewrite`.
         """
         text, path, checked_mode = checked(content, file_path, mode)
         data = _encoded(text)
+
+        def content_of(present: bytes | None) -> bytes:
+            if checked_mode == "overwrite":
+                return data
+            return (present or b"") + self._appendix(present, text, path, language)
+
         try:
-            if checked_mode == "append":
-                written = self._files.append(
-                    path, lambda present: self._appendix(present, text, path, language), tool=TOOL
-                )
-            else:
-                written = self._files.write(path, data, tool=TOOL)
+            written = self._files.rewrite(path, content_of, tool=TOOL)
         except OSError as error:
             raise FileAccessError(shown(path), error) from error
         return WrittenSummary(written.path, checked_mode, written.problem)

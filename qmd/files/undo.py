@@ -17,23 +17,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import (
-    ConflictError,
-    DecodeError,
-    FileChangedError,
-    NotFoundError,
-    QmdError,
-    engine_text,
-)
+from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError, engine_text
 from qmd.files.edits.diff import short_diff
+from qmd.files.edits.text_file import shown_text
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
+from qmd.files.writing.locked_folder import sha256_of
 from qmd.files.writing.turns import one_move_at_a_time
 from qmd.files.writing.writer import FileWriter
-from qmd.parse.decode import decode
 from qmd.system.beneath import READ
 from qmd.system.session import current_session
-from qmd.values.edits import RefusedChange, UndoAction, UndoneChange, UndoneFile, UndoReply
-from qmd.values.revisions import FileChange, Revision
+from qmd.values.edits import (
+    FileChange,
+    RefusedChange,
+    Revision,
+    UndoAction,
+    UndoneChange,
+    UndoneFile,
+    UndoReply,
+)
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -434,12 +435,10 @@ class _Plan:
     def _hash(self, path: str, hashes: MutableMapping[str, str]) -> str:
         """The SHA-256 of a file, in hexadecimal; "" if there is none."""
         if path not in hashes:
-            digest = hashlib.sha256()
             try:
                 place = self._files.policy.permitted(Path(path))
                 with os.fdopen(place.open(READ), "rb") as stream:
-                    while block := stream.read(1 << 20):
-                        digest.update(block)
+                    hashes[path] = sha256_of(stream)
             except (FileNotFoundError, NotADirectoryError):
                 hashes[path] = ""
             except QmdError as error:
@@ -447,8 +446,6 @@ class _Plan:
             except OSError as error:
                 reason = f"{error.strerror or error}."
                 raise _NotUndoneError(self._name(Path(path)), reason) from error
-            else:
-                hashes[path] = digest.hexdigest()
         return hashes[path]
 
     def _content(self, revision: Revision) -> bytes | None:
@@ -463,7 +460,7 @@ class _Plan:
         name = self._name(path)
         try:
             with os.fdopen(self._files.policy.permitted(path).open(READ), "rb") as stream:
-                present = _text(stream.read())
+                present = shown_text(stream.read())
         except OSError:
             return _NotUndoneError(name, "It is not there any more.")
         if revision.hash_after == "":
@@ -471,7 +468,9 @@ class _Plan:
         left = self._content_with_hash(revision)
         if left is not None:
             return _NotUndoneError(
-                name, "It was changed since, as the diff shows.", short_diff(_text(left), present)
+                name,
+                "It was changed since, as the diff shows.",
+                short_diff(shown_text(left), present),
             )
         before = self._content(revision) if revision.kind == "content" else None
         if before is None:
@@ -479,7 +478,7 @@ class _Plan:
         return _NotUndoneError(
             name,
             "It was changed since; the diff shows what undoing would change now.",
-            short_diff(present, _text(before)),
+            short_diff(present, shown_text(before)),
         )
 
     def _content_with_hash(self, revision: Revision) -> bytes | None:
@@ -532,10 +531,3 @@ def _redone_by(reader: Reader, change: FileChange) -> int | None:
         undos.append(following.undone_by)
         following = reader.revisions.change(following.undone_by)
     return undos[-1] if undos and len(undos) % 2 == 0 else None
-
-
-def _text(data: bytes) -> str:
-    try:
-        return decode(data).text
-    except DecodeError:
-        return f"({len(data):,} bytes that are no text)"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         onnx_model,
         protocols,
         remote,
+        token_codes,
+        token_projections,
         token_states,
     )
 
@@ -26,6 +28,8 @@ __all__ = [
     "onnx_model",
     "protocols",
     "remote",
+    "token_codes",
+    "token_projections",
     "token_states",
 ]
 

@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
-from qmd.ingest.attachments import SeenFiles, attachment_changes
 from qmd.ingest.events import DocumentChange
-from qmd.ingest.new_document import VERSION
-from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText
+from qmd.ingest.new_document import VERSION, FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.read_file import LARGEST, file_state, is_still
-from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
+from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, SeenFiles, attachment_changes
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
 from qmd.store.sql.files import DocumentPlace, StoredFile

@@ -1,4 +1,8 @@
-"""Check the name, directory, mask and ignore options of a new collection, and context texts."""
+"""
+Check the name, directory, mask and ignore options of a new collection, and context texts.
+
+And count the files that it would hold, before it is added.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import ConflictError, InputError, NotFoundError, engine_text
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import printable
+from qmd.ingest.scan import Scan, ScannedFile, printable
+from qmd.system import cancellation
 from qmd.system.surrogates import is_utf8
 from qmd.values.printable import UNSAFE
+from qmd.values.reports import CollectionPreview
 
 if TYPE_CHECKING:
     from qmd.values import Collection
@@ -26,6 +33,7 @@ MAX_CONTEXT = 10_000
 MAX_IGNORE = 1000
 #: Characters of a mask or of one ignore option.
 MAX_GLOB = 4096
+_EXAMPLES = 8
 
 
 class NewCollection(NamedTuple):
@@ -167,3 +175,57 @@ def check_context_text(text: str) -> None:
             f"The context's text has {len(text):,} characters, more than {MAX_CONTEXT:,}.",
             hint="Say in a sentence what lies below the path; put the rest into a note.",
         )
+
+
+class _TimeUpError(Exception):
+    """Ends the scan."""
+
+
+def preview(
+    path: str | Path,
+    name: str | None,
+    mask: str,
+    ignore: Sequence[str],
+    *,
+    budget_s: float,
+) -> CollectionPreview:
+    """
+    Scan a directory by the rules of a new collection, for at most ``budget_s`` seconds.
+
+    Raises:
+        NotFoundError, InputError: As `new_collection` says.
+    """
+    new = new_collection(path, name, mask, ignore)
+    root = Path(new.path)
+    deadline = monotonic() + budget_s
+
+    def check_time() -> None:
+        cancellation.check()
+        if monotonic() > deadline:
+            raise _TimeUpError
+
+    scan = Scan(root, Rules(root, mask, ignore), at_folder=check_time)
+    files = size = skipped = 0
+    examples: list[str] = []
+    is_complete = True
+    try:
+        for item in scan:
+            if isinstance(item, ScannedFile):
+                files += 1
+                size += item.size
+                if len(examples) < _EXAMPLES:
+                    examples.append(item.path)
+            else:
+                skipped += 1
+    except _TimeUpError:
+        is_complete = False
+    return CollectionPreview(
+        name=new.name,
+        path=new.path,
+        files=files,
+        bytes=size,
+        examples=tuple(examples),
+        excluded=dict(sorted(scan.excluded.items())),
+        skipped=skipped,
+        is_complete=is_complete,
+    )

@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from qmd.errors import FileVanishedError, IngestError, UnreadableFileError
-from qmd.ingest.new_document import new_document
-from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
+from qmd.ingest.new_document import (
+    FileJob,
+    NoDocument,
+    ParsedFile,
+    SameText,
+    job_of,
+    new_document,
+    plain_file,
+)
 from qmd.ingest.read_file import ReadFile, file_state, read_file, read_parts, settled
 from qmd.parse.canvas import parse_canvas
 from qmd.parse.document import parse_document

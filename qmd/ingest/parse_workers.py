@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from qmd.ingest.parse_messages import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
+from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.read_file import file_state, settled
 from qmd.ingest.scan import ScannedFile
 from qmd.parse.formats import format_of

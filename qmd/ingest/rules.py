@@ -17,21 +17,18 @@ files because it is quick, and because the counts of ignored files are then abou
 about the pictures beside them.
 """
 
-# Paths are strings here, as in the scan:
-# ruff: noqa: PTH118, PTH119, PTH120
-
 from __future__ import annotations
 
 import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import InputError
 from qmd.ingest.gitignore import (
@@ -47,6 +44,13 @@ from qmd.ingest.gitignore import (
 from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
 from qmd.parse.formats import CANVAS
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+# Paths are strings here, as in the scan:
+# ruff: noqa: PTH118, PTH119, PTH120
+
 
 IGNORE_FILES = (".gitignore", ".qmdignore")
 #: The names in a directory that may change the rules below it.
@@ -377,3 +381,47 @@ def _is_ignored_as_a_whole(
 
 def _relative(path: str, start: str) -> str:
     return os.path.relpath(path, start).replace(os.sep, "/")
+
+
+class AttachmentChanges(NamedTuple):
+    """The paths to store, and the stored paths to forget."""
+
+    added: set[str]
+    removed: set[str]
+
+
+class SeenFiles(NamedTuple):
+    """
+    The files of a scan that are no documents.
+
+    Attributes:
+        others: As `qmd.ingest.scan.Scan.others`.
+        skipped: Paths of files that the rules include and that are no documents.
+        unreadable_folders: The files below them are unknown.
+    """
+
+    others: Iterable[str]
+    skipped: Iterable[str]
+    unreadable_folders: Sequence[str]
+
+
+def attachment_changes(
+    reader: Reader, collection_id: int, places: Iterable[str], seen: SeenFiles
+) -> AttachmentChanges:
+    """
+    Compare the attachments that a scan has found with those that are stored.
+
+    Args:
+        places: The paths at and below which the scan has looked; "" is the root.
+    """
+    present = set(seen.others)
+    present.update(
+        path
+        for path in seen.skipped
+        if path not in seen.unreadable_folders and path.rpartition("/")[2] not in IGNORE_FILES
+    )
+    stored = reader.files.attachments_at_or_below(collection_id, places)
+    if seen.unreadable_folders:  # what is stored below them stays
+        unknown = tuple(f"{folder}/" for folder in seen.unreadable_folders)
+        present.update(path for path in stored if path.startswith(unknown))
+    return AttachmentChanges(present - stored, stored - present)

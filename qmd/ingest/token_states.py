@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from qmd import inference
 from qmd.inference.embedded import build
 from qmd.inference.protocols import token_embedder
 from qmd.parse.chunk import embedded_text
@@ -61,13 +62,12 @@ class TextMaker:
         if self.tokens is None:
             packed = pack_vectors(self.embedder.embed_passages(list(new.values())))
             return vectors | dict(zip(new, packed, strict=True)), codes
-        from qmd.inference.token_codes import encode
-
         embedder, projection = self.tokens
         exact, states = embedder.embed_passages_with_tokens(list(new.values()))
         vectors |= dict(zip(new, pack_vectors(exact), strict=True))
         codes |= {
-            digest: encode(each, projection) for digest, each in zip(new, states, strict=True)
+            digest: inference.token_codes.encode(each, projection)
+            for digest, each in zip(new, states, strict=True)
         }
         return vectors, codes
 
@@ -85,11 +85,9 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
     tokens = token_embedder(embedder)
     if tokens is None:
         return TextMaker(embedder)
-    from qmd.inference.token_projections import projection_of, stored_form
-
     with store.reading() as reader:
         stored = reader.tokens.projection(model)
-    projection = projection_of(
+    projection = inference.token_projections.projection_of(
         model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
     )
     fitted: dict[bytes, tuple[bytes, bytes]] = {}
@@ -97,7 +95,7 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
         projection, fitted = _fit(store, tokens)
         if projection is None:
             return TextMaker(embedder)
-    form = StoredProjection(*stored_form(model.fingerprint, projection))
+    form = StoredProjection(*inference.token_projections.stored_form(model.fingerprint, projection))
 
     def begin(writer: Writer) -> bool:
         if writer.tokens.projection(model) != stored:
@@ -118,9 +116,7 @@ def _fit(
 
     The projection is None if the index has too few texts.
     """
-    from qmd.inference import token_projections
-    from qmd.inference.token_codes import encode
-
+    token_projections = inference.token_projections
     with store.reading() as reader:
         chunks = reader.tokens.sample(token_projections.PASSAGES)
     texts = texts_of(chunks)
@@ -130,19 +126,22 @@ def _fit(
     if sum(len(each.ids) > 0 for each in states) < token_projections.FEWEST_PASSAGES:
         return None, {}
     projection = token_projections.fit(states)
-    codes = [encode(each, projection) for each in states]
+    codes = [inference.token_codes.encode(each, projection) for each in states]
     return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
 
 
 def are_outdated(reader: Reader, model: StoredModel) -> bool:
     """Whether the codes of a model are of another version of the program, or cannot be read."""
-    from qmd.inference.token_projections import projection_of, stored_form
-
     stored = reader.tokens.projection(model)
     if stored is None:
         return False
-    projection = projection_of(model.fingerprint, model.dimension, (stored.recipe, stored.data))
-    return projection is None or stored_form(model.fingerprint, projection) != stored
+    projection = inference.token_projections.projection_of(
+        model.fingerprint, model.dimension, (stored.recipe, stored.data)
+    )
+    return (
+        projection is None
+        or inference.token_projections.stored_form(model.fingerprint, projection) != stored
+    )
 
 
 def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from qmd.system.beneath import READ, open_beneath
-from qmd.values.vaults import LinkFormat, VaultSettings
 
 VAULT_FOLDER = ".obsidian"
 MAX_BYTES = 1024 * 1024  # of a file of settings
@@ -32,6 +31,8 @@ _MAX_PATH = 300  # characters of a path that expressions are applied to
 # No groups, no counts, nothing that Python reads in another way than Obsidian.
 _SIMPLE_REGEX = re.compile(r"(?:[^\\()\[\]{}*+?|]|\\[.\-/_ $^()\[\]{}*+?|]|\[[\w .\-]+\]|[*+?|])+")
 _REPEAT = re.compile(r"(?<!\\)[*+?]")
+#: Obsidian's "New link format": the shortest unique path, or relative to the note, or to the vault.
+LinkFormat = Literal["shortest", "relative", "absolute"]
 
 
 def vault_settings(root: Path) -> VaultSettings | None:
@@ -172,3 +173,29 @@ def _compile(source: str) -> re.Pattern[str] | None:
         return re.compile(source, re.IGNORECASE)
     except re.error:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class VaultSettings:
+    """
+    What the folder ``.obsidian`` of a vault says. The defaults are Obsidian's.
+
+    Attributes:
+        excluded: "Excluded files": beginnings of paths, or ``/regular expressions/``.
+        attachment_folder: Where Obsidian puts new attachments: ``/`` is the vault's root, ``./`` or
+            ``./media`` is relative to the note, anything else is a folder of the vault.
+        use_markdown_links: New links are ``[text](path)`` instead of ``[[path]]``.
+        link_format: How the paths of new links are written.
+        template_folder: The folder of the core plugin "Templates"; "" without one.
+        strict_line_breaks: Whether a single line end inside a paragraph is shown as a space, as
+            in Markdown, and not as a line end.
+        problem: A sentence, if a file of settings could not be read; "" without one.
+    """
+
+    excluded: tuple[str, ...] = ()
+    attachment_folder: str = "/"
+    use_markdown_links: bool = False
+    link_format: LinkFormat = "shortest"
+    template_folder: str = ""
+    strict_line_breaks: bool = False
+    problem: str = ""

@@ -12,7 +12,7 @@ from qmd.kb.parts import open_to_scopes
 from qmd.system import clock
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import WrittenNote
+    from qmd.files.notes import WrittenNote
     from qmd.settings import BackendSettings
     from qmd.store import Writer
     from qmd.store.sql.conversations import ChatSummary, StoredTurn
@@ -86,7 +86,7 @@ class ChatMethods(FileMethods):
         Raises:
             ChatNotFoundError
             NoteExistsError: There is a note at this path.
-            The errors of `qmd.files.notes.notes.Notes.create`.
+            The errors of `qmd.files.notes.Notes.create`.
         """
         return self.notes.create(path, files.chats.chat_as_note(self.chat(chat_id)), mode="new")
 

@@ -75,7 +75,7 @@ class CollectionMethods(Parts):
         Raises:
             As `add_collection`, but for ConflictError.
         """
-        return ingest.preview.preview(path, name, mask, ignore, budget_s=budget_s)
+        return ingest.new_collection.preview(path, name, mask, ignore, budget_s=budget_s)
 
     @open_to_scopes
     def collections(self) -> list[Collection]:

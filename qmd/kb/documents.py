@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from qmd.store import Reader
     from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
-    from qmd.values.outline import DocumentOutline
     from qmd.values.properties import PropertySummary, PropertyValue
-    from qmd.values.reading import DocumentDetails
+    from qmd.values.reading import DocumentDetails, DocumentOutline
 
 
 class DocumentMethods(Parts):
@@ -61,7 +60,7 @@ class DocumentMethods(Parts):
         check_max_tokens(max_tokens)
         budget = None
         if max_tokens is not None or max_total_bytes is not None:
-            budget = lookup.budget.ReadingBudget(
+            budget = search.budget.ReadingBudget(
                 max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
             )
         with self._store.reading() as reader:
@@ -99,7 +98,7 @@ class DocumentMethods(Parts):
             InputError: A bound is too small, or the pattern cannot be used.
         """
         check_max_tokens(max_tokens)
-        budget = lookup.budget.ReadingBudget(
+        budget = search.budget.ReadingBudget(
             max_tokens=max_tokens, max_bytes=max_total_bytes, line_numbers=line_numbers
         )
         with self._store.reading() as reader:
@@ -119,7 +118,7 @@ class DocumentMethods(Parts):
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
         with self._store.reading() as reader:
-            return lookup.outline.outline(reader, file)
+            return lookup.documents.outline(reader, file)
 
     @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
@@ -216,7 +215,7 @@ class DocumentMethods(Parts):
             NotFoundError: No document has the property to sort or group by.
         """
         with self._store.reading() as reader:
-            return search.listing.list_documents(
+            return search.ordering.list_documents(
                 reader,
                 *_folder(reader, prefix),
                 filters=_filters(collections, tags, properties),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import ingest, values
+from qmd import files, ingest, values
 from qmd.errors import (
     ConflictError,
     DocumentNotFoundError,
@@ -18,7 +18,7 @@ from qmd.errors import (
     engine_text,
     sentences,
 )
-from qmd.files import edits, notes
+from qmd.files import edits
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
 from qmd.search import lookup
@@ -26,7 +26,7 @@ from qmd.search import lookup
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
     from qmd.files.edits.tasks import Task
-    from qmd.files.notes.vault import Vault
+    from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
@@ -150,9 +150,9 @@ class EditingMethods(FileMethods):
         """
         store = self._store
         with store.reading() as reader:
-            vault = notes.vault.Vault.of_collections(reader.collections.all())
+            vault = files.vault.Vault.of_collections(reader.collections.all())
         file = "/".join(
-            name for name in notes.vault.note_path(path).split("/") if name not in ("", ".")
+            name for name in files.vault.note_path(path).split("/") if name not in ("", ".")
         )
         vault.check_new(file)
         place = vault.locate(file)
@@ -213,7 +213,7 @@ class EditingMethods(FileMethods):
             NotFoundError: It is the name of a folder.
         """
         with store.reading() as reader:
-            vault = notes.vault.Vault.of_collections(reader.collections.all())
+            vault = files.vault.Vault.of_collections(reader.collections.all())
             try:
                 file = lookup.resolve.resolve(reader, name)[0].file
             except DocumentNotFoundError:
@@ -264,9 +264,9 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
 def _path_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a file is there on the disk."""
     try:
-        path = notes.vault.plain_path(name.removeprefix("qmd://"))
+        path = files.vault.plain_path(name.removeprefix("qmd://"))
         # Unlike Path.is_file, os.path takes a name that is too long for the disk.
-        if notes.vault.can_exist(path) and vault.has_root_for(path):
+        if files.vault.can_exist(path) and vault.has_root_for(path):
             return path if os.path.isfile(vault.locate(path).target) else None  # noqa: PTH113
     except InvalidPathError:
         pass
@@ -276,11 +276,11 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
 def _folder_on_disk(vault: Vault, name: str) -> str | None:
     """``collection/path`` if a folder is there on the disk; the collection may be left out."""
     try:
-        path = notes.vault.plain_path(name.removeprefix("qmd://")).rstrip("/")
+        path = files.vault.plain_path(name.removeprefix("qmd://")).rstrip("/")
         if path in ("", "."):
             return None  # no name at all
         for each in (path, *(f"{collection}/{path}" for collection in vault.roots)):
-            if not notes.vault.can_exist(each) or not vault.has_root_for(each):
+            if not files.vault.can_exist(each) or not vault.has_root_for(each):
                 continue
             if os.path.isdir(vault.locate(each).target):  # noqa: PTH112
                 return each

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import files, ingest
-from qmd.files import notes, photos, posts, writing
+from qmd.files import photos, posts, writing
 from qmd.kb.named_files import files_with_history
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.settings import POSTS_DIR
 from qmd.system.consent import current_confirm
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.files.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
     from qmd.files.posts.archive import PostArchive
@@ -114,11 +114,11 @@ class FileMethods(Parts):
         vault = self._settings.vault
         if vault is not None:
             directory = Path(vault).expanduser()
-            return notes.notes.Notes(
-                lambda: notes.vault.Vault.of_directory(directory), lambda: self._writer(store)
+            return files.notes.Notes(
+                lambda: files.vault.Vault.of_directory(directory), lambda: self._writer(store)
             )
-        return notes.notes.Notes(
-            lambda: notes.vault.Vault.of_collections(_collections(store)),
+        return files.notes.Notes(
+            lambda: files.vault.Vault.of_collections(_collections(store)),
             lambda: self._writer(store),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from qmd import values
+from qmd import search, values
 from qmd.errors import InputError
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
@@ -146,7 +146,7 @@ class GraphMethods(SearchMethods):
             InputError: ``since`` is neither.
         """
         with self._store.reading() as reader:
-            return graph.recent.recent_changes(
+            return search.ordering.recent_changes(
                 reader, since=since, collection=collection, limit=_most(limit)
             )
 

@@ -6,15 +6,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd import ingest
+from qmd import files, ingest
 from qmd.errors import ReadOnlyError
-from qmd.files import moves, notes, writing
+from qmd.files import moves, writing
 from qmd.kb.editing import EditingMethods
 from qmd.kb.parts import open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.store import Store
-    from qmd.values.moves import MovedNote
+    from qmd.values.edits import MovedNote
 
 
 class MovingMethods(EditingMethods):
@@ -56,7 +56,7 @@ class MovingMethods(EditingMethods):
             store.require_writable()
         with nullcontext() if preview else writing.turns.one_move_at_a_time(store.location):
             with store.reading() as reader:
-                vault = notes.vault.Vault.of_collections(reader.collections.all())
+                vault = files.vault.Vault.of_collections(reader.collections.all())
             note = self._place(store, name)
             target = moves.new_place.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})

@@ -6,13 +6,12 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import ingest
+from qmd import files, ingest
 from qmd.errors import CollectionNotFoundError, ConflictError, WritesForbiddenError
-from qmd.files import pushed
 from qmd.kb.parts import Parts
 
 if TYPE_CHECKING:
-    from qmd.files.pushed.folder import PushedFolder
+    from qmd.files.pushed import PushedFolder
     from qmd.values import Collection
     from qmd.values.pushes import Push, PushedFiles, PushReport
 
@@ -99,7 +98,7 @@ class PushingMethods(Parts):
             )
         ingest.new_collection.check_name(name)
         directory = Path(place).expanduser().resolve()
-        return pushed.folder.PushedFolder(directory / name, directory / ".parts" / name)
+        return files.pushed.PushedFolder(directory / name, directory / ".parts" / name)
 
     def _pushed_collection(self, name: str, folder: PushedFolder) -> Collection | None:
         with self._store.reading() as reader:

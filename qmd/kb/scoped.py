@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from qmd import ingest
+from qmd import files, ingest
 from qmd.errors import ScopeError
-from qmd.files import notes, photos, writing
+from qmd.files import photos, writing
 from qmd.kb import KnowledgeBase
 from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
 
 if TYPE_CHECKING:
-    from qmd.files.notes.notes import Notes
+    from qmd.files.notes import Notes
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
@@ -102,8 +102,8 @@ class ScopedKnowledgeBase(KnowledgeBase):
     def notes(self) -> Notes:
         """Reads, creates and lists notes in the collections of the scope."""
         store = self._store
-        return notes.notes.Notes(
-            lambda: notes.vault.Vault.of_collections(self.collections()),
+        return files.notes.Notes(
+            lambda: files.vault.Vault.of_collections(self.collections()),
             lambda: self._writer(store),
         )
 

@@ -13,7 +13,7 @@ from qmd.values import SearchReply, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
-    from qmd.search.meaning.saved_codes import CodesFile
+    from qmd.search.meaning.loaded_vectors import CodesFile
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.question import SearchModels
     from qmd.store import Reader
@@ -116,7 +116,7 @@ class SearchMethods(Parts):
             backends.expander(budget, share=first) if expand else None,
             reranker,
             timeout_s=budget.seconds,
-            cache=self._vector_cache(),
+            cache=self._vector_cache,
         )
 
     def _vector_cache(self) -> VectorCache:
@@ -131,4 +131,4 @@ class SearchMethods(Parts):
         """Where the codes of all vectors are kept from one process to the next, if anywhere."""
         if not isinstance(location, Path):
             return None
-        return meaning.saved_codes.CodesFile(self._embedders.cache_dir / "vectors", location)
+        return meaning.loaded_vectors.CodesFile(self._embedders.cache_dir / "vectors", location)

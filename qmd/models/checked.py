@@ -26,7 +26,6 @@ from qmd.inference.protocols import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _log = logging.getLogger(__name__)

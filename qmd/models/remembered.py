@@ -30,7 +30,6 @@ from qmd.models.checked import checked_expansions, checked_scores
 from qmd.models.guard import Guarded
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: A reranker gets a little less time than its guard waits, so that it can return what it has.

@@ -21,7 +21,10 @@ __all__ = [
     "operations_of",
 ]
 
-FAMILIES = ("graph", "documents", "editing")
+FAMILIES = (
+    *("graph", "documents", "editing"),
+    *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
+)
 """The modules with operations, in the order of the references."""
 
 TOOLS_ALONE = ("reading", "notes", "posts", "summary", "chatgpt")

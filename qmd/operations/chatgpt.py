@@ -53,7 +53,6 @@ def _reply(replied: Replied, dialect: Dialect) -> Reply:
     tool=ByHand(_reply, ConnectorResults, in_full=True),
     title="Search the knowledge base",
     zh="按词语和含义搜索用户自己的文档，中英文皆可。最相关的在前；用 fetch 按 id 阅读。",
-    command=None,
 )
 def search(
     kb: KnowledgeBase, query: Annotated[str, Describe("What to look for", zh="要查找的内容")]
@@ -72,7 +71,6 @@ def search(
     tool=ByHand(_reply, FetchedDocument, in_full=True),
     title="Read a document",
     zh="按搜索结果的 id 阅读知识库中的一篇文档。若文档很长，metadata.left_out 说明如何继续阅读。",
-    command=None,
 )
 def fetch(
     kb: KnowledgeBase,

@@ -15,6 +15,7 @@ the docstring is the summary, the second says more on every face, further ones a
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
-    from qmd.values.list_budget import ListBudget
+    from qmd.values.wire import ListBudget
 
 Lane = Literal["read", "bulk", "write"]
 """
@@ -112,7 +113,7 @@ class Operation:
 
     Attributes:
         run: Calls the knowledge base, which is its first argument.
-        zh: What it does, in Chinese, for models.
+        zh: What it does, in Chinese, for models; of no use without a tool.
         text: Words a reply that is no list, for people and models.
         rows: The lines of a list for people.
         lines: The lines of a reply for models; None for those of ``rows``.
@@ -122,15 +123,23 @@ class Operation:
         noun: What one item of the list is.
         fails: Whether a reply says that nothing could be done; None for never.
         bare: ``--json`` prints the list alone, as it did before there were operations.
+        whole: Its list is short, and no budget cuts it.
+        view: The function of `qmd.cli.render_reports` that prints a reply for people; "" for its
+            text or its rows.
         brief: The tool says the summary alone, because the server lists it for everyone.
         tool: What is prescribed of its tool; None for nothing.
         tool_name: The name of its tool; "" for its own.
         alone: The tool is for a server that offers no other toolset (True), or that offers several
             (False); None for any server.
         title: Of the tool; "" for its name, None for none.
-        toolset: The toolset with its tool; "" for that of the family.
+        toolset: The toolset with its tool; "" for that of the family, None for no tool.
         group: Where the reference of REST lists it; "" for the family.
-        command: Its name in the shell; "" for its own name, None for no command.
+        route: Method and path of its endpoint, if others than those of its name; arguments whose
+            names stand in braces are parts of the path.
+        sends: Makes what the endpoint sends of a reply; its annotation names the record. None for
+            the reply itself.
+        command: Its name in the shell; "" for its own name, None for no command. One whose tool is
+            prescribed has no command.
         other_names: Names of the command at the top level that no help lists.
         section: Where the help of all commands lists it; "" for nowhere.
         examples: Command lines; () for one that is made from the arguments.
@@ -142,7 +151,7 @@ class Operation:
     """
 
     run: Callable[..., Any]
-    zh: str
+    zh: str = ""
     text: Callable[[Replied], str] | None = None
     rows: Callable[[Any], Iterable[Row]] = lambda value: ()
     heading: Sentence = ""
@@ -152,13 +161,17 @@ class Operation:
     noun: str = ""
     fails: Callable[[Any], bool] | None = None
     bare: bool = False
+    whole: bool = False
+    view: str = ""
     brief: bool = False
     tool: ByHand | None = None
     tool_name: str = ""
     alone: bool | None = None
     title: str | None = ""
-    toolset: str = ""
+    toolset: str | None = ""
     group: str = ""
+    route: str = ""
+    sends: Callable[[Replied], Any] | None = None
     command: str | None = ""
     other_names: tuple[str, ...] = ()
     section: str = "Search and read"
@@ -185,7 +198,24 @@ class Operation:
     @property
     def words(self) -> str | None:
         """The full name of its command; None if it has none."""
+        if self.tool is not None:
+            return None
         return self.name.replace("_", "-") if self.command == "" else self.command
+
+    @property
+    def method(self) -> str:
+        """Of its endpoint."""
+        return self.route.partition(" ")[0] or ("POST" if self.writes or self.bodies else "GET")
+
+    @property
+    def path(self) -> str:
+        """Of its endpoint, with the names of arguments in braces."""
+        return self.route.partition(" ")[2] or f"/{self.name}"
+
+    @property
+    def in_path(self) -> list[str]:
+        """The names of the arguments that are parts of the path."""
+        return re.findall(r"\{(\w+)\}", self.path)
 
     @cached_property
     def paragraphs(self) -> tuple[str, ...]:
@@ -212,16 +242,25 @@ class Operation:
         return "max_total_bytes" in self._hints
 
     @property
+    def shows_progress(self) -> bool:
+        """Whether it takes a callback ``progress``, which the shell draws."""
+        return "progress" in self._hints
+
+    @property
     def reply(self) -> type:
         reply: type = self._hints["return"]
         return reply
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
-        """The fields of the reply that a budget shortens, in the order in which it does."""
+        """The fields of the reply that are lists, in the order in which a budget cuts them."""
         if self.text is not None or self.tool is not None:
             return ()
         return tuple(each.name for each in wire_fields(self.reply) if _item_type(each.hint))
+
+    @property
+    def has_budget(self) -> bool:
+        return bool(self.lists) and not self.whole and self.sends is None
 
     @cached_property
     def names_files(self) -> bool:
@@ -254,7 +293,7 @@ class Operation:
             QmdError: As `run`.
         """
         value = self.run(kb, **arguments)
-        for name in self.lists:
+        for name in self.lists if self.has_budget else ():
             value = budget.fit(value, name, share=share)
         return value
 

@@ -14,8 +14,8 @@ from qmd.errors import (
 from qmd.operations.arguments import Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
 from qmd.values.facts import Describe, Shell
-from qmd.values.outline import DocumentOutline
 from qmd.values.properties import PropertyList
+from qmd.values.reading import DocumentOutline
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

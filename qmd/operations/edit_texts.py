@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.system import clock
-from qmd.values.edits import EditedNote, UndoneChange, UndoneFile, UndoReply
-from qmd.values.moves import MovedNote
+from qmd.values.edits import EditedNote, FileAction, MovedNote, UndoneChange, UndoneFile, UndoReply
 from qmd.values.printable import one_line
-from qmd.values.revisions import FileAction
 
 #: The text for a move shows the diffs of so many notes.
 MAX_DIFFS = 20

@@ -8,9 +8,8 @@ from qmd.errors import ConflictError, DocumentNotFoundError, EditError, OutsideR
 from qmd.operations import edit_texts
 from qmd.operations.definition import Replied, operation
 from qmd.system.session import current_session
-from qmd.values.edits import EditAction, EditedNote, NoteEdit, UndoReply
+from qmd.values.edits import EditAction, EditedNote, MovedNote, NoteEdit, UndoReply
 from qmd.values.facts import AsSent, Describe, InSchema, Obvious, Range, Shell
-from qmd.values.moves import MovedNote
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -139,7 +138,6 @@ def edit_note(
 
 @operation(
     text=_edited,
-    zh="设置笔记的一个属性。",
     command="note set",
     section="",
     in_shell_alone=True,
@@ -172,7 +170,6 @@ def set_property(
 
 @operation(
     text=_edited,
-    zh="勾选笔记中的一项任务。",
     command="note tick",
     section="",
     in_shell_alone=True,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
-from qmd.files.notes.notes import FolderEntry, Listing, Mode, Note, WrittenNote
+from qmd.files.notes import FolderEntry, Listing, Mode, Note, WrittenNote
 from qmd.operations.definition import ByHand, operation
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import Reply, TextBlock
@@ -111,7 +111,6 @@ def _read(note: Note) -> Reply:
 @operation(
     tool=_by_hand(_read),
     zh="按路径（结果的 file 即是）读取磁盘上整篇笔记的当前内容；名称唯一时给名称即可。",
-    command=None,
 )
 def read_note(
     kb: KnowledgeBase,
@@ -136,7 +135,6 @@ def _created(created: WrittenNote) -> Reply:
     tool=_by_hand(_created),
     zh="写笔记：新建，或取代已有的（mode 为 overwrite，默认），或紧接在已有内容之后（append）。"
     "路径缺 .md 时自动补上。",
-    command=None,
     lane="write",
     idempotent=False,
 )
@@ -171,7 +169,6 @@ def create_note(
 @operation(
     tool=_by_hand(lambda folder: _reply(NoteResult(success=True, data=listing(folder)))),
     zh="列出库中一个文件夹直接包含的内容：先 📁 文件夹，后 📄 文件。",
-    command=None,
 )
 def list_folder(
     kb: KnowledgeBase,

@@ -209,7 +209,6 @@ def _by_hand(words: Callable[[Replied], Iterable[str | None]]) -> ByHand:
     tool=_by_hand(lambda replied: [authors(replied.value)]),
     title=None,
     zh="列出数据目录下所有已下载的作者",
-    command=None,
     alone=True,
 )
 def list_authors(kb: KnowledgeBase) -> list[str]:
@@ -228,7 +227,6 @@ def _authors(replied: Replied) -> list[str]:
     tool_name="list_authors",
     title=None,
     zh="列出数据目录下所有已下载的作者",
-    command=None,
     alone=False,  # the strict mode of OpenAI's SDK refuses a tool without arguments
 )
 def find_authors(
@@ -247,7 +245,6 @@ def find_authors(
     tool=_by_hand(lambda replied: [posts(replied.value), unread(replied.value)]),
     title=None,
     zh="列出指定作者下的所有文章，按动态和作品集分组",
-    command=None,
 )
 def list_posts(
     kb: KnowledgeBase,
@@ -277,7 +274,7 @@ def _post(replied: Replied) -> list[str | None]:
     return [text or several, unread(answer.matching)]
 
 
-@operation(tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容", command=None)
+@operation(tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容")
 def read_post(
     kb: KnowledgeBase,
     path: Annotated[
@@ -310,7 +307,6 @@ def read_post(
     tool=_by_hand(lambda replied: [hits(replied.value), unread(replied.value)]),
     title=None,
     zh="在已下载文档中全文搜索关键词",
-    command=None,
     alone=True,
 )
 def search(

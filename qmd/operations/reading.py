@@ -58,7 +58,6 @@ def _document_reply(replied: Replied, dialect: Dialect) -> Reply:
     zh="按结果的 file 或 docid 读取一篇文档的全部或若干行。路径不存在时给出相近的路径。",
     toolset="qmd",
     group="read",
-    command=None,
     bodies=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
     errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
 )
@@ -121,7 +120,6 @@ def _documents_reply(replied: Replied, dialect: Dialect) -> Reply:
     zh="用通配符或列表一次读取多篇文档。超过 maxBytes 的文件跳过并注明，请用 get 读取。",
     toolset="qmd",
     group="read",
-    command=None,
     bodies=({"pattern": "journals/2025-05*.md"},),
     lane="bulk",
     errors=(NoMatchError,),
@@ -244,7 +242,6 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
     zh="有哪些集合、各有多少文档、向量是否就绪。参数 collection 的取值见此。",
     toolset="qmd",
     group="read",
-    command=None,
     errors=(CollectionNotFoundError,),
 )
 def status(

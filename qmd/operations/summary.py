@@ -252,7 +252,6 @@ def _written(replied: Replied, dialect: Dialect) -> Reply:
     ),
     title=None,
     zh="安全、可靠地将AI生成的文本总结（Content）写入或追加到用户指定的本地Markdown（.md）文件中。",
-    command=None,
     lane="write",
     idempotent=False,
 )

@@ -1,4 +1,21 @@
-"""Parses the bytes of a file into a document and its chunks, without input or output."""
+"""
+Parses the bytes of a file into a document and its chunks, without input or output.
+
+Its modules that few files need can be used as attributes, and are loaded when they first are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.parse import dates, yaml_values
+
+__all__ = ["PARSER_VERSION", "dates", "yaml_values"]
 
 PARSER_VERSION: int = 4
 """To be raised when the same bytes give another result; stored documents are then parsed anew."""
+
+__getattr__ = lazy.load(__name__, modules=("dates", "yaml_values"))

@@ -7,7 +7,6 @@ from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code, mask_comments
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
-from qmd.parse.description import find_description
 from qmd.parse.inline_fields import (
     InlineFields,
     find_fields,
@@ -18,10 +17,10 @@ from qmd.parse.inline_fields import (
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
-from qmd.parse.title import find_title
+from qmd.parse.title import find_description, find_title
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
-from qmd.values.logseq import journal_day
+from qmd.values.names import journal_day
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:

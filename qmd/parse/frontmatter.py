@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from qmd import parse
 from qmd.parse.json_values import json_safe
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
@@ -81,16 +82,12 @@ def _yaml(source: str, end: int) -> Frontmatter:
     is_template = has_placeholder(source)
     if is_template:
         source = _quoted(source)
-    # PyYAML takes 12 ms to import, and a search reads no YAML.
-    from yaml import YAMLError
-
-    from qmd.parse.yaml_values import YamlReader, YamlRefused
-
+    yaml = parse.yaml_values
     try:
-        value, warnings = YamlReader().read(source)
-    except YamlRefused as refused:
+        value, warnings = yaml.YamlReader().read(source)
+    except yaml.YamlRefused as refused:
         return Frontmatter({}, end, (f"The frontmatter was not read: {refused}.",))
-    except YAMLError as error:
+    except yaml.YAMLError as error:
         if not _LOOKS_LIKE_MAPPING.match(source):
             return Frontmatter()
         warnings = [] if is_template else [_yaml_warning(error)]

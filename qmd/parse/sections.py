@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline
 from qmd.values import Heading
 from qmd.values.names import fold
-from qmd.values.sections import Section, TextSpan
 
 # What Obsidian's `stripHeading` takes for a blank.
 _PUNCTUATION = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
@@ -276,3 +276,46 @@ def _plain(name: str) -> str:
 
 def _slug(heading: str) -> str:
     return _NO_SLUG.sub("", heading.casefold()).replace(" ", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """
+    Whole lines of a text. Lines count from 1, characters from 0; each end is behind the last.
+
+    Attributes:
+        others: Lines at which the same name stands once more.
+    """
+
+    start_line: int
+    end_line: int
+    start_char: int
+    end_char: int
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """
+    A heading and all below it, up to the next heading of its level or a higher one.
+
+    Lines count from 1, characters from 0; each end is behind the last.
+
+    Attributes:
+        path: The texts of the headings above it and of its own, the outermost first.
+        body_line, body_char: Where the text below the heading begins.
+        others: Lines of other headings of the same name.
+    """
+
+    heading: Heading
+    path: tuple[str, ...]
+    start_line: int
+    body_line: int
+    end_line: int
+    start_char: int
+    body_char: int
+    end_char: int
+    others: tuple[int, ...] = ()
+
+    def with_others(self, lines: tuple[int, ...]) -> Section:
+        return replace(self, others=lines)

@@ -1,4 +1,8 @@
-"""Finds the title of a document: what its properties, its headings or its file's name say."""
+"""
+Finds the title of a document: what its properties, its headings or its file's name say.
+
+And its description: what its frontmatter says that it is about.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ from typing import Literal
 
 from qmd.parse.frontmatter import is_placeholder
 from qmd.values import Heading
-from qmd.values.logseq import journal_day, page_of_file
-from qmd.values.names import file_stem, post_name
+from qmd.values.names import file_stem, journal_day, page_of_file, post_name
 
 #: Characters of a title; it goes to the embedding model with every chunk.
 MAX_TITLE = 1000
+#: The names under which sites and vaults keep a description; the first that has a text counts.
+NAMES = ("description", "summary", "abstract", "excerpt", "desc")
+#: Characters of a description. A longer one is no description, and its rest is found all the same,
+#: because full text has the whole frontmatter.
+MAX_DESCRIPTION = 4000
 
 
 def find_title(
@@ -49,3 +57,14 @@ def title_of_file(path: str) -> str:
     if post is not None and post.time is not None and post.title.strip():
         return post.title
     return page or title
+
+
+def find_description(properties: Mapping[str, object]) -> str:
+    """The description in the frontmatter, on one line; empty if there is none."""
+    for name in NAMES:
+        value = properties.get(name)
+        if isinstance(value, str):
+            description = " ".join(value.split())[:MAX_DESCRIPTION].rstrip()
+            if description:
+                return description
+    return ""

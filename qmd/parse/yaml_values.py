@@ -2,8 +2,7 @@
 Reads YAML into JSON-safe values, from PyYAML's event stream: without recursion, and without
 copying what an alias stands for.
 
-PyYAML takes 12 ms to import, so `qmd.parse.frontmatter` imports this module when a text begins
-with frontmatter.
+PyYAML takes 12 ms to import, so this module is loaded when a text begins with frontmatter.
 """
 
 from __future__ import annotations
@@ -12,11 +11,14 @@ import json
 from typing import Any
 
 import yaml
+from yaml import YAMLError
 from yaml.constructor import SafeConstructor
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
 from qmd.parse.json_values import json_safe
+
+__all__ = ["YAMLError", "YamlReader", "YamlRefused"]
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
@@ -53,7 +55,7 @@ class YamlReader:
         The first document's value.
 
         Raises:
-            yaml.YAMLError: The source is not valid.
+            YAMLError: The source is not valid.
             YamlRefused: It is hostile.
         """
         try:

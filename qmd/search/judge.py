@@ -17,6 +17,7 @@ from itertools import accumulate, islice, takewhile
 from math import exp, fsum, log10
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd import search
 from qmd.search.candidates import Candidate
 from qmd.search.named import MOST_LEADING
 from qmd.search.query.terms import Script
@@ -226,9 +227,7 @@ def notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) 
         return None if is_confident else NOTICE
     if not request.filters.properties:
         return None
-    from qmd.search.ordering import missing_property
-
-    return missing_property(reader, request.filters.properties)
+    return search.ordering.missing_property(reader, request.filters.properties)
 
 
 def _held_words(

@@ -6,6 +6,7 @@ The first step of every search: what is asked, and which documents may be hits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from qmd.errors import InferenceError, InputError, engine_text
 from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
-from qmd.search.query.lines import TypedLines, parse_lines, without_expand
 from qmd.search.words.checks import Exclusions, exclusions
 from qmd.values import Filters, SearchRequest
 
@@ -29,6 +29,12 @@ RUN_DEPTH = 100
 #: An expander writes at most this many expansions of one query.
 EXPANSIONS = 5
 
+_LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
+
+_EXPAND = re.compile(r"\s*expand[:：]\s*", re.IGNORECASE)
+#: The most lines of one kind; further ones are ignored.
+MAX_LINES = 12
+
 
 @dataclass(frozen=True, slots=True)
 class SearchModels:
@@ -39,14 +45,14 @@ class SearchModels:
         embedder: Opens the embedding model; called when a text has to be embedded. Raises
             ModelMissingError.
         timeout_s: Seconds that one call of the expander or the reranker may take.
-        cache: The vectors that stay in memory between searches.
+        cache: Opens the vectors that stay in memory between searches.
     """
 
     embedder: Callable[[], Embedder] | None = None
     expander: Expander | None = None
     reranker: Reranker | None = None
     timeout_s: float = 5.0
-    cache: VectorCache | None = None
+    cache: Callable[[], VectorCache] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ def parse_for_both(reader: Reader, request: SearchRequest, models: SearchModels)
     """
     Parse a request for both retrievers, and add the expander's other wordings.
 
-    A query of typed lines (see `qmd.search.query.lines`) has texts for each retriever and is not
+    A query of typed lines (see `parse_lines`) has texts for each retriever and is not
     expanded. What one of its lines excludes is excluded from the run of that line only.
 
     Raises:
@@ -124,7 +130,7 @@ def parse_for_both(reader: Reader, request: SearchRequest, models: SearchModels)
     text = without_expand(request.query)
     lines = parse_lines(text)
     if lines is not None:
-        return _for_ranking(reader, _parse_lines(reader, request, lines, depth))
+        return _for_ranking(reader, _parse_lines(reader, request, *lines, depth))
     question = _with_exclusions(reader, _parse_text(reader, request, text, depth))
     return _for_ranking(reader, expanded(question, models))
 
@@ -181,16 +187,20 @@ def _parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | 
 
 
 def _parse_lines(
-    reader: Reader, request: SearchRequest, lines: TypedLines, depth: int | None
+    reader: Reader,
+    request: SearchRequest,
+    for_words: tuple[str, ...],
+    for_meaning: tuple[str, ...],
+    intent: str | None,
+    depth: int | None,
 ) -> Question:
-    first = (*lines.lexical, *lines.semantic)[0]
-    question = _parse_text(reader, request, first, depth)
+    question = _parse_text(reader, request, (*for_words, *for_meaning)[0], depth)
     return replace(
         question,
-        for_words=lines.lexical,
-        for_meaning=lines.semantic,
-        named=question.named if lines.lexical else {},
-        intent=request.intent or lines.intent,
+        for_words=for_words,
+        for_meaning=for_meaning,
+        named=question.named if for_words else {},
+        intent=request.intent or intent,
     )
 
 
@@ -237,3 +247,59 @@ def _with_dates(filters: Filters) -> Filters:
         after=filter_date(filters.after) if filters.after else None,
         before=filter_date(filters.before) if filters.before else None,
     )
+
+
+# --- typed lines ---------------------------------------------------------------------------
+
+
+def without_expand(query: str) -> str:
+    """
+    The query without the word ``expand:`` that it begins with, if something stands behind it.
+
+    As tobi/qmd writes a query that the expander words in other ways. That is what happens to every
+    query without typed lines.
+    """
+    match = _EXPAND.match(query)
+    return query[match.end() :] if match and query[match.end() :].strip() else query
+
+
+def parse_lines(query: str) -> tuple[tuple[str, ...], tuple[str, ...], str | None] | None:
+    """
+    Parse a query that has one line for each retriever::
+
+        lex: wal checkpoint -vacuum
+        vec: how are readers kept from blocking
+        hyde: In WAL mode readers see a snapshot …
+        intent: SQLite internals
+
+    A query has this form if its first non-blank line begins with one of these words, in upper or
+    lower case. A line that begins with none of them continues the line before it. If there is only
+    an intent, it is searched for itself.
+
+    Returns:
+        The texts for full text, those for the vectors, and the subject of the query if a line gives
+        it. None if the query has another form, or all its lines are blank.
+    """
+    if _LINE.match(query) is None:
+        return None
+    texts = _texts_by_kind(query)
+    lexical, vector, hypothetical, intent = (
+        tuple(dict.fromkeys(filter(None, texts[kind])))[:MAX_LINES]
+        for kind in ("lex", "vec", "hyde", "intent")
+    )
+    if not (lexical or vector or hypothetical):
+        return (intent, intent, None) if intent else None
+    return lexical, vector + hypothetical, " ".join(intent) or None
+
+
+def _texts_by_kind(query: str) -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = {"lex": [], "vec": [], "hyde": [], "intent": []}
+    current: list[str] = []
+    for line in query.splitlines():
+        typed = _LINE.match(line)
+        if typed is not None:
+            current = texts[typed[1].lower()]
+            current.append(typed[2].strip())
+        elif line.strip():
+            current[-1] = f"{current[-1]} {line.strip()}".strip()
+    return texts

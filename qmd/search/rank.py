@@ -9,44 +9,32 @@ Without vectors, and with `--no-rerank`, the fused ranks alone decide (`qmd.sear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from qmd.errors import sentences
+from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
-from qmd.search.evidence import rank_by_evidence
-from qmd.search.fuse import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
-from qmd.search.meaning.nearness import best_chunks_of, nearness_score, relative_nearness
-from qmd.search.measure import measure_documents
+from qmd.search.evidence import measure_documents, rank_by_evidence
+from qmd.search.fuse import (
+    ask_model,
+    blend_scores,
+    blend_weights,
+    bonus,
+    passages_of,
+    reciprocal_rank_fusion,
+    share,
+)
 from qmd.search.question import RUN_DEPTH, Question
-from qmd.search.rerank import ask_model, passages_of
 from qmd.search.retrieve import Retrieved
 from qmd.values import ModelSpec, SearchRequest
 
 if TYPE_CHECKING:
-    from qmd.search.meaning.retrieval import EmbeddedText
+    from qmd.search.meaning.nearness import QuestionVector
     from qmd.search.question import SearchModels
     from qmd.store import Reader
 
 Explain = Callable[[int], Mapping[str, Any]]
 """Gives the parts of the blend of a document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """
-    Candidates in their order.
-
-    Attributes:
-        candidates: Best first.
-        is_measured: Whether the blends say how far apart candidates are; not if ranks decide.
-        problem: What could not be done, as a sentence; None if all was.
-    """
-
-    candidates: list[Candidate]
-    is_measured: bool
-    problem: str | None = None
 
 
 def rank(
@@ -55,39 +43,40 @@ def rank(
     question: Question,
     retrieved: Retrieved,
     models: SearchModels,
-) -> Ranking:
+) -> None:
     """
-    Put the documents of all runs in order.
+    Put the documents of all runs in order: `Retrieved.ranked`.
 
-    Returns:
-        The first ``request.depth`` candidates, and those of which the query is a name.
+    Those are the first ``request.depth`` candidates, and those of which the query is a name.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
     scores: Mapping[int, float] = {}
-    problem = None
     if request.rerank and models.reranker is not None and fused:
         best_ids = list(fused)[: request.candidates]
         passages = passages_of(reader, retrieved, best_ids)
         answer, problem = ask_model(models.reranker, question.prompt, passages, models.timeout_s)
+        retrieved.problems += filter(None, [problem])
         scores = {
             document_id: score
             for document_id, score in zip(best_ids, answer, strict=False)
             if score is not None
         }
     if request.rerank and not scores and retrieved.nearest:
-        measures, missing = measure_documents(
+        measures, problem = measure_documents(
             reader, retrieved, list(fused), models, request.without
         )
         totals = dict(rank_by_evidence(fused, measures))
         best = next(iter(totals.values()))
         blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-        problems = sentences(problem, missing) or None
+        retrieved.problems += filter(None, [problem])
 
         def explain(document_id: int) -> Mapping[str, Any]:
             parts = [measure.explain(document_id) for measure in measures]
             return {"parts": parts, "sum": totals[document_id], "best": best}
 
-        return Ranking(_best(blends, request, question, retrieved, explain), True, problems)
+        retrieved.ranked = _best(blends, request, question, retrieved, explain)
+        retrieved.is_measured = True
+        return
     _set_near(retrieved)
     blends = blend_scores(fused, scores)
     places = {document_id: place for place, document_id in enumerate(fused)}
@@ -100,8 +89,7 @@ def rank(
             "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
         }
 
-    candidates = _best(blends, request, question, retrieved, explain_fusion)
-    return Ranking(candidates, False, problem)
+    retrieved.ranked = _best(blends, request, question, retrieved, explain_fusion)
 
 
 def _best(
@@ -136,7 +124,7 @@ def _set_near(retrieved: Retrieved) -> None:
     for document_id, candidate in retrieved.candidates.items():
         nearness = nearest.get(document_id, last)
         if nearness is not None:
-            candidate.near = relative_nearness(nearness, retrieved.embedded.spec)
+            candidate.near = meaning.nearness.relative_nearness(nearness, retrieved.embedded.spec)
 
 
 def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:
@@ -178,9 +166,9 @@ def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[s
 def rank_by_nearness(
     reader: Reader,
     request: SearchRequest,
-    embedded: EmbeddedText,
+    embedded: QuestionVector,
     hits: Iterable[Candidate],
-    expansions: Sequence[tuple[EmbeddedText, Sequence[Candidate]]],
+    expansions: Sequence[tuple[QuestionVector, Sequence[Candidate]]],
 ) -> list[Candidate]:
     """
     Merge the hits of a question and those of its expansions by nearness.
@@ -195,16 +183,20 @@ def rank_by_nearness(
     spec = embedded.spec
     candidates = {hit.document_id: hit for hit in hits}
     for hit in candidates.values():
-        hit.blend = nearness_score(hit.nearness, spec)
+        hit.blend = meaning.nearness.nearness_score(hit.nearness, spec)
     nearness = {hit.document_id: hit.nearness for hit in candidates.values()}
     raised: dict[int, tuple[str, float]] = {}
     total = ORIGINAL_WEIGHT + EXPANSION_WEIGHT
     for expansion, others in expansions:
-        by_question = best_chunks_of(reader, embedded.vector, [hit.document_id for hit in others])
+        by_question = meaning.nearness.best_chunks_of(
+            reader, embedded, [hit.document_id for hit in others]
+        )
         for hit in others:
             document_id = hit.document_id
             candidate = by_question.get(document_id, hit)
-            plain, score = (nearness_score(each.nearness, spec) for each in (candidate, hit))
+            plain, score = (
+                meaning.nearness.nearness_score(each.nearness, spec) for each in (candidate, hit)
+            )
             mean = (ORIGINAL_WEIGHT * plain + EXPANSION_WEIGHT * score) / total
             candidate.blend = max(plain, mean)
             other = candidates.get(document_id)
@@ -216,7 +208,7 @@ def rank_by_nearness(
                     raised[document_id] = expansion.text, score
     for document_id, candidate in candidates.items():
         # Near to the question: an expander makes texts that are near to some document anyway.
-        candidate.near = relative_nearness(candidate.nearness, spec)
+        candidate.near = meaning.nearness.relative_nearness(candidate.nearness, spec)
         if request.explain:
             candidate.explanation = _explain_nearness(candidate, spec, raised.get(document_id))
     return sorted(
@@ -241,7 +233,7 @@ def _explain_nearness(
         "nearness": candidate.nearness,
         "low": spec.cosine_low,
         "high": spec.cosine_high,
-        "own": nearness_score(candidate.nearness, spec),
+        "own": meaning.nearness.nearness_score(candidate.nearness, spec),
     }
     if expansion is not None:
         text, score = expansion

@@ -7,20 +7,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, with_cause
+from qmd.search import meaning
 from qmd.search.candidates import Candidate, Run
-from qmd.search.meaning.retrieval import EmbeddedText, retrieve_texts_by_meaning
 from qmd.search.question import Question, SearchModels, parse_query
 from qmd.search.words.retrieval import retrieve_by_words
 from qmd.search.words.weights import QueryWords, weigh_words
 
 if TYPE_CHECKING:
+    from qmd.search.meaning.nearness import QuestionVector
     from qmd.store import Reader
 
 
 @dataclass(slots=True)
 class Retrieved:
     """
-    What both retrievers have returned.
+    What both retrievers have returned, and in what order it is.
 
     Attributes:
         words: The words of the original query and their weights.
@@ -29,15 +30,19 @@ class Retrieved:
             retrieval by meaning failed.
         embedded: The original query as the embedding model read it; None without a run by meaning.
         candidates: Document id → candidate, for the documents of all runs.
-        problem: A sentence that says how retrieval by meaning failed; None if it did not.
+        ranked: The candidates of the reply, best first, when they are in order.
+        is_measured: Whether their blends say how far apart they are; not if ranks decide.
+        problems: Sentences that say what could not be done; none if all was.
     """
 
     words: QueryWords
     by_words: Sequence[Run] = ()
     by_meaning: Sequence[Run] = ()
-    embedded: EmbeddedText | None = None
+    embedded: QuestionVector | None = None
     candidates: dict[int, Candidate] = field(default_factory=dict)
-    problem: str | None = None
+    ranked: list[Candidate] = field(default_factory=list)
+    is_measured: bool = False
+    problems: list[str] = field(default_factory=list)
 
     @property
     def nearest(self) -> Mapping[int, float]:
@@ -51,7 +56,7 @@ def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrie
 
     If the vectors cannot be searched, full text answers alone; it then searches for the texts that
     were meant for the vectors too, if the question has no other. Raises nothing for that:
-    `Retrieved.problem` says why.
+    `Retrieved.problems` says why.
     """
     retrieved = Retrieved(weigh_words(reader, question.query))
     _search_words(reader, question, question.for_words, retrieved)
@@ -62,7 +67,7 @@ def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrie
         if not (question.for_words or retrieved.nearest):
             _search_words(reader, question, question.for_meaning, retrieved)
         effect = "Expanded in part" if retrieved.nearest else "Answered from full text alone"
-        retrieved.problem = with_cause(effect, error.message)
+        retrieved.problems.append(with_cause(effect, error.message))
     return retrieved
 
 
@@ -104,7 +109,7 @@ def _run_by_words(text: str, hits: Sequence[Candidate], index: int) -> Run:
 def _search_vectors(
     reader: Reader, question: Question, models: SearchModels, retrieved: Retrieved
 ) -> InferenceError | None:
-    answers, error = retrieve_texts_by_meaning(
+    answers, error = meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning, question, models, with_tokens=True
     )
     runs = []

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmd import search
 from qmd.errors import sentences, with_cause
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
@@ -22,8 +23,6 @@ from qmd.search.words.retrieval import all_matches, explain, retrieve_by_words
 from qmd.search.words.weights import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
-# The steps that need vectors are imported inside functions: `qmd search` uses none of them, and
-# importing them would make it a fifth slower.
 if TYPE_CHECKING:
     from qmd.search.question import SearchModels
     from qmd.search.words.weights import QueryWords
@@ -42,9 +41,9 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     if request.sort is None:
         candidates = retrieve_by_words(reader, words, selection, question.depth, named)
     else:
-        from qmd.search.ordering import to_judge
-
-        candidates = to_judge(reader, request, all_matches(reader, words, selection))
+        candidates = search.ordering.to_judge(
+            reader, request, all_matches(reader, words, selection)
+        )
         limits = replace(request, limit=None)  # it cuts the sorted hits
     if request.explain:
         for candidate in candidates:
@@ -69,23 +68,20 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     Raises:
         VectorIndexMissingError, VectorsUnavailableError, ModelMissingError, ModelMismatchError.
     """
-    from qmd.search.meaning import retrieval
-    from qmd.search.rank import rank_by_nearness
-
     question = parse_for_meaning(reader, request)
-    retrieval.require_index(reader, None)
+    search.meaning.retrieval.require_index(reader, None)
     text = question.text
     if not text:
         return search_by_words(reader, request)
-    embedded, hits = retrieval.retrieve_by_meaning(reader, text, question, models)
+    embedded, hits = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
     question = expanded(question, models)
-    others, error = retrieval.retrieve_texts_by_meaning(
+    others, error = search.meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
     )
     problem = question.problem
     if error is not None:
         problem = with_cause("Expanded in part", error.message)
-    candidates = rank_by_nearness(reader, request, embedded, hits, others)
+    candidates = search.rank.rank_by_nearness(reader, request, embedded, hits, others)
     words = weigh_words(reader, question.query)
     judged = judge(reader, request, candidates, words, question.named)
     reply = present(reader, request, question.query, judged, problem)
@@ -103,20 +99,16 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     Without vectors full text answers alone, and `SearchReply.degraded` says why. For a query
     without text, such as ``tag:work``, the reply is that of `search`.
     """
-    from qmd.search.rank import rank
-    from qmd.search.retrieve import retrieve
-
     question = parse_for_both(reader, request, models)
     if question.list_query is not None:
         listed = search_by_words(reader, replace(request, query=question.list_query))
         return replace(listed, query=request.query)
-    retrieved = retrieve(reader, question, models)
-    ranking = rank(reader, request, question, retrieved, models)
+    retrieved = search.retrieve.retrieve(reader, question, models)
+    search.rank.rank(reader, request, question, retrieved, models)
     words, named = retrieved.words, question.named
-    candidates = lead_by_name(ranking.candidates, named, with_explanation=request.explain)
-    judged = judge(reader, request, candidates, words, named, is_measured=ranking.is_measured)
-    problems = (question.problem, retrieved.problem, ranking.problem)
-    degraded = sentences(*problems) or None
+    candidates = lead_by_name(retrieved.ranked, named, with_explanation=request.explain)
+    judged = judge(reader, request, candidates, words, named, is_measured=retrieved.is_measured)
+    degraded = sentences(question.problem, *retrieved.problems) or None
     reply = present(reader, request, question.query, judged, degraded)
 
     def again(other: SearchRequest) -> SearchReply:
@@ -137,10 +129,7 @@ def _spelled(
     has_all_words = all(weighed.documents for weighed in words.weights.values())
     if not request.spelling or (has_all_words and reply.hits):
         return reply
-    # Few searches need it, and `qmd search` pays for each import.
-    from qmd.search.spelling import with_empty_filter, with_spelling
-
-    reply = with_spelling(reader, request, words, selection, reply, again)
+    reply = search.spelling.with_spelling(reader, request, words, selection, reply, again)
     if reply.hits:
         return reply
-    return with_empty_filter(reader, request, words.query, reply, again)
+    return search.spelling.with_empty_filter(reader, request, words.query, reply, again)

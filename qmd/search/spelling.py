@@ -14,9 +14,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA
+
 from qmd.errors import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
+from qmd.search import graph
 from qmd.search.words.expressions import phrase
 from qmd.search.words.weights import QueryWords, stem
 from qmd.values import Filters, SearchReply, SearchRequest
@@ -162,9 +166,7 @@ def _named(filters: Filters) -> dict[str, str]:
 
 def _missing_tag(reader: Reader, tag: str) -> str:
     """A sentence that says that no document has a tag; "" if one has."""
-    from qmd.search.graph.tags import tag_tree
-
-    tree = tag_tree(reader, tag, limit=1)
+    tree = graph.tags.tag_tree(reader, tag, limit=1)
     return (
         ""
         if tree.tags
@@ -176,8 +178,6 @@ def _missing_tag(reader: Reader, tag: str) -> str:
 
 def _missing_folder(reader: Reader, path: str) -> str:
     """A sentence that says that no document lies below a folder; "" if one does."""
-    from rapidfuzz import fuzz, process
-
     inside = reader.select(Filters(path=path))
     if reader.documents.below(None, selection=inside, limit=1):
         return ""
@@ -198,8 +198,6 @@ def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
 
     It is "" for a property that no document has, too, which has a notice of its own.
     """
-    from rapidfuzz import fuzz, process
-
     if not reader.properties.existing_keys([condition.key]):
         return ""
     selection = reader.select(Filters(), either=[[condition]])
@@ -286,10 +284,6 @@ def _nearest_word(reader: Reader, word: str, selection: Selection, allowed: int)
     Args:
         allowed: In how many letters it may differ; two that are swapped count as one.
     """
-    # Few searches need it, and `qmd search` pays for each import.
-    from rapidfuzz import process
-    from rapidfuzz.distance import OSA
-
     word = segment.fold(word)
     terms: dict[str, int] = {}
     for first in dict.fromkeys(word[:2]):  # the first letters may be swapped

@@ -1,1 +1,14 @@
 """MCP faces over KnowledgeBase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.server import process
+
+__all__ = ["process"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

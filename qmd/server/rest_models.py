@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from qmd.operations.collections import NAME
 from qmd.operations.replies import DocumentBlock
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
-from qmd.values import Changes, Collection, Context, DocumentInfo
-from qmd.values.chats import MAX_NAME, MAX_QUESTION, ChatEvent, ChatInfo, TurnStatus
+from qmd.values import Collection, DocumentInfo
+from qmd.values.chats import MAX_QUESTION, ChatEvent, TurnStatus
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.pushes import MAX_FILES
-from qmd.values.revisions import FileChange
 from qmd.values.search import MAX_TAGS
 
 MAX_TEXTS = 1000
@@ -31,12 +31,6 @@ MAX_PAGE = 1000
 
 # --- requests ------------------------------------------------------------------------
 
-# For the description only: `KnowledgeBase` checks names, and its messages say more than a pattern.
-_NOT_IN_NAMES = r"/\\,#?*\[\]{}\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-_NAME: dict[str, Any] = {
-    "maxLength": 100,
-    "pattern": (rf"^(?!\.\.?$)[^\s~\-{_NOT_IN_NAMES}]([^{_NOT_IN_NAMES}]*[^\s{_NOT_IN_NAMES}])?$"),
-}
 _TEXTS: dict[str, Any] = {"minItems": 1}  # too many are a 413, not a 400
 _NOT_BLANK: dict[str, Any] = {"pattern": r"\S"}
 
@@ -53,30 +47,13 @@ class EmbedArguments(Arguments):
     tokens: bool = Field(False, description="Send the states of the tokens, too")
 
 
-class ChangesArguments(Arguments):
-    session: OptionalText = Field(None, description="Only the changes of this session")
-    limit: Count = Field(20, description="The most changes to list", le=MAX_PAGE)
-
-
 class AddCollectionArguments(Arguments):
-    name: str = Field(
-        description="The name of the collection; no / \\ , # ? * [ ] { }", json_schema_extra=_NAME
+    name: Annotated[str, NAME] = Field(
+        description="The name of the collection; no / \\ , # ? * [ ] { }"
     )
     path: str = Field(description="A directory on the server's disk, below a write root")
     glob_pattern: OptionalText = Field(
         "**/*.md", description="Which files are documents; several globs by comma or braces"
-    )
-
-
-class RenameCollectionArguments(Arguments):
-    new_name: str = Field(description="The new name", json_schema_extra=_NAME)
-
-
-class UpdateArguments(Arguments):
-    pull: bool = Field(
-        False,
-        description="Fetch and fast-forward collections that are git work trees. No program"
-        " that a collection brings is run; errors lists what could not be pulled",
     )
 
 
@@ -144,16 +121,6 @@ class ChatArguments(Arguments):
     wait: bool = Field(True, description="Answer when the turn has ended; false: at once")
 
 
-class ChatsArguments(Arguments):
-    query: OptionalText = Field(None, description="Words in names, questions and answers")
-    limit: Count = Field(50, description="The most conversations to list", le=MAX_PAGE)
-    offset: Integer = Field(0, ge=0, le=999_999, description="How many to leave out at the start")
-
-
-class RenameChatArguments(Arguments):
-    name: str = Field(description="The new name", json_schema_extra={"maxLength": MAX_NAME})
-
-
 class ChatAnswerArguments(Arguments):
     question: str = Field(description="The question that waits, as its event names it")
     agreed: bool = Field(description="Whether the change may be written")
@@ -161,10 +128,6 @@ class ChatAnswerArguments(Arguments):
 
 class ChatRetryArguments(Arguments):
     wait: bool = Field(True, description="Answer when the turn has ended; false: at once")
-
-
-class ExportChatArguments(Arguments):
-    path: str = Field(description="The new note, as collection/path")
 
 
 # --- replies -------------------------------------------------------------------------
@@ -220,11 +183,6 @@ class DocumentList:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeList:
-    changes: tuple[FileChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class EmbeddedTokens:
     """The token states of a text."""
 
@@ -258,76 +216,10 @@ class CollectionAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedCollection:
-    collection: Annotated[Collection, Inline("name", "path", "pattern", "documents", "owner")]
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionList:
-    collections: tuple[ListedCollection, ...]
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionDetails:
-    collection: Annotated[
-        Collection, Inline("name", "path", "pattern", "documents", "last_indexed", "owner")
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionRemoved:
-    status: Literal["removed"]
-    name: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionRenamed:
-    status: Literal["renamed"]
-    old_name: str
-    new_name: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    status: Literal["indexed"]
-    collections: Annotated[int, Range(0)]
-    total_documents: Annotated[int, Range(0)]
-    content: str
-    changes: Changes
-    errors: Annotated[
-        tuple[str, ...], OmitDefault(), Describe("Collections that could not be scanned")
-    ] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Updated:
-    status: Literal["updated"]
-    collections: Annotated[int, Range(0)]
-    content: str
-    changes: Changes
-    errors: Annotated[
-        tuple[str, ...], OmitDefault(), Describe("Collections that could not be pulled or scanned")
-    ] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ContextAdded:
     status: Literal["added"]
     path: str
     content: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListedContext:
-    context: Annotated[Context, Inline("path", "text")]
-
-
-@dataclass(frozen=True, slots=True)
-class ContextList:
-    contexts: tuple[ListedContext, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,21 +247,9 @@ class ChatReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRenamed:
-    chat: Annotated[ChatInfo, Inline()]
-
-
-@dataclass(frozen=True, slots=True)
 class ChatDone:
     status: Literal["stopping", "answered", "deleted"]
     chat: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatExported:
-    status: Literal["exported"]
-    chat: str
-    path: Annotated[str, Describe("The new note")]
 
 
 @dataclass(frozen=True, slots=True)

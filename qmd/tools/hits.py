@@ -19,9 +19,9 @@ from qmd.operations import texts
 from qmd.operations.bounds import MAX_SEARCHES
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
-from qmd.search.present.budget import shorten_snippets
+from qmd.search.budget import shorten_snippets
 from qmd.search.present.snippet import crop_snippet
-from qmd.search.query.lines import parse_lines
+from qmd.search.question import parse_lines
 from qmd.tools.arguments import (
     Arguments,
     OfSearch,

@@ -19,10 +19,9 @@ from qmd.tools.arguments import Arguments, argument, whole_number
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema, prescribed_schema
 from qmd.values.facts import Describe, Range
-from qmd.values.list_budget import ListBudget
 from qmd.values.printable import one_line
 from qmd.values.tokens import MIN_TOKENS
-from qmd.values.wire import to_wire
+from qmd.values.wire import ListBudget, to_wire
 
 #: The budget of a list, which endpoints take in the query string, so it has a greatest value.
 ListTokens = Annotated[
@@ -44,7 +43,7 @@ def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
     members = [
         each
         for each in every_tool()
-        if (each.toolset or each.family) == toolset
+        if toolset == (each.family if each.toolset == "" else each.toolset)
         and not each.in_shell_alone
         and each.alone in (None, alone)
     ]
@@ -53,10 +52,16 @@ def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
 
 
 @cache
-def arguments_of(operation: Operation) -> type[Arguments]:
-    """The argument model of an operation, for its tool and its endpoint."""
-    members = {field.name: argument(field) for field in operation.arguments}
-    if operation.lists:
+def arguments_of(operation: Operation, *, without: tuple[str, ...] = ()) -> type[Arguments]:
+    """
+    The argument model of an operation, for its tool and its endpoint.
+
+    ``without``: the names of arguments that are sent in another way.
+    """
+    members = {
+        field.name: argument(field) for field in operation.arguments if field.name not in without
+    }
+    if operation.has_budget:
         members["max_tokens"] = (ListTokens, None)
     name = f"{operation.name.title().replace('_', '')}Arguments"
     options = {} if operation.tool is None else operation.tool.arguments

@@ -7,10 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from qmd import parse
 from qmd.errors import InputError, NotFoundError
-from qmd.parse.yaml_values import YamlReader, YamlRefused
 from qmd.system.regular_file import read_regular
 from qmd.values.imports import NotTaken
 
@@ -51,9 +49,10 @@ def read_json(path: Path) -> Mapping[str, object]:
 
 def read_yaml(path: Path) -> Mapping[str, object]:
     """The mapping in a YAML file. Raises NotFoundError, or InputError as `read_bytes` does."""
+    yaml = parse.yaml_values
     try:
-        value, _ = YamlReader().read(read_bytes(path).decode("utf-8-sig"))
-    except (yaml.YAMLError, YamlRefused, UnicodeDecodeError) as error:
+        value, _ = yaml.YamlReader().read(read_bytes(path).decode("utf-8-sig"))
+    except (yaml.YAMLError, yaml.YamlRefused, UnicodeDecodeError) as error:
         text = " ".join(str(error).split())
         raise InputError(f"{path} is no YAML: {text}", hint="Mend it, then try again.") from error
     return mapping({} if value is None else value, path)

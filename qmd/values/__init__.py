@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.values import access, chats, conditions, edits, exports, graph
+    from qmd.values import access, chats, conditions, edits, exports, graph, properties
     from qmd.values.documents import (
         Chunk,
         FileState,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         NewDocument,
         ParsedDocument,
     )
+    from qmd.values.edits import Revision
     from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata, PhotoWritten
     from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
     from qmd.values.reading import DocumentSlice, LeftOut, MultiGetReply, SkippedDocument
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         SkippedFile,
         Status,
     )
-    from qmd.values.revisions import Revision
     from qmd.values.search import (
         Context,
         DocumentInfo,
@@ -124,6 +124,7 @@ __all__ = [
     "encode_uri",
     "exports",
     "graph",
+    "properties",
 ]
 
 #: Module → the names that it defines. Loading one module must not load all the others.
@@ -135,14 +136,14 @@ _NAMES = {
     "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
     " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
     " SkippedFile Status",
-    "revisions": "Revision",
+    "edits": "Revision",
     "search": "Context DocumentInfo Filters Hit Match Part SearchCommand SearchReply SearchRequest"
     " Source encode_uri",
     "stored": "Collection ModelSpec",
 }
 __getattr__ = lazy.load(
     __name__,
-    modules=("access", "chats", "conditions", "edits", "exports", "graph"),
+    modules=("access", "chats", "conditions", "edits", "exports", "graph", "properties"),
     attributes={
         name: f"qmd.values.{module}" for module, names in _NAMES.items() for name in names.split()
     },

@@ -1,12 +1,11 @@
-"""Replies about edits of notes, and about changes that were undone."""
+"""Replies about edits, moves and undone changes; revisions, the earlier contents of files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from qmd.values.facts import Describe, OmitDefault
-from qmd.values.revisions import FileAction
+from qmd.values.facts import Describe, Name, NotSent, OmitDefault
 
 EditAction = Literal[
     "replace",
@@ -24,6 +23,10 @@ PropertyValue = str | int | float | bool | tuple[str | int | float | bool, ...] 
 
 UndoAction = Literal["restored", "deleted", "moved back", "unchanged"]
 _OPPOSITE: dict[FileAction, FileAction] = {"create": "delete", "delete": "create"}
+#: The most notes and the most links that a reply lists; the counts are those of all.
+MAX_LISTED = 200
+FileAction = Literal["create", "write", "move", "delete"]
+"""What a tool did to a file; "write" replaced its content, also by an append."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +180,133 @@ class UndoReply:
     problem: Annotated[
         str | None, Describe("Why searches lack the restored texts so far"), OmitDefault()
     ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenNote:
+    """
+    A note whose links were rewritten, or would be.
+
+    Attributes:
+        file: ``collection/path`` after the move.
+        links: How many links.
+        diff: A unified diff; of a long one only the beginning.
+    """
+
+    file: Annotated[str, Describe("collection/path")]
+    links: int
+    diff: Annotated[str, Describe("Unified diff")]
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedLink:
+    """
+    A link that loses its target by the move and was not rewritten.
+
+    Attributes:
+        file: The note with the link, after the move.
+        line: From 1; None if the note could not be read.
+        link: As it is written; None if the note could not be read.
+    """
+
+    file: Annotated[str, Describe("collection/path")]
+    line: int | None
+    link: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedNote:
+    """
+    A note that was moved, or would be.
+
+    Attributes:
+        file: ``collection/path`` after the move.
+        moved_from: ``collection/path`` before.
+        docid: That of the note as it is now, for the next ``if_docid``: after the move that of the
+            moved text, after a preview that of the text at the old path; None if it is no text.
+        written: False for a preview.
+        notes: How many notes were rewritten, or would be; ``rewritten`` lists the first.
+        links: How many links in these.
+        unchanged_links: How many links lose their target; ``unchanged`` lists the first.
+        change: The number of the change, for undo; None if nothing was written.
+        problem: Sentences that say why searches do not find the note at the new path: a rule that
+            leaves it out (also in a preview), or a failed update of the index; None if they do.
+    """
+
+    file: Annotated[str, Describe("collection/path")]
+    moved_from: str
+    docid: Annotated[str | None, Describe("Of the note as it is now, for if_docid")]
+    written: Annotated[bool, Describe("False for a preview")]
+    notes: Annotated[int, Describe("Notes with rewritten links")] = 0
+    links: Annotated[int, Describe("Rewritten links")] = 0
+    rewritten: tuple[RewrittenNote, ...] = ()
+    unchanged_links: Annotated[int, Describe("Links that lose their target")] = 0
+    unchanged: tuple[UnchangedLink, ...] = ()
+    change: Annotated[int | None, Describe("Its number, for undo"), OmitDefault()] = None
+    problem: Annotated[
+        str | None, Describe("Why searches lack the new path so far"), OmitDefault()
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """
+    A file before a tool changed it.
+
+    Attributes:
+        id: Its row in the database.
+        number: The number of its change: what `qmd undo` takes, and what history and restore show.
+            Of a revision that an earlier version of qmd kept without a change, another number.
+        path: The absolute path of the file; of a moved file the new one.
+        created: When the tool changed the file, ISO 8601 UTC.
+        kind: "content" for the whole file, "metadata" for the metadata of a photo alone, "none" if
+            no content is kept: of a file that was created or moved, or that is too long.
+        bytes: The length of the content.
+        hash: SHA-256 of the content, in hexadecimal; "" if there was no file.
+        action: What the tool did to the file.
+        moved_from: The earlier absolute path of a moved file; else None.
+        session: Which session of a client the tool was called in; "" for revisions of earlier
+            versions of qmd.
+        change: The number of the change that the revision belongs to; None if an
+            earlier version of qmd kept it.
+        hash_after: SHA-256 of the content after the change; "" if there was no file any more.
+    """
+
+    id: Annotated[int, NotSent()]
+    number: Annotated[int, Name("revision")]
+    path: str
+    created: str
+    tool: str
+    kind: Literal["content", "metadata", "none"]
+    bytes: int
+    hash: str
+    action: FileAction = "write"
+    moved_from: str | None = None
+    session: str = ""
+    change: int | None = None
+    hash_after: Annotated[str | None, NotSent()] = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """
+    One call of a tool that changed files.
+
+    Attributes:
+        files: What was done to each file, in this order.
+        is_kept: Whether all that is needed to undo the change is still kept.
+        undone_by: The number of the change that undid this one.
+        redone_by: The number of the change that undid the undo: this one is in effect again.
+        number_in_session: The first change of a session has the number 1.
+    """
+
+    number: Annotated[int, Name("change"), Describe("Its number, for undo")]
+    tool: str
+    session: str
+    created: Annotated[str, Describe("ISO 8601 UTC")]
+    files: tuple[Revision, ...]
+    is_kept: Annotated[bool, Describe("False: too old to be undone")] = True
+    undone_by: Annotated[int | None, Describe("The change that undid it")] = None
+    redone_by: Annotated[int | None, Describe("The change that undid the undo")] = None
+    number_in_session: Annotated[int, NotSent()] = 0

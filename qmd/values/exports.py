@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from qmd.values.chats import ChatMode, TurnStatus
+from qmd.values.edits import FileAction
 from qmd.values.facts import Describe, Inline, OmitDefault
 from qmd.values.imports import ImportReport, NotTaken
-from qmd.values.revisions import FileAction
 
 #: Raised when an older qmd could not read what is written.
 EXPORT_VERSION = 1

@@ -10,13 +10,14 @@ documents, and for each of these tokenizers, the estimate is at most 15 % off.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import accumulate
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 from qmd.errors import InputError
 from qmd.values.facts import Describe, Obvious, Range
+
+ItemT = TypeVar("ItemT")
 
 #: The least budget of an answer: one hit with a short snippet, or a paragraph.
 MIN_TOKENS = 300
@@ -90,11 +91,16 @@ def estimate_tokens(text: str) -> float:
     return tokens
 
 
-def count_fitting(sizes: Iterable[float], budget: float) -> int:
-    """How many of the first sizes fit into a budget together; reads no size behind those."""
-    count = 0
-    for total in accumulate(sizes):
-        if total > budget:
+def fit(
+    items: Iterable[ItemT], size: Callable[[ItemT], float], room: float
+) -> tuple[list[ItemT], float]:
+    """The first items that have room together, and the room that is left; looks at one more."""
+    fitting: list[ItemT] = []
+    total = 0.0
+    for item in items:
+        more = total + size(item)
+        if more > room:
             break
-        count += 1
-    return count
+        fitting.append(item)
+        total = more
+    return fitting, room - total

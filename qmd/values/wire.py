@@ -7,8 +7,10 @@ annotations (`qmd.values.facts`) say how each is sent. A mapping is sent unchang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, overload
@@ -23,16 +25,19 @@ from qmd.values.facts import (
     sent_fields,
     without_none,
 )
+from qmd.values.tokens import estimate_tokens, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from _typeshed import DataclassInstance
 
 ValueT = TypeVar("ValueT")
 
 #: Types that are sent unchanged. They are looked up first: a reply may hold 100,000 numbers.
 _SCALARS = frozenset({str, int, float, bool, NoneType})
+ItemT = TypeVar("ItemT")
+ReplyT = TypeVar("ReplyT", bound="DataclassInstance")
+#: The tokens of what stands around the lists: titles, counts, and what is left out.
+_FRAME_TOKENS = 100
 
 
 @overload
@@ -138,3 +143,52 @@ def _fits(hint: Any, sent: object) -> bool:
     if get_origin(hint) is Literal:
         return sent in get_args(hint)
     return hint is Any or isinstance(sent, get_origin(hint) or hint)
+
+
+class ListBudget:
+    """
+    The room that an answer of lists has left.
+
+    An item is counted as its JSON object, which is longer than its line of text.
+    """
+
+    def __init__(
+        self, max_tokens: int | None, *, as_object: Callable[[object], object] = to_wire
+    ) -> None:
+        """
+        Args:
+            max_tokens: The estimated tokens of the whole answer; None for no bound.
+            as_object: Gives the JSON object of an item.
+        """
+        self._tokens = math.inf if max_tokens is None else max_tokens - _FRAME_TOKENS
+        self._as_object = as_object
+
+    def take(self, items: Sequence[ItemT], *, share: float = 1) -> tuple[ItemT, ...]:
+        """
+        The first items, as many as fit.
+
+        ``share``: the part of the room that these items may use; the rest is for other lists.
+        """
+        if self._tokens == math.inf:
+            return tuple(items)
+        room = share * self._tokens
+        fitting, left = fit(items, lambda item: estimate_tokens(self._json(item)), room)
+        self._tokens -= room - left
+        return tuple(fitting)
+
+    def fit(self, value: ReplyT, name: str, *, share: float = 1) -> ReplyT:
+        """
+        The value with what `take` leaves of its field of this name.
+
+        The items left out are added to the field ``left_out``, if the value has one.
+        """
+        items = getattr(value, name)
+        taken = self.take(items, share=share)
+        fields: dict[str, Any] = {name: taken}
+        if hasattr(value, "left_out"):
+            fields["left_out"] = value.left_out + len(items) - len(taken)
+        return replace(value, **fields)
+
+    def _json(self, item: object) -> str:
+        # With spaces, as many clients show it to their model; compact JSON has fewer tokens.
+        return json.dumps(self._as_object(item), ensure_ascii=False) + ", "

@@ -31,7 +31,7 @@ SLOW = (
 UNUSED = (
     *("qmd.store.sql.access", "qmd.store.sql.graph", "qmd.store.sql.revisions"),
     *("qmd.values.access", "qmd.values.chats", "qmd.values.documents", "qmd.values.photos"),
-    *("qmd.values.reports", "qmd.values.revisions", "qmd.values.stored", "qmd.search.rerank"),
+    *("qmd.values.reports", "qmd.values.edits", "qmd.values.stored", "qmd.search.fuse"),
 )
 #: Packages of which it loads at most the names of their modules.
 NAMES_ONLY = (

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from qmd.files.edits.apply import NEEDS
+from qmd.files.edits.note_editor import NEEDS
 from qmd.operations.editing import edit_note
 from qmd.values.edits import EditAction, NoteEdit
 

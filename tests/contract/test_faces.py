@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,15 @@ from support.rest import rest_client
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.operations import Operation, every_joined, every_operation
+from qmd.operations.definition import Replied
 from qmd.operations.error_meanings import MEANINGS
 from qmd.operations.texts import MCP
 from qmd.server import openapi
 from qmd.system import running
 from qmd.tools.operations import arguments_of, tools_of_operations
+from qmd.values.chats import ChatInfo
 from qmd.values.facts import Shell
-from qmd.values.list_budget import ListBudget
-from qmd.values.wire import to_wire
+from qmd.values.wire import ListBudget, to_wire
 from tests.support.cli import Result, Scratch
 from tests.support.embedder import HashEmbedder
 
@@ -37,6 +39,10 @@ NOTES = {
     "sub/alone.md": "# Alone\n\n#work #other\n\nNobody links here, [[gone]].\n",
     "sub/many.md": "# Many\n\n" + "".join(f"[[gone {number}]] [[plan]]\n" for number in range(60)),
 }
+
+CHAT = "3f9a0000000000000000000000000000"
+#: Fields that differ from call to call.
+VOLATILE = {"token", "created", "updated", "expires", "last_updated", "last_indexed"}
 
 #: Operation → calls of it.
 CALLS: Mapping[str, list[dict[str, Any]]] = {
@@ -57,6 +63,29 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "tick": [{"file": "tasks", "task": "Call", "preview": True}],
     "delete_note": [{"file": "alone", "preview": True}],
     "move_note": [{"file": "plan", "new_path": "sub/", "preview": True, "rewrite_links": False}],
+    "collections": [{}],
+    "collection": [{"name": "notes"}],
+    "contexts": [{}],
+    "changes": [{}, {"session": "none", "limit": 1}],
+    "cleanup": [{"dry_run": True}],
+    "tokens": [{}],
+    "audit": [{"limit": 2}, {"token": "anna"}],
+    "chats": [{}, {"query": "boats", "limit": 1, "offset": 1}],
+}
+#: Operation → a call that changes what the next call would find; each face gets its own database.
+CHANGES: Mapping[str, dict[str, Any]] = {
+    "index": {},
+    "update": {"pull": True},
+    "rename_collection": {"name": "notes", "new_name": "work"},
+    "exclude": {"name": "notes"},
+    "include": {"name": "notes"},
+    "remove_collection": {"name": "notes"},
+    "remove_context": {"path": "qmd://notes/sub"},
+    "create_token": {"name": "bea", "read": ["notes"], "write": ["notes"], "expires": "2w"},
+    "revoke_token": {"name": "anna"},
+    "rename_chat": {"chat": CHAT, "name": "Other boats"},
+    "export_chat": {"chat": CHAT, "path": "notes/boats.md"},
+    "delete_chat": {"chat": CHAT},
 }
 #: Operation → a call that fails.
 ERRORS: Mapping[str, dict[str, Any]] = {
@@ -74,6 +103,18 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "tick": {"file": "tasks", "task": "nowhere"},
     "delete_note": {"file": "nowhere"},
     "move_note": {"file": "plan", "new_path": "nowhere/../../x"},
+    "collection": {"name": "nowhere"},
+    "rename_collection": {"name": "nowhere", "new_name": "x"},
+    "exclude": {"name": "nowhere"},
+    "include": {"name": "nowhere"},
+    "remove_collection": {"name": "nowhere"},
+    "remove_context": {"path": "qmd://notes/nowhere"},
+    "create_token": {"name": "x", "read": ["nowhere"]},
+    "revoke_token": {"name": "nowhere"},
+    "audit": {"since": "nowhere"},
+    "rename_chat": {"chat": "nowhere", "name": "x"},
+    "export_chat": {"chat": "nowhere", "path": "notes/x.md"},
+    "delete_chat": {"chat": "nowhere"},
 }
 #: Undo has no preview, so a second call finds another state; people name sessions in the shell.
 OPERATIONS = {each.name: each for each in every_operation() if each.name != "undo"}
@@ -96,7 +137,7 @@ class Served:
     def python(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         sent = dict(arguments)
         budget = ListBudget(sent.pop("max_tokens", None))
-        return to_wire(operation.call(self.kb, sent, budget))
+        return operation.call(self.kb, sent, budget)
 
     def command(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         return self.run(operation, arguments, "--json").json()
@@ -111,15 +152,18 @@ class Served:
         response = self.ask(operation, arguments)
         assert response.status_code == 200, response.text
         reply = response.json()
-        if operation.text is not None:
+        if operation.text is not None and operation.sends is None:
             assert reply.pop("content")
         return reply
 
     def ask(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
+        path = operation.path.format_map(arguments)
+        sent = {name: each for name, each in arguments.items() if name not in operation.in_path}
+        as_body = operation.method in ("POST", "PUT")
         with rest_client(self.kb) as rest:
-            if operation.writes:
-                return rest.post(f"/{operation.name}", json=dict(arguments))
-            return rest.get(f"/{operation.name}", params=dict(arguments))
+            return rest.request(
+                operation.method, path, **({"json": sent} if as_body else {"params": sent})
+            )
 
     def remote(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         return self.run(operation, arguments, "--json", "--mode", "server").json()
@@ -143,13 +187,23 @@ class Served:
                 continue
             if field is None or not (field.is_required or (shell and shell.positional)):
                 words.append(f"--{option}")
-            words.append(str(value))
+            words.append(",".join(value) if isinstance(value, list) else str(value))
         return "--db", str(self.database), *words, *options
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder: Path = tmp_path_factory.mktemp("faces")
+    with opened(tmp_path_factory.mktemp("faces")) as served:
+        yield served
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Callable[[str], AbstractContextManager[Served]]:
+    return lambda name: opened(tmp_path / name)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Served]:
     for number, (name, text) in enumerate(NOTES.items()):
         path = folder / "notes" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,9 +215,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         kb.add_collection(folder / "notes", name="notes")
         kb.index()
         kb.embed()
+        kb.add_context("qmd://notes/sub", "What is below")
+        kb.create_token("anna", read=["notes"])
+        keep_chat(kb)
         with LiveApp(kb) as server:
             running.announce(database, running.RunningServer(server.url, os.getpid(), None, "0"))
             yield Served(kb, database, Scratch(folder))
+
+
+def keep_chat(kb: KnowledgeBase) -> None:
+    """A conversation without turns, which no face makes without a language model."""
+    chat = ChatInfo(CHAT, "Boats", "read", "2025-01-01", "2025-01-01", 0)
+    kb._store.write(lambda writer: writer.conversations.add(chat, ""))
 
 
 def in_snake_case(value: Any) -> Any:
@@ -173,7 +236,8 @@ def in_snake_case(value: Any) -> Any:
 
 
 def test_every_operation_is_called() -> None:
-    assert CALLS.keys() == ERRORS.keys() == OPERATIONS.keys()
+    assert CALLS.keys() | CHANGES.keys() == OPERATIONS.keys()
+    assert {name for name, each in OPERATIONS.items() if each.errors} <= ERRORS.keys()
 
 
 @pytest.mark.parametrize("face", ["command", "tool", "endpoint", "remote"])
@@ -193,19 +257,71 @@ def test_every_face_gives_the_value_that_python_gives(
         pytest.skip("it is not on this face")
     if face == "tool" and operation in JOINED and "max_tokens" in arguments:
         pytest.skip("its budget is for two lists")
-    value = json.loads(json.dumps(served.python(operation, arguments)))
+    value = served.python(operation, arguments)
+    assert getattr(served, face)(operation, arguments) == expected(
+        operation, value, arguments, face
+    )
+
+
+def expected(operation: Operation, value: Any, arguments: Mapping[str, Any], face: str) -> Any:
+    """What a face sends of a value in Python."""
+    if face == "endpoint" and operation.sends is not None:
+        value = operation.sends(Replied(value, arguments))
+    wire = json.loads(json.dumps(to_wire(value)))
     if operation.bare and face in ("command", "remote"):
-        value = value["keys"] or value["values"]
-    assert getattr(served, face)(operation, arguments) == value
+        return next(filter(None, (wire[name] for name in operation.lists)), [])
+    return wire
 
 
 def faces_of(operation: Operation) -> set[str]:
+    faces = set() if operation.words is None else {"command"}
     if operation.in_shell_alone:
-        return {"command"}
-    return {"command", "tool", "endpoint"} | (set() if operation.writes else {"remote"})
+        return faces
+    faces |= {"endpoint"} if operation.toolset is None else {"endpoint", "tool"}
+    return faces | ({"remote"} if served_to_the_shell(operation) else set())
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if not OPERATIONS[name].writes])
+def served_to_the_shell(operation: Operation) -> bool:
+    """Whether the command asks a server with ``--mode server``."""
+    return bool(operation.lists) and operation.words is not None and not operation.view
+
+
+@pytest.mark.parametrize("face", ["command", "endpoint"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_face_changes_the_same(
+    fresh: Callable[[str], AbstractContextManager[Served]], name: str, face: str
+) -> None:
+    operation, arguments = OPERATIONS[name], CHANGES[name]
+    if face not in faces_of(operation):
+        pytest.skip("it is not on this face")
+    with fresh("there") as served:
+        value = expected(operation, served.python(operation, arguments), arguments, face)
+        listed = [served.kb.collections(), served.kb.contexts(), served.kb.chats()]
+    with fresh("here") as served:
+        assert fixed(getattr(served, face)(operation, arguments)) == fixed(value)
+        here = [served.kb.collections(), served.kb.contexts(), served.kb.chats()]
+        assert fixed(to_wire(here)) == fixed(to_wire(listed))
+
+
+def fixed(value: Any) -> Any:
+    """A value without what differs from call to call."""
+    if isinstance(value, Mapping):
+        return {key: fixed(each) for key, each in value.items() if key not in VOLATILE}
+    if isinstance(value, str) and Path(value).is_absolute():
+        return Path(value).name
+    return list(map(fixed, value)) if isinstance(value, (list, tuple)) else value
+
+
+def test_a_server_lists_all_if_they_are_not_too_many(served: Served) -> None:
+    here = served.scratch.ok("--db", str(served.database), "links", "many", "--all")
+    there = served.scratch.ok(
+        "--db", str(served.database), "links", "many", "--all", "--mode", "server"
+    )
+    assert there == here
+    assert len(here.out.splitlines()) == 120
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if served_to_the_shell(OPERATIONS[name])])
 def test_a_server_makes_the_same_text_in_the_shell(served: Served, name: str) -> None:
     for arguments in CALLS[name]:
         here = served.run(OPERATIONS[name], arguments)
@@ -220,17 +336,19 @@ def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
     with pytest.raises(QmdError) as raised:
         served.python(operation, arguments)
     message = str(raised.value)
-    here = served.scratch.call(*served.line(operation, arguments))
-    assert here.code == 1 and message in here.err
+    if "command" in faces_of(operation):
+        here = served.scratch.call(*served.line(operation, arguments))
+        assert here.code == 1 and message in here.err
     if "remote" in faces_of(operation):
         there = served.scratch.call(*served.line(operation, arguments, "--mode", "server"))
         assert there.code == 1 and message in there.err
     if operation.in_shell_alone:
         return
-    joined = JOINED.get(operation)
-    reply = TOOLS[joined.name if joined else name].call(served.kb, arguments, MCP)
-    (block,) = reply.blocks
-    assert reply.is_error and message in str(getattr(block, "text", ""))
+    if operation.toolset is not None:
+        joined = JOINED.get(operation)
+        reply = TOOLS[joined.name if joined else name].call(served.kb, arguments, MCP)
+        (block,) = reply.blocks
+        assert reply.is_error and message in str(getattr(block, "text", ""))
     response = served.ask(operation, arguments)
     assert response.json().keys() == {"detail", "status_code"}
     assert message in response.json()["detail"]
@@ -243,8 +361,7 @@ def test_the_description_says_which_errors_an_operation_gives() -> None:
     for operation in OPERATIONS.values():
         if operation.in_shell_alone:
             continue
-        method = "post" if operation.writes else "get"
-        responses = described[f"/{operation.name}"][method]["responses"]
+        responses = described[operation.path][operation.method.lower()]["responses"]
         for error in operation.errors:
             response = responses[str(error.http_status)]
             assert f"`{error.code}`: {' '.join(MEANINGS[error])}" in response["description"]
@@ -255,7 +372,7 @@ def test_every_operation_says_what_it_is_in_both_languages() -> None:
     for operation in OPERATIONS.values():
         summary = operation.paragraphs[0]
         assert summary.endswith(".") and len(summary) <= 67, summary
-        assert operation.zh.endswith("。")
+        assert operation.zh.endswith("。") == ("tool" in faces_of(operation))
         assert arguments_of(operation).model_fields.keys() >= {
             each.name for each in operation.arguments
         }

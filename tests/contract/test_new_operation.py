@@ -18,6 +18,8 @@ from support.mcp_client import with_client
 
 REPOSITORY = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.unmeasured  # what runs is a copy
+
 #: File → what is added to it. A test is the fourth, this one; `Orphan` is any listed document.
 ADDED = {
     "qmd/operations/graph.py": '''
@@ -86,8 +88,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command line of a copy with the operation."""
     directory = tmp_path_factory.mktemp("copy")
     for name in ("qmd", "migrations"):
-        without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / name, directory / name, ignore=without)
+        shutil.copytree(REPOSITORY / name, directory / name)  # with what is compiled
     for name, text in ADDED.items():
         with (directory / name).open("a", encoding="utf-8") as file:
             file.write(text)

@@ -18,6 +18,8 @@ from support.mcp_client import with_client
 
 REPOSITORY = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.unmeasured  # what runs is a copy
+
 #: The two lines, each with the line of qmd/values/search.py that it is put in front of.
 FIELD = '    tongue: Annotated[str, Describe("The language of the text")] = "unknown"\n'
 BEFORE_FIELD = "    explain: Annotated[\n"
@@ -47,8 +49,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package with the field and the option."""
     directory = tmp_path_factory.mktemp("copy")
     for name in ("qmd", "migrations"):
-        without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / name, directory / name, ignore=without)
+        shutil.copytree(REPOSITORY / name, directory / name)  # with what is compiled
     values = directory / "qmd/values/search.py"
     text = values.read_text(encoding="utf-8")
     for line, next_line in ((FIELD, BEFORE_FIELD), (OPTION, BEFORE_OPTION)):

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.cli.render_bench import render_bench
+from qmd.cli.bench import render_bench
 from qmd.evaluate.judgments import JudgedQuestion, Judgments
 from qmd.evaluate.run import BenchReport, Measured, run
 from qmd.evaluate.systems import SYSTEMS, WITHOUT

@@ -98,6 +98,7 @@ class Terminal:
 
 
 @posix
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("shell", sorted(START))
 def test_tab_completes_in_a_real_shell(shell: str, scratch: Scratch) -> None:
     command, source = START[shell]

@@ -26,7 +26,7 @@ from qmd.store.sqlite import damage
 from qmd.store.sqlite.library import dbapi
 from qmd.tools.toolsets import select
 from qmd.values import Filters
-from tests.support import damaged
+from tests.support import damaged, writes
 from tests.support.embedder import HashTokenEmbedder
 
 COUNT = int(os.environ.get("QMD_DAMAGES", "8"))
@@ -98,7 +98,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
             kb.add_context("qmd://notes/", "all notes")
             kb.add_context("/", "everything")
             for data in WRITTEN:
-                kb.files.write(made.notes / "n0.md", data, tool="test")
+                writes.write(kb.files, made.notes / "n0.md", data, tool="test")
             kb.embed()
         files = made.files_now()
         yield Vault(root, made.database.read_bytes(), files)

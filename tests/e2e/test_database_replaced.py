@@ -28,6 +28,7 @@ from qmd.errors import (
     StoreError,
 )
 from qmd.store.sqlite.library import connect
+from tests.support import writes
 from tests.support.cli import Scratch, filled
 from tests.support.http_server import request
 from tests.support.live import POLLING, Told, until
@@ -113,7 +114,7 @@ def test_while_it_is_gone_nothing_is_replaced_and_everything_says_so(
         assert "was deleted or moved while it was open" in str(refused.value)
         assert "qmd db restore" in str(refused.value.hint)
         with pytest.raises(DatabaseReplacedError):
-            kb.files.append(home / "notes/plan.md", lambda old: b"more", tool="test")
+            writes.append(kb.files, home / "notes/plan.md", lambda old: b"more", tool="test")
         with pytest.raises(DatabaseReplacedError):
             kb.search("zebra")
         with pytest.raises(DatabaseReplacedError):
@@ -169,7 +170,7 @@ def test_gone_in_the_middle_of_a_write_the_file_stays(
         return b"more"
 
     with pytest.raises(DatabaseReplacedError):
-        kb.files.append(home / "notes/plan.md", added, tool="test")
+        writes.append(kb.files, home / "notes/plan.md", added, tool="test")
     assert text(home) == "second\n"
     assert [each.name for each in (home / "notes").iterdir()] == ["plan.md"]
 

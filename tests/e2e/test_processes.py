@@ -10,7 +10,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
-from tests.support import child
+from tests.support import child, writes
 from tests.support.dump import assert_sound, dump, vector_rows
 from tests.support.embedder import HashEmbedder
 
@@ -300,7 +300,9 @@ def test_what_a_tool_wrote_while_the_indexer_ran_is_not_replaced_by_what_was_bef
         def write(item: str) -> None:
             if item == "1.md":  # 0.md has been read, and is not stored yet
                 with KnowledgeBase.open(database, Settings(write_roots=[notes])) as second:
-                    second.files.write(notes / "0.md", b"# Zero\n\nby the tool\n", tool="test")
+                    writes.write(
+                        second.files, notes / "0.md", b"# Zero\n\nby the tool\n", tool="test"
+                    )
                     assert second.get("notes/0.md").text == "# Zero\n\nby the tool\n"
 
         kb.index(progress=lambda tick: write(tick.item))

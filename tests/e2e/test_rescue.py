@@ -21,7 +21,7 @@ from qmd.errors import (
 )
 from qmd.ingest.keep.lock import IndexLock
 from qmd.store.sqlite.library import dbapi
-from tests.support import damaged
+from tests.support import damaged, writes
 from tests.support.cli import Scratch
 from tests.support.dump import dump
 from tests.support.embedder import HashEmbedder
@@ -53,7 +53,7 @@ def database(tmp_path: Path, notes: Path) -> Path:
         kb.add_context("qmd://notes/", "all notes")
         kb.add_context("/", "everything")
         for number in range(12):
-            kb.files.write(notes / "0.md", f"# Text {number}\n".encode() * 400, tool="test")
+            writes.write(kb.files, notes / "0.md", f"# Text {number}\n".encode() * 400, tool="test")
         kb.embed()
     return path
 

@@ -35,7 +35,7 @@ from support.vault import make_index
 from qmd.system import running
 
 #: Other tests take the same branches.
-pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
+pytestmark = pytest.mark.unmeasured
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 
@@ -72,6 +72,7 @@ def taken() -> Iterator[int]:
 
 
 @posix
+@pytest.mark.cold
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_nothing_on_stdout(
     start: Start, number: signal.Signals, code: int
@@ -197,6 +198,7 @@ def speak(server: Serving, *messages: dict[str, Any]) -> None:
     server.process.stdin.flush()
 
 
+@pytest.mark.cold
 def test_both_transports_answer_in_one_process_until_the_input_ends(start: Start) -> None:
     server = start(transport="both", stdin=subprocess.PIPE)
     assert server.ask("POST", "/search", {"query": "boat"}).status == 200
@@ -244,6 +246,7 @@ def test_a_port_taken_by_this_databases_server_is_told_so(start: Start) -> None:
     assert f"(process {first.process.pid})" in second.stderr
 
 
+@pytest.mark.cold
 def test_mcp_takes_the_options_of_server(database: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qmd", "--db", str(database), "mcp"]
     options = ["--no-watch", "--read-only", "--toolset", "qmd", "--log-format", "json"]
@@ -283,6 +286,7 @@ def test_with_a_token_every_route_but_health_asks_for_it(start: Start, database:
     assert "s3cret" not in server.stderr
 
 
+@pytest.mark.cold
 @posix
 def test_it_can_be_found_while_it_runs_and_no_longer(start: Start, database: Path) -> None:
     server = start()

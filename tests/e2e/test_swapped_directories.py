@@ -19,6 +19,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
 from qmd.operations import notes as notes_texts
 from qmd.values import PhotoChange
+from tests.support import writes
 from tests.support.live import WAIT_S
 from tests.support.photos import make
 
@@ -117,11 +118,11 @@ def test_files_and_earlier_contents(vault: Path) -> None:
     with KnowledgeBase.open(
         vault.parent / "kb.sqlite", Settings(write_roots=[vault]), create=True
     ) as kb:
-        kb.files.write(file, b"first", tool="test")
-        kb.files.write(file, b"second", tool="test")
+        writes.write(kb.files, file, b"first", tool="test")
+        writes.write(kb.files, file, b"second", tool="test")
         told = run(
             vault,
-            lambda: kb.files.append(file, lambda old: b"ours", tool="test"),
+            lambda: writes.append(kb.files, file, lambda old: b"ours", tool="test"),
             lambda: kb.summary.update("ours", str(vault / "author/motions/sum.md")),
             lambda: kb.revisions.restore(file),
         )

@@ -19,7 +19,7 @@ from mcp import Client, MCPError
 from support.mcp_client import with_client
 
 from qmd import KnowledgeBase, Settings
-from qmd.files.notes.vault import ILLEGAL, note_path
+from qmd.files.vault import ILLEGAL, note_path
 from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool

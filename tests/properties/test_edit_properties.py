@@ -8,9 +8,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from qmd.errors import EditError
-from qmd.files.edits.apply import edited
-from qmd.files.edits.line_ends import line_end, with_line_ends
-from qmd.files.edits.text_file import TextFile
+from qmd.files.edits.note_editor import edited
+from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.parse import frontmatter
 from qmd.values.edits import NoteEdit
 

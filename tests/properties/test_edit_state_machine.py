@@ -216,7 +216,7 @@ class Edits(RuleBasedStateMachine):
     @rule(path=paths, content=contents())
     def create(self, path: str, content: bytes) -> None:
         with in_session(self.name), self.kb.files.change(tool="test") as change:
-            change.write(self.root / path, content)
+            change.rewrite(self.root / path, lambda _: content)
         self.note_change(change.number, {**self.files, path: content})
 
     @rule(path=paths, line=st.sampled_from(LINKS), heading=st.sampled_from([None, "Part"]))

@@ -15,6 +15,7 @@ from qmd.errors import QmdError, SummaryError
 from qmd.files.summary import Summary
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.writer import FileWriter
+from tests.support import writes
 
 TEXTS = st.text(
     st.one_of(
@@ -130,7 +131,7 @@ def test_every_content_that_was_replaced_can_be_had_back(
     replaced: list[bytes] = []
     for content in contents:
         before = path.read_bytes() if path.exists() else None
-        kb.files.write(path, content, tool="test")
+        writes.write(kb.files, path, content, tool="test")
         if before is not None and before != content:
             replaced.append(before)
     history = [each for each in kb.revisions.history(path) if each.kind != "none"]

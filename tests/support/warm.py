@@ -22,6 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import coverage
+
+import qmd.cli.main
+import qmd.server.process  # noqa: F401 - what most commands and servers would import
+from qmd.__main__ import run
+from qmd.system import telemetry
+
 #: The commands of which there are forks.
 QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
 #: Variables that change nothing once Python has started; with any other the command is started.
@@ -65,6 +72,9 @@ class Process:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
@@ -73,7 +83,10 @@ class Process:
         if self.stdin is not None:
             self.stdin.close()
         with self, ThreadPoolExecutor(2) as readers:
-            said = [stream and readers.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            said = [
+                None if stream is None or stream.closed else readers.submit(stream.read)
+                for stream in (self.stdout, self.stderr)
+            ]
             self.wait(timeout)
             out, err = (each and each.result() for each in said)
         return out, err
@@ -146,7 +159,7 @@ class WarmProcess:
         return Process(command, pid, end, ours)
 
     def close(self) -> None:
-        """End it, once all that it started has ended."""
+        """End it."""
         if self._channel is not None:
             self._channel.close()
             self._process.wait(60)
@@ -175,16 +188,11 @@ class WarmProcess:
 
 def serve(number: int) -> None:
     """The warm process: fork a ``qmd`` for each request until nobody can send one."""
-    import coverage  # noqa: F401
-
-    import qmd.cli.main
-    import qmd.server.process  # noqa: F401
-
     with socket.socket(fileno=number) as channel:
         while True:
             data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)
             with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, 0 if not data else os.WNOHANG)[0]:
+                while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             if not data:
                 return
@@ -212,9 +220,6 @@ def _wait_for_qmd(
 
 
 def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
-    from qmd.__main__ import run
-    from qmd.system import telemetry
-
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, max(streams) + 100)
@@ -229,8 +234,6 @@ def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.chdir(request["cwd"])
     sys.argv = ["qmd", *request["args"]]
     if "COVERAGE_PROCESS_CONFIG" in os.environ:
-        import coverage
-
         coverage.process_startup()
     try:
         run()  # ends the process

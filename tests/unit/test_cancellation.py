@@ -17,6 +17,7 @@ from qmd.server.workers import CallQueue
 from qmd.store import Store, open_store
 from qmd.system import cancellation
 from qmd.system.cancellation import Cancellation
+from tests.support import writes
 
 
 @pytest.fixture
@@ -149,14 +150,14 @@ def test_a_note_is_written_and_indexed_whole_once_it_has_begun(tmp_path: Path) -
             cancelled.cancel()  # in the middle of the change
             return b"# Quartz\n\nmalachite\n"
 
-        written = kb.files.append(folder / "quartz.md", behind, tool="test")
+        written = writes.append(kb.files, folder / "quartz.md", behind, tool="test")
         assert written.problem is None
         with pytest.raises(RequestEndedError):
             kb.search("malachite")
         with cancellation.uninterrupted():
             assert [hit.path for hit in kb.search("malachite").hits] == ["quartz.md"]
         with pytest.raises(RequestEndedError):  # and the next change does not begin
-            kb.files.write(folder / "never.md", b"x", tool="test")
+            writes.write(kb.files, folder / "never.md", b"x", tool="test")
     assert not (folder / "never.md").exists()
 
 

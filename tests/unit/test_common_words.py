@@ -20,6 +20,7 @@ from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, 
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite import full_text
 from qmd.store.sqlite.common_word_build import WordLimits
+from qmd.store.sqlite.common_word_scores import CommonWordScores
 from qmd.store.sqlite.common_words import CommonWords
 from qmd.store.sqlite.full_text import SqliteFullText
 from qmd.store.sqlite.store import SqliteStore
@@ -151,7 +152,9 @@ def test_frequencies_are_those_of_full_text(store: SqliteStore, match: Phrase) -
         expected = plain.frequencies(match, ids, plain.count(match, total), total)
         changed = [each for each in ids if each in common.changed_ids()]
         of_changed = {each: expected[each] for each in changed if each in expected}
-        assert common.frequencies(match, ids, of_changed) == pytest.approx(expected)
+        assert CommonWordScores(common).frequencies(match, ids, of_changed) == pytest.approx(
+            expected
+        )
 
 
 def test_common_words_and_characters_are_in_the_table(store: SqliteStore) -> None:

@@ -16,6 +16,7 @@ from qmd.operations import summary as summary_texts
 from qmd.tools.toolsets import select
 from qmd.values import PhotoChange
 from qmd.values.proposed import Proposed, ProposedFields, ProposedText
+from tests.support import writes
 from tests.support.photos import MASK, make
 
 
@@ -127,7 +128,7 @@ def test_a_note_that_changes_while_the_person_reads_is_not_written(
     assert "文件在征求用户同意之后发生了变化" in message
     with pytest.raises(FileChangedError):
         (notes / "a.md").write_text("old", "utf-8")
-        kb.files.write(notes / "a.md", b"new", tool="test")
+        writes.write(kb.files, notes / "a.md", b"new", tool="test")
     assert files(notes) == ["a.md", "b.md", "c.md"]
     assert all(path.read_bytes().endswith(b"edited meanwhile\n") for path in notes.iterdir())
     assert not any(b"new" in path.read_bytes() for path in notes.iterdir())

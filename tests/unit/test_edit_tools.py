@@ -22,6 +22,7 @@ from qmd.system.session import in_session
 from qmd.tools.toolsets import select
 from qmd.values.edits import NoteEdit
 from qmd.values.proposed import Proposed, ProposedText
+from tests.support import writes
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_a_person_agrees_to_the_very_edit(tmp_path: Path, notes: Path) -> None:
 
 
 def test_the_tools_edit_and_undo_in_their_session(kb: KnowledgeBase, notes: Path) -> None:
-    kb.files.write(notes / "other.md", b"by another session", tool="create_note")
+    writes.write(kb.files, notes / "other.md", b"by another session", tool="create_note")
     with in_session("agent"):
         reply = call(kb, "edit_note", file=PLAN, action="tick", old="bank")
         assert reply.structured is not None

@@ -19,12 +19,13 @@ from qmd.errors import (
     SteeringFileError,
     WriteDeclinedError,
 )
-from qmd.files.writing import rename
+from qmd.files.writing import directories
 from qmd.files.writing.locked_folder import LockedFolder, locked
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.system.session import in_session
+from qmd.values.edits import FileChange
 from qmd.values.proposed import Proposed, ProposedDeletion, ProposedMove
-from qmd.values.revisions import FileChange
+from tests.support import writes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
 
@@ -75,8 +76,8 @@ def digest(data: bytes) -> str:
 def test_a_deleted_file_is_in_the_history_and_not_in_the_index(
     kb: KnowledgeBase, notes: Path
 ) -> None:
-    path = kb.files.write(notes / "a.md", b"sourdough", tool="test").path
-    written = kb.files.delete(path, tool="delete_note")
+    path = writes.write(kb.files, notes / "a.md", b"sourdough", tool="test").path
+    written = writes.delete(kb.files, path, tool="delete_note")
     assert written == type(written)(path, existed=True, bytes=0)
     assert contents(notes) == {}
     assert kb.search("sourdough").hits == ()
@@ -90,12 +91,12 @@ def test_a_deleted_file_is_in_the_history_and_not_in_the_index(
 def test_only_what_was_read_is_deleted(kb: KnowledgeBase, notes: Path) -> None:
     (notes / "a.md").write_bytes(b"new")
     with pytest.raises(FileChangedError, match="has changed since it was read"):
-        kb.files.delete(notes / "a.md", tool="test", if_hash=digest(b"old"))
+        writes.delete(kb.files, notes / "a.md", tool="test", if_hash=digest(b"old"))
     with pytest.raises(FileNotFoundError):
-        kb.files.delete(notes / "b.md", tool="test")
+        writes.delete(kb.files, notes / "b.md", tool="test")
     assert contents(notes) == {"a.md": b"new"}
     assert changes(kb) == []
-    kb.files.delete(notes / "a.md", tool="test", if_hash=digest(b"new"))
+    writes.delete(kb.files, notes / "a.md", tool="test", if_hash=digest(b"new"))
     assert contents(notes) == {}
 
 
@@ -115,7 +116,7 @@ def test_what_may_not_be_deleted_stays(
         kb._settings = Settings(write_roots=[tmp_path / "elsewhere"])
         error = OutsideRootsError
     with pytest.raises(error):
-        kb.files.delete(path, tool="test")
+        writes.delete(kb.files, path, tool="test")
     assert path.exists()
     assert changes(kb) == []
 
@@ -124,7 +125,7 @@ def test_a_file_too_long_to_be_kept_is_not_deleted(kb: KnowledgeBase, notes: Pat
     content = os.urandom(MAX_REVISION_BYTES + 1)
     (notes / "a.md").write_bytes(content)
     with pytest.raises(ConflictError):
-        kb.files.delete(notes / "a.md", tool="test")
+        writes.delete(kb.files, notes / "a.md", tool="test")
     assert contents(notes) == {"a.md": content}
 
 
@@ -136,7 +137,7 @@ def test_a_moved_file_is_the_same_document(kb: KnowledgeBase, notes: Path) -> No
     kb.index()
     heard: list[tuple[str, str | None, str | None]] = []
     kb.events.subscribe(lambda event: heard.append((event.kind, event.file, event.previous)))
-    written = kb.files.move(notes / "a.md", notes / "new/b.md", tool="move_note")
+    written = writes.move(kb.files, notes / "a.md", notes / "new/b.md", tool="move_note")
     assert written.path == notes / "new/b.md"
     assert contents(notes) == {"new/b.md": b"# A\n\nsourdough\n"}
     assert heard == [("moved", "notes/new/b.md", "a.md")]
@@ -152,11 +153,11 @@ def test_nothing_is_overwritten_by_a_move(kb: KnowledgeBase, notes: Path) -> Non
     (notes / "folder").mkdir()
     for target in ("b.md", "folder", "a.md"):
         with pytest.raises(FileExistsError):
-            kb.files.move(notes / "a.md", notes / target, tool="test")
+            writes.move(kb.files, notes / "a.md", notes / target, tool="test")
     with pytest.raises(FileNotFoundError):
-        kb.files.move(notes / "none.md", notes / "new/c.md", tool="test")
+        writes.move(kb.files, notes / "none.md", notes / "new/c.md", tool="test")
     with pytest.raises(FileChangedError):
-        kb.files.move(notes / "a.md", notes / "c.md", tool="test", if_hash=digest(b"old"))
+        writes.move(kb.files, notes / "a.md", notes / "c.md", tool="test", if_hash=digest(b"old"))
     assert contents(notes) == {"a.md": b"a", "b.md": b"b"}
     assert names(notes) == ["a.md", "b.md", "folder"]
     assert changes(kb) == []
@@ -167,7 +168,7 @@ def test_nothing_is_moved_onto_a_link_that_leads_nowhere(kb: KnowledgeBase, note
     (notes / "a.md").write_bytes(b"a")
     (notes / "link.md").symlink_to(notes / "none.md")
     with pytest.raises(FileExistsError):
-        kb.files.move(notes / "a.md", notes / "link.md", tool="test")
+        writes.move(kb.files, notes / "a.md", notes / "link.md", tool="test")
     assert (notes / "link.md").is_symlink()
 
 
@@ -177,7 +178,7 @@ def test_a_move_stays_below_the_write_roots(kb: KnowledgeBase, tmp_path: Path, n
     kb._settings = Settings(write_roots=[notes])
     for source, target in (("notes/a.md", "b.md"), ("out.md", "notes/b.md")):
         with pytest.raises(OutsideRootsError):
-            kb.files.move(tmp_path / source, tmp_path / target, tool="test")
+            writes.move(kb.files, tmp_path / source, tmp_path / target, tool="test")
     assert contents(notes) == {"a.md": b"a"}
 
 
@@ -190,25 +191,25 @@ def test_every_way_to_rename_overwrites_nothing(
         raise OSError(errno.EPERM, "no hard links here")
 
     if system != "one step":
-        monkeypatch.setattr(rename, "_system_call", lambda: None)
+        monkeypatch.setattr(directories, "_system_call", lambda: None)
     if system == "neither":
         monkeypatch.setattr(os, "link", refused)
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
     with pytest.raises(FileExistsError):
-        rename.rename_exclusive(str(one), str(two))
+        directories.rename_exclusive(str(one), str(two))
     assert contents(tmp_path) == {"one": b"1", "two": b"2"}
-    rename.rename_exclusive(str(one), str(tmp_path / "three"))
+    directories.rename_exclusive(str(one), str(tmp_path / "three"))
     assert contents(tmp_path) == {"three": b"1", "two": b"2"}
     with pytest.raises(FileNotFoundError):
-        rename.rename_exclusive(str(one), str(tmp_path / "four"))
+        directories.rename_exclusive(str(one), str(tmp_path / "four"))
 
 
 def test_a_rename_in_case_alone(kb: KnowledgeBase, notes: Path) -> None:
     (notes / "note.md").write_bytes(b"# Note\n")
     kb.index()
-    kb.files.move(notes / "note.md", notes / "Note.md", tool="test")
+    writes.move(kb.files, notes / "note.md", notes / "Note.md", tool="test")
     assert names(notes) == ["Note.md"]
     assert kb.get("notes/Note.md").text == "# Note\n"
 
@@ -231,7 +232,7 @@ def test_two_names_of_one_file_are_no_rename_in_case_alone(kb: KnowledgeBase, no
     (notes / "note.md").write_bytes(b"a")
     (notes / "Note.md").hardlink_to(notes / "note.md")
     with pytest.raises(FileExistsError):
-        kb.files.move(notes / "note.md", notes / "Note.md", tool="test")
+        writes.move(kb.files, notes / "note.md", notes / "Note.md", tool="test")
     assert names(notes) == ["Note.md", "note.md"]
 
 
@@ -246,9 +247,9 @@ def test_a_change_of_several_files_is_recorded_as_one(kb: KnowledgeBase, notes: 
         change.move(notes / "a.md", notes / "folder/a.md")
         change.rewrite(notes / "b.md", lambda present: (present or b"") + b"!")
         change.delete(notes / "c.md")
-        change.write(notes / "d.md", b"d")
-        change.write(notes / "d.md", b"d")  # nothing new
-        change.append(notes / "d.md", lambda present: b"e")
+        change.rewrite(notes / "d.md", lambda _: b"d")
+        change.rewrite(notes / "d.md", lambda _: b"d")  # nothing new
+        change.rewrite(notes / "d.md", lambda present: (present or b"") + b"e")
     assert contents(notes) == {"folder/a.md": b"a", "b.md": b"b!", "d.md": b"de"}
     (stored,) = changes(kb)
     assert (stored.number, stored.tool, stored.session) == (change.number, "move_note", "s1")
@@ -270,15 +271,15 @@ def test_what_a_failed_change_has_written_is_recorded_and_indexed(
     kb: KnowledgeBase, notes: Path
 ) -> None:
     with pytest.raises(ZeroDivisionError), kb.files.change(tool="test") as change:
-        change.write(notes / "a.md", b"sourdough")
+        change.rewrite(notes / "a.md", lambda _: b"sourdough")
         raise ZeroDivisionError
     assert [hit.file for hit in kb.search("sourdough").hits] == ["notes/a.md"]
     assert [steps(each) for each in changes(kb)] == [[("create", "a.md")]]
 
 
 def test_each_call_is_a_change_of_its_session(kb: KnowledgeBase, notes: Path) -> None:
-    kb.files.write(notes / "a.md", b"1", tool="one")
-    kb.files.write(notes / "a.md", b"2", tool="two")
+    writes.write(kb.files, notes / "a.md", b"1", tool="one")
+    writes.write(kb.files, notes / "a.md", b"2", tool="two")
     with in_session("mine"):
         kb.notes.create("notes/a.md", "3")
         with in_session("x\n" + "y" * 200):
@@ -301,9 +302,9 @@ def test_a_write_that_fails_is_not_recorded(
         monkeypatch.setattr(LockedFolder, method, full)
     files = kb.files
     calls: list[Callable[[], object]] = [
-        lambda: files.write(notes / "a.md", b"b", tool="test"),
-        lambda: files.delete(notes / "a.md", tool="test"),
-        lambda: files.move(notes / "a.md", notes / "b.md", tool="test"),
+        lambda: writes.write(files, notes / "a.md", b"b", tool="test"),
+        lambda: writes.delete(files, notes / "a.md", tool="test"),
+        lambda: writes.move(files, notes / "a.md", notes / "b.md", tool="test"),
     ]
     for call in calls:
         with pytest.raises(OSError, match="No space left"):
@@ -329,15 +330,15 @@ def test_a_person_agrees_to_each_deletion_and_move(tmp_path: Path, notes: Path) 
     with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
         kb.add_collection(notes, name="notes")
         with pytest.raises(WriteDeclinedError):
-            kb.files.move(notes / "a.md", notes / "b.md", tool="move_note")
+            writes.move(kb.files, notes / "a.md", notes / "b.md", tool="move_note")
         with pytest.raises(WriteDeclinedError):
-            kb.files.delete(notes / "a.md", tool="delete_note")
+            writes.delete(kb.files, notes / "a.md", tool="delete_note")
         for name in ("CLAUDE.md", ".git/config"):
             with pytest.raises(SteeringFileError):
-                kb.files.move(notes / "a.md", notes / name, tool="move_note")
+                writes.move(kb.files, notes / "a.md", notes / name, tool="move_note")
         assert contents(notes) == {"a.md": b"a"}
-        kb.files.move(notes / "a.md", notes / "b.md", tool="move_note")
-        kb.files.delete(notes / "b.md", tool="delete_note")
+        writes.move(kb.files, notes / "a.md", notes / "b.md", tool="move_note")
+        writes.delete(kb.files, notes / "b.md", tool="delete_note")
     assert contents(notes) == {}
     move = ProposedMove("move_note", notes / "a.md", notes / "b.md")
     assert asked == [
@@ -360,5 +361,5 @@ def test_a_file_that_changes_while_the_person_thinks_is_not_deleted(
     with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
         kb.add_collection(notes, name="notes")
         with pytest.raises(FileChangedError, match="since the person was asked"):
-            kb.files.delete(notes / "a.md", tool="delete_note")
+            writes.delete(kb.files, notes / "a.md", tool="delete_note")
     assert contents(notes) == {"a.md": b"edited"}

@@ -25,6 +25,7 @@ from qmd.files.writing.writer import FileWriter
 from qmd.store import open_store
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
+from tests.support import writes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")
 
@@ -44,7 +45,7 @@ def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
 
 
 def write(kb: KnowledgeBase, path: Path | str, text: str) -> Path:
-    return kb.files.write(path, text.encode(), tool="test").path
+    return writes.write(kb.files, path, text.encode(), tool="test").path
 
 
 def kept(kb: KnowledgeBase, path: Path) -> list[bytes]:
@@ -67,7 +68,7 @@ def test_a_new_file_has_the_bytes_and_the_directories_it_needs(
     kb: KnowledgeBase, notes: Path
 ) -> None:
     data = "# 数据库\r\n\r\nno newline at the end 🙂".encode()
-    written = kb.files.write(notes / "a/b/new.md", data, tool="test")
+    written = writes.write(kb.files, notes / "a/b/new.md", data, tool="test")
     assert written == type(written)(notes / "a/b/new.md", existed=False, bytes=len(data))
     assert written.path.read_bytes() == data
     assert everything_below(notes) == ["a", "a/b", "a/b/new.md"]
@@ -82,8 +83,8 @@ def test_an_append_is_given_what_is_there(kb: KnowledgeBase, notes: Path) -> Non
         seen.append(old)
         return b"more\n"
 
-    assert not kb.files.append(path, added, tool="test").existed
-    assert kb.files.append(path, added, tool="test").existed
+    assert not writes.append(kb.files, path, added, tool="test").existed
+    assert writes.append(kb.files, path, added, tool="test").existed
     assert seen == [None, b"more\n"]
     assert path.read_bytes() == b"more\nmore\n"
     assert kept(kb, path) == [b"more\n"]
@@ -102,7 +103,7 @@ def test_what_the_rules_leave_out_is_written_and_not_indexed(
 ) -> None:
     (notes / ".gitignore").write_text("drafts/\n")
     for name in ("data.txt", "drafts/x.md"):
-        assert kb.files.write(notes / name, b"sourdough", tool="test").problem is None
+        assert writes.write(kb.files, notes / name, b"sourdough", tool="test").problem is None
     assert kb.status().total_documents == 0
     assert (notes / "drafts/x.md").read_bytes() == b"sourdough"
 
@@ -131,7 +132,7 @@ def test_where_the_index_cannot_follow_the_answer_says_so(kb: KnowledgeBase, not
         raise DatabaseBusyError("busy", hint="wait")
 
     files = FileWriter(kb._store, kb.policy, indexed)
-    written = files.write(notes / "x.md", b"two", tool="test")
+    written = writes.write(files, notes / "x.md", b"two", tool="test")
     assert written.problem == "busy wait"
     assert (notes / "x.md").read_bytes() == b"two"
 
@@ -212,8 +213,8 @@ def test_a_read_only_file_stays_also_for_the_superuser(kb: KnowledgeBase, notes:
     path.write_text("old")
     path.chmod(0o444)
     for change in (
-        lambda: kb.files.write(path, b"new", tool="test"),
-        lambda: kb.files.append(path, lambda old: b"new", tool="test"),
+        lambda: writes.write(kb.files, path, b"new", tool="test"),
+        lambda: writes.append(kb.files, path, lambda old: b"new", tool="test"),
     ):
         with pytest.raises(PermissionError) as caught:
             change()
@@ -250,7 +251,7 @@ def test_directories_made_for_a_write_that_fails_are_removed(
         raise OSError(errno.EIO, "broken")
 
     with pytest.raises(OSError, match="broken"):
-        kb.files.append(notes / "a/b/x.md", fails, tool="test")
+        writes.append(kb.files, notes / "a/b/x.md", fails, tool="test")
     assert everything_below(notes) == []
 
 
@@ -308,7 +309,7 @@ def test_a_directory_swapped_during_the_write_does_not_lead_out(
         (notes / "folder").symlink_to(secret)
         return b"more\n"
 
-    kb.files.append(notes / "folder/x.md", added, tool="test")
+    writes.append(kb.files, notes / "folder/x.md", added, tool="test")
     assert everything_below(secret) == ["x.md"]
     assert (secret / "x.md").read_text() == "old"
     assert (notes / "was folder/x.md").read_text() == "mine\nmore\n"
@@ -321,7 +322,7 @@ def test_each_replaced_content_is_kept_once(kb: KnowledgeBase, notes: Path) -> N
     path = notes / "x.md"
     for text in ("a", "b", "b", "c"):
         write(kb, path, text)
-    kb.files.append(path, lambda old: b"d", tool="other")
+    writes.append(kb.files, path, lambda old: b"d", tool="other")
     assert kept(kb, path) == [b"a", b"b", b"c"]
     history = kb.revisions.history(path)
     assert [revision.tool for revision in history] == ["other", "test", "test"]
@@ -373,7 +374,7 @@ def test_a_content_too_long_to_be_kept_is_not_replaced(kb: KnowledgeBase, notes:
         write(kb, path, "new")
     assert caught.value.hint
     assert path.read_bytes() == content
-    kb.files.append(path, lambda old: b"more", tool="test")  # takes nothing away
+    writes.append(kb.files, path, lambda old: b"more", tool="test")  # takes nothing away
     assert path.read_bytes() == content + b"more"
     assert kept(kb, path) == []
 
@@ -412,7 +413,7 @@ def test_what_an_editor_saved_in_the_last_moment_is_not_lost(
         saved.append(old)
         return b" and the tool"
 
-    kb.files.append(path, added, tool="test")
+    writes.append(kb.files, path, added, tool="test")
     assert saved == [b"old", b"by the editor"]
     assert path.read_text() == "by the editor and the tool"
     assert b"by the editor" in kept(kb, path)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.files.inert import inert
+from qmd.files.chats import inert
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ def test_damage_that_the_manifest_does_not_show_is_mended_at_loading(copied_cach
     assert manifest_of(copied_cache)["files"][model.name]["sha256"] == RECIPE_1[model.name]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("model_cache")
 def test_two_processes_build_once_and_sweep_what_a_killed_one_left(tmp_path: Path) -> None:
     leftover = build.model_directory(tmp_path).parent / f".{build.NAME}-killed.tmp"

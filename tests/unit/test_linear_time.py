@@ -20,11 +20,11 @@ from qmd.agent import parser as agent
 from qmd.agent.citations import CitedLines, check_answer, marked
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError
-from qmd.files.edits.apply import edited
+from qmd.files.chats import inert
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.merge import merge
+from qmd.files.edits.note_editor import edited
 from qmd.files.edits.operations import replace_all
-from qmd.files.inert import inert
 from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
@@ -42,12 +42,12 @@ from qmd.parse.sections import block, block_ids, heading_path, outline_of, secti
 from qmd.parse.segment import phrase_tokens
 from qmd.parse.tags import find_tags
 from qmd.render import NoLinks, render_note
+from qmd.search import question
 from qmd.search.lookup.link_targets import LinkedFiles
-from qmd.search.present.highlight import highlighter
-from qmd.search.present.snippet import make_snippet, needles
-from qmd.search.query import language, lines
+from qmd.search.present.snippet import highlighter, make_snippet, needles
+from qmd.search.query import language
 from qmd.search.query.terms import loose_parts
-from qmd.search.words import literals
+from qmd.search.words import checks
 from qmd.server.page.history import diff_rows
 from qmd.server.page.note_text import parts_of, shown_plain
 from qmd.store.sql.links import NamedFile
@@ -109,23 +109,23 @@ def query(text: str) -> None:
     parsed = language.parse.__wrapped__(text)
     make_snippet(TEXT, 0, needles(parsed))
     highlighter(text, str.upper)(TEXT)
-    lines.parse_lines(text)
+    question.parse_lines(text)
     language.parse.__wrapped__(text, language.possible_keys(text))
     with_errors(lambda: parse_filter(text)), with_errors(lambda: parse_filter(f"a:{text}"))
     property_rows({text: text})
     for term in parsed.terms:
-        loose_parts(term), phrase_tokens(term.text), literals.pattern(term.text)
+        loose_parts(term), phrase_tokens(term.text), checks.pattern(term.text)
 
 
 def searched_text(text: str) -> None:
-    folded = literals.raw_text(text)
+    folded = checks.raw_text(text)
     for asked in ('"a a"', "aa b*", "中文 数据", "[[ -x", '"- -"'):
         wanted = needles(language.parse(asked))
         make_snippet(text, 0, wanted)
         make_snippet(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
         make_snippet(text, len(text) // 2, {}, keys=("a", "b.c"))
         highlighter(asked, str.upper)(text)
-        literals.holds(folded, literals.pattern(asked.strip('"')))
+        checks.holds(folded, checks.pattern(asked.strip('"')))
 
 
 def posts_literal(text: str) -> None:

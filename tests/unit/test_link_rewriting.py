@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from qmd.files.moves.canvas import rewritten_canvas
 from qmd.files.moves.move import LinkTree, Move
-from qmd.files.moves.rewrite import rewritten
-from qmd.values.vaults import LinkFormat
+from qmd.files.moves.rewrite import rewritten, rewritten_canvas
+from qmd.ingest.vault import LinkFormat
 
 FILES = ("a/Old.md", "src.md", "b/Other.md", "c/Other.md", "pic.png")
 

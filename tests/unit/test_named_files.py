@@ -9,6 +9,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import AmbiguousNameError, NotFoundError
+from tests.support import writes
 from tests.support.embedder import HashEmbedder
 
 
@@ -56,7 +57,7 @@ def test_why_explains_the_file_that_is_there(kb: KnowledgeBase, root: Path) -> N
 
 def test_history_and_restore_take_any_name(kb: KnowledgeBase, root: Path) -> None:
     file = root / "maps/MOC.md"
-    kb.files.write(file, b"# New\n", tool="test")
+    writes.write(kb.files, file, b"# New\n", tool="test")
     kb.index()
     for name in ("moc", "[[MOC]]", "New", "notes/maps/MOC.md", str(file)):
         [revision] = kb.revisions.history(name)
@@ -70,7 +71,7 @@ def test_the_history_of_a_removed_file_is_not_that_of_another(
 ) -> None:
     gone = root / "moc.md"
     gone.write_bytes(b"old")
-    kb.files.write(gone, b"new", tool="test")
+    writes.write(kb.files, gone, b"new", tool="test")
     gone.unlink()
     kb.index()
     [revision] = kb.revisions.history("notes/moc.md")

@@ -20,9 +20,9 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.files.notes import vault as vault_module
-from qmd.files.notes.notes import MAX_BYTES, Mode, Notes
-from qmd.files.notes.vault import Vault, note_path
+from qmd.files import vault as vault_module
+from qmd.files.notes import MAX_BYTES, Mode, Notes
+from qmd.files.vault import Vault, note_path
 from qmd.files.writing.writer import FileWriter
 from qmd.operations import notes as notes_texts
 

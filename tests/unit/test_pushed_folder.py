@@ -18,7 +18,7 @@ from qmd.errors import (
     ScopeError,
     WritesForbiddenError,
 )
-from qmd.files.pushed import folder as pushed
+from qmd.files import pushed
 from qmd.files.writing.locked_folder import temporary_name
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase

@@ -11,11 +11,11 @@ import pytest
 
 from qmd.search import judge
 from qmd.search.judge import Grounds
-from qmd.search.meaning.nearness import centre, whole_documents
+from qmd.search.meaning.nearness import bare, centre, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.query.language import parse
 from qmd.search.query.terms import Script
-from qmd.search.words import bm25, expressions
+from qmd.search.words import expressions, weights
 from qmd.search.words.weights import QueryWords
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
@@ -56,7 +56,7 @@ def test_a_word_that_most_documents_hold_still_counts(corpus: Corpus) -> None:
     hits = corpus.kb.search("boat sea wind", explain=True).hits
     scores = {word["word"]: word["score"] for hit in hits for word in (hit.explain or {})["words"]}
     assert scores["boat"] > 0.1  # FTS5 itself gives 0.000001
-    assert 0 < bm25.idf(5, 5) < bm25.idf(3, 5) < bm25.idf(1, 5) < bm25.idf(0, 5)
+    assert 0 < weights.idf(5, 5) < weights.idf(3, 5) < weights.idf(1, 5) < weights.idf(0, 5)
 
 
 def test_a_stop_word_alone_finds_no_page_for_a_question(corpus: Corpus) -> None:
@@ -80,7 +80,7 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
     with corpus.store.reading() as reader:
         model = require_index(reader, None)
         vector = corpus.embedder.embed_query("what all say, and 55433")
-        question = centre(reader, model, vector)
+        question = centre(reader, bare(model, vector))
         hits = nearest_documents(reader, question, reader.all_documents, None)
         assert len(hits) == 150
         shared = [hit.cosine - hit.nearness for hit in hits]
@@ -154,13 +154,13 @@ def test_one_shared_word_of_many_is_no_answer(corpus: Corpus) -> None:
 
 def test_the_rest_of_a_query_is_all_but_its_most_telling_shared_word() -> None:
     words = {"rare": 6.0, "known": 3.0, "common": 1.0}
-    weights = {word: bm25.Word(1, idf) for word, idf in words.items()}
-    query = QueryWords(parse("rare known common"), weights, 10)
+    by_word = {word: weights.Word(1, idf) for word, idf in words.items()}
+    query = QueryWords(parse("rare known common"), by_word, 10)
     assert query.rest_coverage([]) == query.rest_coverage(["rare"]) == 0
     assert query.rest_coverage(["rare", "common"]) == 1 / 4
     assert query.rest_coverage(["known", "common"]) == 1 / 7
     assert query.rest_coverage(list(words)) == 1
-    one = query._replace(weights={"rare": weights["rare"]})
+    one = query._replace(weights={"rare": by_word["rare"]})
     assert (one.rest_coverage([]), one.rest_coverage(["rare"])) == (0, 1)
 
 

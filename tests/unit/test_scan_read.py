@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
+from qmd.ingest.new_document import FileJob, NoDocument
 from qmd.ingest.parse_file import parse_file
-from qmd.ingest.parse_messages import FileJob, NoDocument
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan

@@ -237,7 +237,7 @@ def test_every_trouble_of_the_system_has_its_own_sentence_with_advice(
     kb: KnowledgeBase, error: Exception, said: str, advice: str
 ) -> None:
     class Failing(FileWriter):
-        def append(self, *args: object, **options: object) -> None:  # type: ignore[override]
+        def rewrite(self, *args: object, **options: object) -> None:  # type: ignore[override]
             raise error
 
     message = refused(Summary(Failing(kb._store, kb.policy, print)), "text", "x.md")
@@ -251,7 +251,7 @@ def test_what_windows_says_has_the_same_sentences(kb: KnowledgeBase) -> None:
         winerror = 32  # another program has it open
 
     class Failing(FileWriter):
-        def append(self, *args: object, **options: object) -> None:  # type: ignore[override]
+        def rewrite(self, *args: object, **options: object) -> None:  # type: ignore[override]
             raise WindowsLike(errno.EACCES, "x")
 
     message = refused(Summary(Failing(kb._store, kb.policy, print)), "text", "x.md")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.values.tokens import MIN_TOKENS, check_max_tokens, count_fitting, estimate_tokens
+from qmd.values.tokens import MIN_TOKENS, check_max_tokens, estimate_tokens, fit
 
 ENGLISH = (
     "When you connect to a database with the connection pool, each client waits until a "
@@ -51,19 +51,19 @@ def test_a_longer_text_has_no_fewer_tokens(one: str, other: str) -> None:
     assert estimate_tokens(f"{one}\n{other}") >= max(estimate_tokens(one), estimate_tokens(other))
 
 
-def test_as_many_sizes_fit_as_their_sum_allows() -> None:
-    assert count_fitting([1, 2, 3], 0) == 0
-    assert count_fitting([1, 2, 3], 3) == 2
-    assert count_fitting([1, 2, 3], 100) == 3
+def test_as_many_items_fit_as_their_sum_allows() -> None:
+    assert fit(["a", "bb", "ccc"], len, 0) == ([], 0)
+    assert fit(["a", "bb", "ccc"], len, 4) == (["a", "bb"], 1)
+    assert fit(["a", "bb", "ccc"], len, 100) == (["a", "bb", "ccc"], 94)
 
 
-def test_no_size_is_read_behind_the_budget() -> None:
-    def sizes() -> Iterator[float]:
-        yield 1
-        yield 5
+def test_no_item_is_read_behind_the_budget() -> None:
+    def items() -> Iterator[str]:
+        yield "a"
+        yield "bbbbb"
         raise AssertionError("the budget was used up")
 
-    assert count_fitting(sizes(), 2) == 1
+    assert fit(items(), len, 2) == (["a"], 1)
 
 
 def test_a_budget_too_small_for_an_answer_is_refused() -> None:

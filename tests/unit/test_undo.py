@@ -13,6 +13,7 @@ from qmd.operations import edit_texts
 from qmd.store.sql.revisions import MAX_REVISIONS
 from qmd.system.session import in_session
 from qmd.values.edits import UndoneFile, UndoReply
+from tests.support import writes
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def contents(directory: Path) -> dict[str, str]:
 
 
 def write(kb: KnowledgeBase, path: Path, text: str) -> None:
-    kb.files.write(path, text.encode(), tool="test")
+    writes.write(kb.files, path, text.encode(), tool="test")
 
 
 def files(reply: UndoReply) -> list[UndoneFile]:
@@ -50,9 +51,9 @@ def change_all(kb: KnowledgeBase, notes: Path) -> None:
     with kb.files.change(tool="move_note") as change:
         change.move(notes / "a.md", notes / "new/a.md")
         change.rewrite(notes / "new/a.md", lambda present: b"a rewritten")
-        change.write(notes / "b.md", b"b rewritten")
+        change.rewrite(notes / "b.md", lambda _: b"b rewritten")
         change.delete(notes / "c.md")
-        change.write(notes / "d.md", b"d created")
+        change.rewrite(notes / "d.md", lambda _: b"d created")
 
 
 BEFORE = {"a.md": "a", "b.md": "b", "c.md": "c"}
@@ -207,11 +208,11 @@ def test_a_session_is_undone_newest_first(kb: KnowledgeBase, notes: Path) -> Non
     with in_session("agent"):
         write(kb, notes / "a.md", "1")
         write(kb, notes / "a.md", "2")
-        kb.files.move(notes / "a.md", notes / "e.md", tool="move_note")
+        writes.move(kb.files, notes / "a.md", notes / "e.md", tool="move_note")
         kb.undo.undo_last("agent")
-        kb.files.move(notes / "a.md", notes / "f.md", tool="move_note")
+        writes.move(kb.files, notes / "a.md", notes / "f.md", tool="move_note")
         write(kb, notes / "new.md", "new")
-        kb.files.delete(notes / "c.md", tool="delete_note")
+        writes.delete(kb.files, notes / "c.md", tool="delete_note")
     reply = kb.undo.undo_session("agent")
     assert contents(notes) == {**BEFORE, "b.md": "by another session"}
     assert len(reply.undone) == 5
@@ -266,8 +267,8 @@ def test_a_change_is_not_undone_by_halves_when_a_revision_is_gone(
 ) -> None:
     with in_session("agent"):
         with kb.files.change(tool="test") as change:
-            change.write(notes / "x.md", b"x")
-            change.write(notes / "y.md", b"y")
+            change.rewrite(notes / "x.md", lambda _: b"x")
+            change.rewrite(notes / "y.md", lambda _: b"y")
         for number in range(MAX_REVISIONS + 2):
             write(kb, notes / "x.md", f"{number}")
     reply = kb.undo.undo_session("agent")
@@ -297,7 +298,7 @@ def test_the_policy_holds_for_undo(kb: KnowledgeBase, tmp_path: Path, notes: Pat
 
 def test_a_rename_in_case_alone_is_undone(kb: KnowledgeBase, notes: Path) -> None:
     write(kb, notes / "note.md", "1")
-    kb.files.move(notes / "note.md", notes / "Note.md", tool="test")
+    writes.move(kb.files, notes / "note.md", notes / "Note.md", tool="test")
     kb.undo.undo_last()
     assert contents(notes) == {"note.md": "1"}
 

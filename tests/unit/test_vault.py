@@ -11,9 +11,8 @@ import pytest
 
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
-from qmd.ingest.vault import MAX_BYTES, ExcludedFiles, vault_settings
+from qmd.ingest.vault import MAX_BYTES, ExcludedFiles, VaultSettings, vault_settings
 from qmd.ingest.verdict import judge_path
-from qmd.values.vaults import VaultSettings
 
 
 def make(root: Path, files: list[str], app: Any = None, vault: str = ".obsidian") -> None:

@@ -18,9 +18,9 @@ from qmd.parse.document import parse_document
 from qmd.search.candidates import Candidate
 from qmd.search.meaning import codes, vector_cache
 from qmd.search.meaning.codes import Codes
+from qmd.search.meaning.loaded_vectors import CodesFile
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
-from qmd.search.meaning.saved_codes import CodesFile
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.sql import document_rows, vector_state
@@ -90,8 +90,11 @@ def wait_for(cache: VectorCache) -> None:
 @pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("make", "dimension"),
-    [(random, 384), (clusters, 384), (clusters, 100)],
-    ids=["random", "clusters", "100 dimensions"],
+    [
+        pytest.param(random, 384, marks=pytest.mark.nightly, id="random"),
+        pytest.param(clusters, 384, id="clusters"),
+        pytest.param(clusters, 100, marks=pytest.mark.nightly, id="100 dimensions"),
+    ],
 )
 def test_of_the_ten_truly_nearest_99_in_100_are_found(
     tmp_path: Path, make: Callable[[np.random.Generator, int, int], Matrix], dimension: int
@@ -125,7 +128,7 @@ def test_of_the_ten_truly_nearest_99_in_100_are_found(
 
 
 @pytest.mark.unmeasured
-@pytest.mark.parametrize("make", [random, clusters])
+@pytest.mark.parametrize("make", [pytest.param(random, marks=pytest.mark.nightly), clusters])
 def test_vectors_that_fit_into_memory_are_compared_exactly_from_the_first_search_on(
     tmp_path: Path, make: Callable[[np.random.Generator, int, int], Matrix]
 ) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from qmd.search.query.language import parse
-from qmd.search.words import bm25, weights
+from qmd.search.words import weights
+from qmd.search.words.checks import holds, pattern, raw_text
 from qmd.search.words.expressions import phrase
-from qmd.search.words.literals import holds, pattern, raw_text
 from qmd.search.words.weights import STOP_WORDS, stem, weigh_words
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
@@ -44,7 +44,7 @@ def counts(corpus: Corpus, query: str) -> dict[str, int]:
         words = weigh_words(reader, parse(query))
     assert words.document_count == 20
     for word in words.weights.values():
-        assert word.idf == pytest.approx(bm25.idf(word.documents, 20))
+        assert word.idf == pytest.approx(weights.idf(word.documents, 20))
     return {text: word.documents for text, word in words.weights.items()}
 
 
@@ -116,14 +116,14 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
     with corpus.store.reading() as reader:
         ids = sorted(document_id for document_id, *_ in reader.documents.identities())
         words = {
-            "absent": bm25.Word(0, bm25.idf(0, 104)),
-            "->": bm25.Word(9, 1.0),  # has no phrase
-            "boat": bm25.Word(52, bm25.idf(52, 104)),
-            "sail": bm25.Word(35, bm25.idf(35, 104)),
+            "absent": weights.Word(0, weights.idf(0, 104)),
+            "->": weights.Word(9, 1.0),  # has no phrase
+            "boat": weights.Word(52, weights.idf(52, 104)),
+            "sail": weights.Word(35, weights.idf(35, 104)),
         }
         first = [(document_id, 5.0) for document_id in reversed(ids[4:])]
         rest = [(ids[3], 99.0), (ids[2], 0.0), (ids[1], -1.0), (ids[0], 99.0)]
-        ranked = bm25.rank(reader, first + rest, words, 104, "relaxed")
+        ranked = weights.rank_again(reader, first + rest, words, 104, "relaxed")
         frequencies = {
             word: reader.full_text.frequencies(match, ids[4:], words[word].documents, 104)
             for word in ("boat", "sail")
@@ -137,7 +137,7 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
             # The formula of BM25, with occurrences per usual length of a document.
             occurrences = frequency * BM25_K1
             parts[document_id][word] = (
-                words[word].idf * (bm25.K1 + 1) * occurrences / (occurrences + bm25.K1)
+                words[word].idf * (weights.K1 + 1) * occurrences / (occurrences + weights.K1)
             )
     pool, behind = ranked[:100], ranked[100:]
     assert {scored.document_id for scored in pool} == set(ids[4:])
@@ -157,8 +157,8 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
 
 def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
     with twenty.store.reading() as reader:
-        assert bm25.rank(reader, [], {"rare": bm25.Word(2, 1.0)}, 20, "exact") == []
-        assert bm25.idf(30, 20) == pytest.approx(log(1 + 0.5 / 30.5))
+        assert weights.rank_again(reader, [], {"rare": weights.Word(2, 1.0)}, 20, "exact") == []
+        assert weights.idf(30, 20) == pytest.approx(log(1 + 0.5 / 30.5))
 
 
 # --- literals ------------------------------------------------------------------------

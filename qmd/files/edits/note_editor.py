@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmd.errors import (
-    DecodeError,
     EditError,
     FileAccessError,
     FileChangedError,
@@ -21,13 +20,11 @@ from qmd.errors import (
     QmdError,
     engine_text,
 )
-from qmd.files.edits.apply import edited
+from qmd.files.edits import operations, properties, tasks
 from qmd.files.edits.diff import short_diff
-from qmd.files.edits.line_ends import with_line_ends
-from qmd.files.edits.text_file import TextFile
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
+from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
-from qmd.parse.decode import decode
 from qmd.parse.formats import MARKDOWN, format_of
 from qmd.system.beneath import READ
 from qmd.values.edits import EditedNote, NoteEdit, NoteSource
@@ -39,6 +36,22 @@ CREATE, EDIT, DELETE = "create_note", "edit_note", "delete_note"
 #: A longer note is not edited.
 MAX_BYTES = 16 * 1024 * 1024
 _DOCID = re.compile(r"#?([0-9a-fA-F]{6,64})")
+#: Action → the fields that it needs.
+NEEDS = {
+    "replace": ("old", "text"),
+    "replace_section": ("heading", "text"),
+    "insert_before": ("heading", "text"),
+    "insert_after": ("heading", "text"),
+    "append": ("text",),
+    "prepend": ("text",),
+    "set_property": ("property", "value"),
+    "remove_property": ("property",),
+    "tick": (),
+    "untick": (),
+}
+#: Action → the fields that it may have in addition.
+_MAY_HAVE = {"append": ("heading",), "tick": ("old", "line"), "untick": ("old", "line")}
+_FIELDS = ("text", "old", "heading", "property", "value", "line")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +119,7 @@ class NoteEditor:
             EditError: The edit is not possible.
             FileChangedError: The note has another docid; with what has changed since, if known.
             NotFoundError, FileAccessError: The file cannot be read or written.
-            The other errors of `FileWriter.write`.
+            The other errors of `FileWriter.rewrite`.
         """
         data = read_note(note)
         draft = self._draft(note, data, edit, if_docid)
@@ -146,7 +159,7 @@ class NoteEditor:
             NoteExistsError: Something is at the path already.
             EditError: The text is too long.
             FileAccessError: The disk does not allow it.
-            The other errors of `FileWriter.write`.
+            The other errors of `FileWriter.rewrite`.
         """
         require_note(note)
         content = text.encode()
@@ -187,7 +200,7 @@ class NoteEditor:
         Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
         """
         data = read_note(note)
-        text = _text(data)
+        text = shown_text(data)
         require_docid(self._store, note, text, if_docid)
         diff = short_diff(text, "")
         if preview:
@@ -302,7 +315,7 @@ def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
         return reader.documents.text(document.id)
     for revision in reader.revisions.history(str(note.place.target)):
         content = reader.revisions.content(revision.id) if revision.kind == "content" else None
-        if content is not None and _hash(text := _text(content)).startswith(digits):
+        if content is not None and _hash(text := shown_text(content)).startswith(digits):
             return text
     return None
 
@@ -311,15 +324,56 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(data: bytes) -> str:
-    try:
-        return decode(data).text
-    except DecodeError:
-        return f"({len(data):,} bytes that are no text)"
-
-
 def not_there(note: NotePlace) -> NotFoundError:
     """The error for a file that is gone."""
     return NotFoundError(
         f"The file of {note.file} is not there any more.", hint="It was moved or deleted meanwhile."
     )
+
+
+def edited(text: str, edit: NoteEdit) -> str:
+    """
+    The text after an edit.
+
+    Raises:
+        EditError: The edit lacks a field or has one too many, or the text has no such place, or
+            more than one.
+    """
+    _check(edit)
+    new_text, old, heading = edit.text or "", edit.old or "", edit.heading or ""
+    name = edit.property or ""
+    if edit.action == "replace":
+        return operations.replace_once(text, old, new_text)
+    if edit.action == "replace_section":
+        return operations.replace_section(text, heading, new_text)
+    if edit.action == "insert_before":
+        return operations.insert_before(text, heading, new_text)
+    if edit.action == "insert_after":
+        return operations.insert_after(text, heading, new_text)
+    if edit.action == "append":
+        return operations.append(text, new_text, edit.heading)
+    if edit.action == "prepend":
+        return operations.prepend(text, new_text)
+    if edit.action == "set_property":
+        return properties.set_property(text, name, edit.value)
+    if edit.action == "remove_property":
+        return properties.remove_property(text, name)
+    return tasks.set_task(text, done=edit.action == "tick", task=edit.old, line=edit.line)
+
+
+def _check(edit: NoteEdit) -> None:
+    needs = NEEDS.get(edit.action)
+    if needs is None:
+        raise EditError(f"There is no action {edit.action!r}.", hint=f"One of {', '.join(NEEDS)}.")
+    for name in needs:
+        if getattr(edit, name) is None and name != "value":
+            raise EditError(f"The action {edit.action} needs {name}.")
+    if edit.action in ("tick", "untick") and edit.old is None and edit.line is None:
+        raise EditError(f"The action {edit.action} needs old, the text of the task, or line.")
+    for name in _FIELDS:
+        allowed = (*needs, *_MAY_HAVE.get(edit.action, ()))
+        if getattr(edit, name) is not None and name not in allowed:
+            raise EditError(
+                f"The action {edit.action} does not take {name}.",
+                hint=f"It takes {', '.join(allowed)}.",
+            )

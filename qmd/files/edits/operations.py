@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 
 from qmd.errors import EditError
-from qmd.files.edits.line_ends import LINE_END, UniformText, line_end, with_line_ends
 from qmd.files.edits.merge import kept_lines
+from qmd.files.edits.text_file import LINE_END, UniformText, line_end, with_line_ends
 from qmd.parse import frontmatter
-from qmd.parse.sections import heading_path, outline_of, section
-from qmd.values.sections import Section
+from qmd.parse.sections import Section, heading_path, outline_of, section
 
 #: The most occurrences of a text that are counted.
 MAX_COUNTED = 100

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from qmd.errors import EditError
-from qmd.files.edits.line_ends import line_end
+from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
 from qmd.system.surrogates import is_utf8
 from qmd.values.edits import PropertyValue

@@ -27,19 +27,17 @@ from qmd.files.edits.note_editor import (
     require_docid,
 )
 from qmd.files.edits.text_file import TextFile
-from qmd.files.moves.canvas import CANVAS_SUFFIX, rewritten_canvas
 from qmd.files.moves.move import Move
 from qmd.files.moves.plan import plan_move
-from qmd.files.moves.rewrite import LeftLink, Rewritten, rewritten
-from qmd.files.notes.vault import Vault
+from qmd.files.moves.rewrite import CANVAS_SUFFIX, LeftLink, Rewritten, rewritten, rewritten_canvas
+from qmd.files.vault import Vault
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
 from qmd.files.writing.writer import FileWriter
-from qmd.ingest.vault import vault_settings
+from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import is_photo
 from qmd.system import cancellation
-from qmd.values.moves import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
-from qmd.values.vaults import LinkFormat
+from qmd.values.edits import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
 
 if TYPE_CHECKING:
     from qmd.store import Store
@@ -134,7 +132,7 @@ class NoteMover:
             ConflictError: Something is at the new path.
             FileChangedError: The note has another docid.
             NotFoundError, FileAccessError: The file cannot be read or moved.
-            The other errors of `FileWriter.move`.
+            The other errors of `ChangeWriter.move`.
         """
         self._require_free(note, target)
         data = read_note(note)

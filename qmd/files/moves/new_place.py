@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from qmd.errors import InvalidPathError, engine_text
 from qmd.files.edits.note_editor import NotePlace
-from qmd.files.notes.vault import Vault, plain_path
+from qmd.files.vault import Vault, plain_path
 from qmd.files.writing.change_writer import is_other_case
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.values.names import NOTE_SUFFIXES, fold
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qmd.files.moves.canvas import CANVAS_SUFFIX
 from qmd.files.moves.move import LinkTree, Move
+from qmd.files.moves.rewrite import CANVAS_SUFFIX
+from qmd.ingest.vault import LinkFormat
 from qmd.parse.link_spans import link_spans
 from qmd.values.names import FOLDER_PAGES, keys_of_target, link_keys_to, link_path, name_key
-from qmd.values.vaults import LinkFormat
 
 if TYPE_CHECKING:
     from qmd.store import Reader

@@ -1,24 +1,30 @@
 """
-Rewrites the links of one note for a move, so that each means the file that it meant before.
+Rewrites the links of one note or canvas for a move, so that each means the file that it meant.
 
 Only links that would lose their target are changed, and of these only the path: the kind, the
-shown text, the heading and the block stay.
+shown text, the heading and the block stay. Of a canvas of Obsidian these are the files that its
+cards show, and the cards' text; all other characters of the JSON stay as they are. Source:
+https://jsoncanvas.org/spec/1.0/
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from qmd.files.moves.move import Move
-from qmd.files.moves.spelling import is_relative, written_path
+from qmd.files.moves.move import Move, is_relative, written_path
 from qmd.parse import frontmatter
 from qmd.parse.link_spans import LinkSpan, link_spans
-from qmd.values.names import link_path
+from qmd.values.names import fold, link_path
 
 NO_SPELLING = "its new name cannot stand in such a link"
 OTHER_COLLECTION = "links do not lead into another collection"
+CANVAS_SUFFIX = ".canvas"
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_COLON = re.compile(r"\s*:\s*")
 
 
 class ChangedLink(NamedTuple):
@@ -180,3 +186,68 @@ def _changed(text: str, plan: list[_NewPath]) -> Iterator[ChangedLink]:
         else:  # the path stands in a definition
             whole, after = text[span.path_start : span.path_end], new.text
         yield ChangedLink(span.link.line, whole, after)
+
+
+def rewritten_canvas(
+    text: str, move: Move, source: str, source_after: str | None = None
+) -> Rewritten:
+    """As `rewritten`. What is no JSON has no links."""
+    if not _is_json(text):
+        return Rewritten(text)
+    parts: list[str] = []
+    changed: list[ChangedLink] = []
+    left: list[LeftLink] = []
+    position, line, key = 0, 1, ""
+    for match in _STRING.finditer(text):
+        if _COLON.match(text, match.end()):
+            key = match.group()
+            continue
+        if key in ('"file"', '"text"'):
+            line += text.count("\n", position, match.start())
+            value = _value(match.group())
+            if key == '"file"':
+                card = _card_of_file(value, move)
+            else:
+                card = rewritten(value, move, source, source_after)
+            changed += [link._replace(line=line) for link in card.changed]
+            left += [link._replace(line=line) for link in card.left]
+            new = match.group() if card.text == value else _json(card.text, match.group())
+            parts += [text[position : match.start()], new]
+            line += match.group().count("\n")
+            position = match.end()
+        key = ""
+    new_text = "".join([*parts, text[position:]])
+    if not _is_json(new_text):
+        left += [LeftLink(link.line, link.before, NO_SPELLING) for link in changed]
+        return Rewritten(text, (), tuple(left))
+    return Rewritten(new_text, tuple(changed), tuple(left))
+
+
+def _card_of_file(path: str, move: Move) -> Rewritten:
+    """A card that shows a file names it by its whole path."""
+    if move.old is None or fold(path) != fold(move.old):
+        return Rewritten(path)
+    if move.before.find(f"/{path}", "", "embed") != move.old:
+        return Rewritten(path)  # another file, whose path differs in case
+    if move.new is None:
+        return Rewritten(path, (), (LeftLink(0, path, OTHER_COLLECTION),))
+    return Rewritten(move.new, (ChangedLink(0, path, move.new),))
+
+
+def _value(string: str) -> str:
+    value = json.loads(string, strict=False)
+    assert isinstance(value, str)
+    return value
+
+
+def _json(value: str, before: str) -> str:
+    """The value as JSON; other scripts are escaped if they were before."""
+    return json.dumps(value, ensure_ascii=before.isascii() and "\\u" in before)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True

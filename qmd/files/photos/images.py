@@ -24,14 +24,6 @@ from qmd.errors import (
 )
 from qmd.files.photos import photo_errors, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
-from qmd.files.photos.photo_fields import (
-    differing_fields,
-    iptc_in_utf8_file,
-    is_foreign,
-    read_fields,
-    read_tags,
-    with_translated_iptc,
-)
 from qmd.files.photos.photo_file import (
     image_digest,
     iptc_records,
@@ -41,9 +33,18 @@ from qmd.files.photos.photo_file import (
     read_photo,
     require_writable_photo,
 )
-from qmd.files.photos.photo_plan import FieldValues, MetadataPlan
+from qmd.files.photos.photo_plan import (
+    FieldValues,
+    MetadataPlan,
+    differing_fields,
+    iptc_in_utf8_file,
+    is_foreign,
+    read_fields,
+    read_tags,
+    with_translated_iptc,
+)
 from qmd.files.writing.locked_folder import state_of
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.photo.iptc import read_iptc
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoKind
@@ -52,8 +53,8 @@ from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
 from qmd.values.proposed import ProposedFields, require_consent
 
 if TYPE_CHECKING:
+    from qmd.files.writing.change_writer import Draft
     from qmd.files.writing.writer import FileWriter
-    from qmd.files.writing.written import Draft
     from qmd.values.proposed import Confirm
 
 TOOL = "writeImageMetadata"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import NotAPhotoError, OutsideRootsError
 from qmd.files.photos import photo_errors
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.metadata import read_kind

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,12 @@ from qmd.files.writing.locked_folder import (
     FileContent,
     LockedFolder,
     locked,
+    sha256_of,
     temporary_name,
 )
-from qmd.files.writing.policy import WritePolicy
+from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.files.writing.records import ChangeRecords, content_to_keep
-from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.turns import holds_turn, turn_given_up
-from qmd.files.writing.written import Draft, Written
 from qmd.store.sql.revisions import MAX_REVISION_BYTES, NO_FILE, FileStep, RevisionContent
 from qmd.system import cancellation
 from qmd.values.names import fold
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 
 #: How often a change is tried if another program keeps saving the file meanwhile.
 _ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class _Step:
+    """What was recorded before it is done to a file; whether it has happened."""
+
+    has_happened: bool = False
 
 
 class ChangeWriter:
@@ -89,56 +96,43 @@ class ChangeWriter:
         self._policy.permitted(path.target)
         return path
 
-    def write(self, path: str | Path | ResolvedPath, data: bytes) -> Written:
-        """
-        Write a whole file; it is created if it does not exist, with the folders above it.
-
-        Args:
-            path: The file, as in `resolve`.
-            data: The new content.
-
-        Raises:
-            OutsideRootsError: The policy does not allow to write there.
-            ConflictError: The present content is too long for a revision.
-            WriteDeclinedError: ``confirm`` did not allow the change.
-            FileChangedError: The file has changed since ``confirm`` allowed the change.
-            StoreError: The old content could not be kept, so the file was not changed.
-            OSError: The disk or its permissions do not allow it.
-        """
-        return self._rewrite(path, lambda present: data, appending=False)
-
-    def append(
-        self, path: str | Path | ResolvedPath, added: Callable[[bytes | None], bytes]
-    ) -> Written:
-        """
-        Append to a file. Of several appends at the same time none is lost.
-
-        Args:
-            added: Called with the present content (None if there is no file); returns the bytes to
-                append. It may be called more than once.
-
-        Raises:
-            The errors of `write`.
-        """
-        return self._rewrite(
-            path, lambda present: (present or b"") + added(present), appending=True
-        )
-
     def rewrite(
         self, path: str | Path | ResolvedPath, content: Callable[[bytes | None], bytes]
     ) -> Written:
         """
-        Replace the content of a file by one that depends on the present one.
+        Replace the content of a file by one that may depend on the present one.
+
+        A file that does not exist is created, with the folders above it. Nobody else who uses this
+        class changes the file in between, so that of several appends at the same time none is lost.
 
         Args:
+            path: The file, as in `resolve`.
             content: Called with the present content (None if there is no file); returns the new
-                one, or raises to leave the file as it is. It may be called more than once. Nobody
-                else who uses this class changes the file in between.
+                one, or raises to leave the file as it is. It may be called more than once.
 
         Raises:
-            The errors of `write`, and those of ``content``.
+            OutsideRootsError: The policy does not allow to write there.
+            ConflictError: The present content is too long for a revision, and the new one does not
+                begin with it.
+            WriteDeclinedError: ``confirm`` did not allow the change.
+            FileChangedError: The file has changed since ``confirm`` allowed the change.
+            StoreError: The old content could not be kept, so the file was not changed.
+            OSError: The disk or its permissions do not allow it.
+            The errors of ``content``.
         """
-        return self._rewrite(path, content, appending=False)
+        target = self._writable(path)
+        with suppress(FileNotFoundError):
+            target.lstat()  # raises for a path that is too long, before directories are made
+        agreed = None if self._confirm is None else self._agreed(target, content, self._confirm)
+        cancellation.check()
+        with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
+            for _ in range(_ATTEMPTS):
+                old = folder.read(target.name)
+                present = None if old is None else old.data
+                data = content(present) if agreed is None else _unchanged(agreed, present)
+                if self._replace(folder, target, old, data):
+                    return self._done(Written(target, old is not None, len(data)))
+        raise OSError(errno.EBUSY, "The file is being changed", str(target))
 
     def delete(self, path: str | Path | ResolvedPath, *, if_hash: str | None = None) -> Written:
         """
@@ -151,7 +145,7 @@ class ChangeWriter:
             FileNotFoundError: There is no such file.
             FileChangedError: The content has another hash; or it has changed since ``confirm``
                 allowed the deletion.
-            The other errors of `write`.
+            The other errors of `rewrite`.
         """
         target = self._writable(path)
         agreed = None
@@ -188,8 +182,8 @@ class ChangeWriter:
             FileNotFoundError: There is no such file.
             FileExistsError: Something is at the new path.
             FileChangedError: The content has another hash.
-            OSError: As for `write`; errno EXDEV if the new path is on another disk.
-            The other errors of `write`.
+            OSError: As for `rewrite`; errno EXDEV if the new path is on another disk.
+            The other errors of `rewrite`.
         """
         old = self._writable(source)
         new = self._new_path(target, old)
@@ -215,7 +209,7 @@ class ChangeWriter:
 
         Raises:
             FileNotFoundError: The file does not exist.
-            The errors of `write`.
+            The errors of `rewrite`.
         """
         target = self._writable(path)
 
@@ -248,30 +242,6 @@ class ChangeWriter:
     def _done(self, written: Written) -> Written:
         self.changed.append(written.path)
         return written
-
-    # -- writing -----------------------------------------------------------------------
-
-    def _rewrite(
-        self,
-        path: str | Path | ResolvedPath,
-        content: Callable[[bytes | None], bytes],
-        *,
-        appending: bool,
-    ) -> Written:
-        """``content``: returns the new content of the file for its present one."""
-        target = self._writable(path)
-        with suppress(FileNotFoundError):
-            target.lstat()  # raises for a path that is too long, before directories are made
-        agreed = None if self._confirm is None else self._agreed(target, content, self._confirm)
-        cancellation.check()
-        with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
-            for _ in range(_ATTEMPTS):
-                old = folder.read(target.name)
-                present = None if old is None else old.data
-                data = content(present) if agreed is None else _unchanged(agreed, present)
-                if self._replace(folder, target, old, data, appending=appending):
-                    return self._done(Written(target, old is not None, len(data)))
-        raise OSError(errno.EBUSY, "The file is being changed", str(target))
 
     def _agreed(
         self, target: Path, content: Callable[[bytes | None], bytes], confirm: Confirm
@@ -315,14 +285,30 @@ class ChangeWriter:
         with self._store.reading() as reader:
             return reader.revisions.latest_change(("move_note", "undo"))
 
+    @contextmanager
+    def _recorded(
+        self, folder: LockedFolder, step: FileStep | None, temporary: str | None = None
+    ) -> Iterator[_Step]:
+        """
+        Record what the block does to a file, with its old content, before it does it.
+
+        If the block does not say that it has happened, or fails, the record is removed again. The
+        ``temporary`` file is removed at the end.
+        """
+        revision = self._records.begin(folder, temporary=temporary, step=step)
+        begun = _Step()
+        try:
+            yield begun
+        finally:
+            if temporary is not None:
+                folder.discard(temporary)
+            undone = None if begun.has_happened else revision
+            if temporary is not None or undone is not None:
+                temporaries = [] if temporary is None else [str(folder.path / temporary)]
+                self._records.end(temporaries=temporaries, undone_revision=undone)
+
     def _replace(
-        self,
-        folder: LockedFolder,
-        target: Path,
-        old: FileContent | None,
-        data: bytes,
-        *,
-        appending: bool,
+        self, folder: LockedFolder, target: Path, old: FileContent | None, data: bytes
     ) -> bool:
         """
         Replace the file by ``data``, and keep its old content.
@@ -335,25 +321,21 @@ class ChangeWriter:
             step = FileStep(str(target), "create", NO_FILE, _hash(data))
         elif old.data != data:
             # An append loses nothing, so a content that is too long for a revision is not kept.
-            if appending and len(old.data) > MAX_REVISION_BYTES:
+            if len(old.data) > MAX_REVISION_BYTES and data.startswith(old.data):
                 before = RevisionContent(_hash(old.data), len(old.data), b"", "none")
             else:
                 before = content_to_keep(target, old.data)
             step = FileStep(str(target), "write", before, _hash(data))
         name = temporary_name()
-        revision = self._records.begin(folder, temporary=name, step=step)
-        try:
+        with self._recorded(folder, step, name) as begun:
             folder.create(name, data, like=None if old is None else target.name)
             if folder.state(target.name) != (None if old is None else old.state):
                 return False
             # If the database with the old content is gone, the file must not be replaced.
             self._store.require_current()
             folder.replace(name, target.name)
-            revision = None  # it has happened
-            return True
-        finally:
-            folder.discard(name)
-            self._records.end(temporaries=[str(folder.path / name)], undone_revision=revision)
+            begun.has_happened = True
+        return True
 
     def _put(
         self, folder: LockedFolder, target: Path, name: str, original: int, kept: bytes | None
@@ -370,14 +352,10 @@ class ChangeWriter:
         else:
             before = content_to_keep(target, kept, "metadata")
         step = FileStep(str(target), "write", before, hash_after)
-        revision = self._records.begin(folder, step=step)
-        try:
+        with self._recorded(folder, step) as begun:
             self._store.require_current()  # it holds the earlier metadata
             folder.replace(name, target.name)
-            revision = None  # it has happened
-        finally:
-            if revision is not None:
-                self._records.end(temporaries=[], undone_revision=revision)
+            begun.has_happened = True
         return Written(target, True, size)
 
     # -- deleting and moving -----------------------------------------------------------
@@ -385,17 +363,13 @@ class ChangeWriter:
     def _remove(self, folder: LockedFolder, target: Path, present: FileContent) -> bool:
         """As `_replace`."""
         step = FileStep(str(target), "delete", content_to_keep(target, present.data), "")
-        revision = self._records.begin(folder, step=step)
-        try:
+        with self._recorded(folder, step) as begun:
             if folder.state(target.name) != present.state:
                 return False
             self._store.require_current()
             folder.remove(target.name)
-            revision = None  # it has happened
-            return True
-        finally:
-            if revision is not None:
-                self._records.end(temporaries=[], undone_revision=revision)
+            begun.has_happened = True
+        return True
 
     def _new_path(self, path: str | Path | ResolvedPath, old: Path) -> Path:
         """The path to move to, with the name as the caller writes it. Raises FileExistsError."""
@@ -426,14 +400,10 @@ class ChangeWriter:
             raise FileChangedError(str(old), since="it was read")
         before = RevisionContent(digest, size, b"", "none")
         step = FileStep(str(new), "move", before, digest, str(old))
-        revision = self._records.begin(target, step=step)
-        try:
+        with self._recorded(target, step) as begun:
             self._store.require_current()
             source.move(old.name, target, new.name)
-            revision = None  # it has happened
-        finally:
-            if revision is not None:
-                self._records.end(temporaries=[], undone_revision=revision)
+            begun.has_happened = True
         return Written(new, True, size)
 
 
@@ -487,14 +457,12 @@ def _hash(data: bytes) -> str:
 
 def _hash_of_file(descriptor: int) -> str:
     """The SHA-256 of an open file, in hexadecimal; the position in the file is not changed."""
-    digest = hashlib.sha256()
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         position = file.tell()
         file.seek(0)
-        while block := file.read(1 << 20):
-            digest.update(block)
+        digest = sha256_of(file)
         file.seek(position)
-    return digest.hexdigest()
+    return digest
 
 
 def is_other_case(one: Path, other: Path) -> bool:
@@ -502,3 +470,60 @@ def is_other_case(one: Path, other: Path) -> bool:
     return (
         one.parent == other.parent and one.name != other.name and fold(one.name) == fold(other.name)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    A file that was written, moved or deleted.
+
+    Attributes:
+        path: The file, all links followed; of a moved file the new path.
+        existed: Whether the file was there before.
+        bytes: Its size now.
+        problem: A sentence that says why the index does not have the new content; None if it has.
+            The file itself was written. Inside a `FileWriter.change` it is always None.
+    """
+
+    path: Path
+    existed: bool
+    bytes: int
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """
+    A new version of an existing file. Without a call of `commit` the file is not changed.
+
+    Attributes:
+        path: The file, all links followed.
+        original: A descriptor of the file, for reading. A program that needs a path gets a copy in
+            a private directory, where nobody can replace it by a link.
+        temporary: A path beside the file at which the new version may be written.
+        written: The result of `commit`; None before.
+    """
+
+    path: Path
+    original: int
+    temporary: Path
+    _folder: LockedFolder
+    _commit: Callable[[Draft, Path | None, bytes | None], None]
+    written: Written | None = field(default=None)
+
+    def state(self) -> tuple[int, ...] | None:
+        """The `state_of` the file now; None if it is gone."""
+        return self._folder.state(self.path.name)
+
+    def commit(self, new: Path | None = None, *, kept: bytes | None) -> None:
+        """
+        Replace the file by its new version.
+
+        Args:
+            new: The path of the new version; None if it was written to ``temporary``.
+            kept: The earlier metadata, for the revisions; None to keep nothing.
+
+        Raises:
+            OSError, QmdError: The file was not changed.
+        """
+        self._commit(self, new, kept)

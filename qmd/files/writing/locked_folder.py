@@ -25,11 +25,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from qmd.files.writing.directories import make_directories, open_directory, sync_directory
-from qmd.files.writing.rename import rename_exclusive
+from qmd.files.writing.directories import (
+    make_directories,
+    open_directory,
+    rename_exclusive,
+    sync_directory,
+)
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -154,8 +162,6 @@ class LockedFolder:
         """False where the file system knows no locks on directories (some network ones)."""
         if sys.platform == "win32":
             return False
-        import fcntl
-
         pause_s = 0.001
         while True:
             try:
@@ -416,6 +422,14 @@ def _lock_directory() -> Path:
 
 
 # --- files ---------------------------------------------------------------------------
+
+
+def sha256_of(stream: BinaryIO | FileIO) -> str:
+    """The SHA-256 of what a stream has left, in hexadecimal."""
+    digest = hashlib.sha256()
+    while block := stream.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

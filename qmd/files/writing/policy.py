@@ -2,19 +2,21 @@
 Write roots: the directories below which a client may change files or add a collection.
 
 Links are followed before paths are compared, so a link in a root that leads out of it is outside.
+They are followed once, so that the file that was checked is the file opened.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from qmd.errors import OutsideRootsError, SteeringFileError, engine_text
-from qmd.files.writing.resolved_path import ResolvedPath
 from qmd.files.writing.steering import link_to, steering_reason
+from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
 from qmd.system.surrogates import shown
 
 # Directories of the system, not of a person. Home and temporary directories inside them
@@ -376,3 +378,34 @@ def _belongs_to_system(path: Path, root: Path) -> bool:
         path.is_relative_to(each) and not (root != each and root.is_relative_to(each))
         for each in _SYSTEM
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPath:
+    """
+    A path without links: ``target`` is the directory ``root`` or lies below it.
+
+    If a part of the path is replaced by a link afterwards, neither this class nor the `FileWriter`
+    follows the link.
+    """
+
+    root: Path
+    target: Path
+
+    def open(self, flags: int) -> int:
+        """Open the target without following links; returns a descriptor. Raises OSError."""
+        return open_beneath(self.root, self._below, flags)
+
+    def status(self) -> os.stat_result:
+        """The status of the target, without following links. Raises OSError."""
+        return stat_beneath(self.root, self._below)
+
+    @contextmanager
+    def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """The entries of the target, a directory; valid inside the block. Raises OSError."""
+        with scandir_beneath(self.root, self._below) as entries:
+            yield entries
+
+    @property
+    def _below(self) -> str:
+        return self.target.relative_to(self.root).as_posix()

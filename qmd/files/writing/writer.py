@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import QmdError
-from qmd.files.writing.change_writer import ChangeWriter
-from qmd.files.writing.policy import WritePolicy
-from qmd.files.writing.resolved_path import ResolvedPath
-from qmd.files.writing.written import Draft, Written
+from qmd.files.writing.change_writer import ChangeWriter, Draft, Written
+from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.system import cancellation
 from qmd.system.session import current_session
 from qmd.values.proposed import Confirm
@@ -34,8 +32,8 @@ class FileWriter:
     Changes files. Each file is changed atomically, and in one directory changes run one after the
     other, also those of other processes. After an `OSError` the file is unchanged.
 
-    What happens inside one `change` is undone together. Each of the other methods is a change of
-    its own; their arguments and errors are those of the method of `ChangeWriter`.
+    What happens inside one `change` is undone together. `rewrite` and `draft` are a change of their
+    own; their arguments and errors are those of the methods of `ChangeWriter`.
     """
 
     def __init__(
@@ -96,20 +94,6 @@ class FileWriter:
         self.policy.permitted(path.target)
         return path
 
-    def write(self, path: str | Path | ResolvedPath, data: bytes, *, tool: str) -> Written:
-        """Write a whole file."""
-        with self.change(tool=tool) as change:
-            written = change.write(path, data)
-        return replace(written, problem=change.problem)
-
-    def append(
-        self, path: str | Path | ResolvedPath, added: Callable[[bytes | None], bytes], *, tool: str
-    ) -> Written:
-        """Append to a file."""
-        with self.change(tool=tool) as change:
-            written = change.append(path, added)
-        return replace(written, problem=change.problem)
-
     def rewrite(
         self,
         path: str | Path | ResolvedPath,
@@ -117,30 +101,9 @@ class FileWriter:
         *,
         tool: str,
     ) -> Written:
-        """Replace the content of a file by one that depends on the present one."""
+        """`ChangeWriter.rewrite` as a change of its own."""
         with self.change(tool=tool) as change:
             written = change.rewrite(path, content)
-        return replace(written, problem=change.problem)
-
-    def delete(
-        self, path: str | Path | ResolvedPath, *, tool: str, if_hash: str | None = None
-    ) -> Written:
-        """Delete a file into the history."""
-        with self.change(tool=tool) as change:
-            written = change.delete(path, if_hash=if_hash)
-        return replace(written, problem=change.problem)
-
-    def move(
-        self,
-        source: str | Path | ResolvedPath,
-        target: str | Path | ResolvedPath,
-        *,
-        tool: str,
-        if_hash: str | None = None,
-    ) -> Written:
-        """Move or rename a file; nothing is overwritten."""
-        with self.change(tool=tool) as change:
-            written = change.move(source, target, if_hash=if_hash)
         return replace(written, problem=change.problem)
 
     @contextmanager

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from qmd.parse.chunk import chunk
-from qmd.parse.description import find_description
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoSource
-from qmd.parse.title import MAX_TITLE
+from qmd.parse.title import MAX_TITLE, find_description
 from qmd.values import ParsedDocument, PhotoMetadata
 
 _MAX_DESCRIPTION = 100_000

@@ -1,4 +1,4 @@
-"""The graph of documents: links, tags, what changed and what is similar."""
+"""The graph of documents: links, tags, and what is similar."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.graph import broken, links, recent, similar, tags
+    from qmd.search.graph import broken, links, similar, tags
 
-__all__ = ["broken", "links", "recent", "similar", "tags"]
+__all__ = ["broken", "links", "similar", "tags"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -16,6 +16,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import numpy as np
+
 from qmd.errors import DocumentNotEmbeddedError
 from qmd.search.graph.links import linked_documents
 from qmd.search.meaning.nearness import LEAST_SAMPLE, SAMPLE, bare, vector_matrix
@@ -28,7 +30,6 @@ from qmd.values.search import rounded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from qmd.search.meaning.vector_cache import VectorCache
@@ -139,8 +140,6 @@ def _compare(
 
 def _shared(reader: Reader, model: StoredModel) -> NDArray[np.float32]:
     """The direction that all texts share; nothing while the index has few vectors."""
-    import numpy as np
-
     sample = reader.vectors.sample(model, SAMPLE)
     if len(sample) < LEAST_SAMPLE:
         return np.zeros(model.dimension, np.float32)
@@ -149,8 +148,6 @@ def _shared(reader: Reader, model: StoredModel) -> NDArray[np.float32]:
 
 
 def _unit(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    import numpy as np
-
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     unit: NDArray[np.float32] = matrix / np.where(norms > 0, norms, np.float32(1))
     return unit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
@@ -90,8 +91,6 @@ def tag_tree(
 
 def _nearest(reader: Reader, prefix: str, collection: str | None) -> tuple[str, ...]:
     """The tags with a part that contains the prefix, or that is spelled like it; at most three."""
-    from difflib import get_close_matches
-
     sought = prefix[:MAX_SOUGHT].casefold()
     tags: dict[str, str] = {}
     containing: list[str] = []

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.lookup import budget, documents, outline, resolve
+    from qmd.search.lookup import anchors, documents, globs, resolve, similar
 
-__all__ = ["budget", "documents", "outline", "resolve"]
+__all__ = ["anchors", "documents", "globs", "resolve", "similar"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

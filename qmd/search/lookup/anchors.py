@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import SectionNotFoundError
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
+from qmd.search import lookup
 from qmd.values import DocumentInfo
 
 if TYPE_CHECKING:
     from qmd.store import Reader
 
-SUGGESTIONS = 3
+
 #: Characters of a heading that an error repeats.
 MAX_SHOWN = 200
 
@@ -54,17 +55,8 @@ def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> Ancho
 
 
 def _not_found(document: DocumentInfo, anchor: str, anchors: Iterable[str]) -> SectionNotFoundError:
-    from rapidfuzz import process
-    from rapidfuzz.distance import Levenshtein
-
     last = anchor.rpartition("#")[2] if anchor.startswith("#") else anchor
-    nearest = process.extract(
-        last.casefold(),
-        list(dict.fromkeys(anchors)),
-        scorer=Levenshtein.normalized_similarity,
-        processor=str.casefold,
-        limit=SUGGESTIONS,
-    )
+    nearest = lookup.similar.similar_anchors(last, anchors)
     if len(anchor) > MAX_SHOWN:
         anchor = f"{anchor[:MAX_SHOWN]}…"
-    return SectionNotFoundError(document.file, anchor, [each for each, _, _ in nearest])
+    return SectionNotFoundError(document.file, anchor, nearest)

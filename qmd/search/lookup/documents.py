@@ -13,19 +13,25 @@ from qmd.errors import (
     SectionNotFoundError,
 )
 from qmd.parse.lines import split_lines
-from qmd.search.lookup.budget import ReadingBudget
+from qmd.parse.sections import block_ids, outline_of
+from qmd.search import lookup
+from qmd.search.budget import ReadingBudget
 from qmd.search.lookup.resolve import (
     ResolvedName,
     by_whole_pattern,
     is_glob,
-    match_glob,
     resolve,
     storable,
 )
-from qmd.search.lookup.similar import SimilarNames
-from qmd.search.present.contexts import join_contexts
+from qmd.search.present.reply import join_contexts
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
-from qmd.values.reading import DocumentDetails
+from qmd.values.reading import (
+    MAX_OUTLINED,
+    DocumentDetails,
+    DocumentOutline,
+    OutlinedBlock,
+    OutlinedHeading,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +199,10 @@ def _choose(reader: Reader, pattern: str, max_lines: int | None) -> tuple[list[_
     if document is not None:
         chosen = [_Lines(document, max_lines=max_lines)]
     elif is_glob(pattern):  # a comma may be a part of file names
-        chosen = [_Lines(document, max_lines=max_lines) for document in match_glob(reader, pattern)]
+        chosen = [
+            _Lines(document, max_lines=max_lines)
+            for document in lookup.globs.match_glob(reader, pattern)
+        ]
     names = _split_list(pattern)
     if not chosen and not (len(names) == 1 and is_glob(pattern)):
         chosen, errors = _resolve_list(reader, names, max_lines)
@@ -235,10 +244,10 @@ def _resolve_list(
     """Resolve the names and globs of a list to the lines to read, and to errors for the rest."""
     chosen: list[_Lines] = []
     errors: list[str] = []
-    similar = SimilarNames(reader, most=MAX_SUGGESTED)
+    similar = lookup.similar.SimilarNames(reader, most=MAX_SUGGESTED)
     for name in names:
         if is_glob(name) and by_whole_pattern(reader, name) is None:
-            matching = match_glob(reader, name)
+            matching = lookup.globs.match_glob(reader, name)
             chosen += [_Lines(document, max_lines=max_lines) for document in matching]
             if not matching:
                 errors.append(f"No files matched pattern: {name}")
@@ -273,3 +282,31 @@ def _split_list(pattern: str) -> list[str]:
             hint="Ask for them in several parts, or by a glob such as 'notes/2025/**/*.md'.",
         )
     return names
+
+
+def outline(reader: Reader, name: str) -> DocumentOutline:
+    """
+    The headings and named blocks of the document with this name, or of the section it names.
+
+    Raises:
+        DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError
+    """
+    resolved = resolve(reader, name)
+    text = reader.documents.text(resolved.document.id)
+    lines = len(split_lines(text))
+    first, end = 1, lines + 1
+    if resolved.end_line is not None:
+        first, end = resolved.line or 1, resolved.end_line
+    headings = [
+        OutlinedHeading(each.heading.level, each.heading.text, each.start_line, each.end_line - 1)
+        for each in outline_of(text)
+        if first <= each.start_line < end
+    ]
+    blocks = [OutlinedBlock(block, line) for block, line in block_ids(text) if first <= line < end]
+    return DocumentOutline(
+        resolved.document,
+        lines,
+        tuple(headings[:MAX_OUTLINED]),
+        tuple(blocks[:MAX_OUTLINED]),
+        len(headings),
+    )

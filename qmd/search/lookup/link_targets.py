@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
-from qmd.values.logseq import file_of_page
 from qmd.values.names import (
     FOLDER_PAGES,
     MARKDOWN_LINKS,
     NOTE_SUFFIXES,
+    file_of_page,
     fold,
     keys_of_target,
     link_anchor,

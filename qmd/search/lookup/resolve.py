@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from qmd.errors import AmbiguousNameError, DocumentNotFoundError, InputError
-from qmd.search.lookup.anchors import anchored_lines
-from qmd.search.lookup.names import best_named, innermost
-from qmd.search.lookup.similar import SimilarNames
-from qmd.system import cancellation
+from qmd.errors import AmbiguousNameError, DocumentNotFoundError
+from qmd.search import lookup
 from qmd.values import DocumentInfo
+from qmd.values.names import fold, name_key, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.store.sql.documents import DocumentName
 
 #: ``:LINE`` is tried before ``:LINE:COUNT``, because a file may be called ``notes.md:100``.
 _LINES = (
@@ -24,21 +24,21 @@ _LINES = (
     re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,18}):(?P<count>[0-9]{1,18})", re.DOTALL),
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_GLOB_SIGN = re.compile(r"[*?\[\]{}\\!|~()@+]")
+_NOTE_SUFFIX = re.compile(r"(?<=[^/])\.(?:md|markdown)\Z", re.IGNORECASE)
 _DOCID = re.compile(r"[0-9a-fA-F]{6,64}")
 _WIKILINK = re.compile(r"!?\[\[((?:[^\[\]]|\](?!\]))*)\]\]")
 _WIKILINKS = re.compile(r"!?\[\[(?!:)(?:[^\[\]]|\](?!\]))*\]\]")
 _BLOCK = re.compile(r"(?P<file>.+?)\^(?P<block>[A-Za-z0-9-]+)", re.DOTALL)
 
-
 #: The longest pattern, in characters. No path is longer, so a longer pattern is a mistake.
 MAX_PATTERN = 4096
 #: The longest name, in characters: a path, a heading of a note, and what is around them.
 MAX_NAME = 10_000
-#: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.
-MAX_GLOBSTARS = 4
 #: A file name may hold this many ``#`` before the one that begins a heading.
 MAX_SIGNS = 4
+
+#: Smaller is better; None is no match at all.
+_Rank = tuple[int, ...]
 
 
 class ResolvedName(NamedTuple):
@@ -68,7 +68,9 @@ class _Reading(NamedTuple):
     max_lines: int | None = None
 
 
-def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> ResolvedName:
+def resolve(
+    reader: Reader, name: str, similar: lookup.similar.SimilarNames | None = None
+) -> ResolvedName:
     """
     Find the document that a name refers to, and its lines.
 
@@ -95,11 +97,11 @@ def resolve(reader: Reader, name: str, similar: SimilarNames | None = None) -> R
     document, reading = _first_match(reader, name)
     if document is None:
         is_docid = reading.file.startswith("#")
-        similar = similar or SimilarNames(reader)
+        similar = similar or lookup.similar.SimilarNames(reader)
         raise DocumentNotFoundError(name, [] if is_docid else similar.like(reading.file))
     if not reading.anchor:
         return ResolvedName(document, reading.line, reading.max_lines)
-    start, end, same_name = anchored_lines(reader, document, reading.anchor)
+    start, end, same_name = lookup.anchors.anchored_lines(reader, document, reading.anchor)
     return ResolvedName(document, start, end_line=end, same_name=same_name)
 
 
@@ -240,45 +242,92 @@ def by_whole_pattern(reader: Reader, pattern: str) -> DocumentInfo | None:
     return document
 
 
-def match_glob(reader: Reader, pattern: str) -> list[DocumentInfo]:
+def best_named(
+    reader: Reader,
+    name: str,
+    lookup: Callable[[Iterable[str]], list[DocumentName]],
+    *,
+    is_whole: bool = False,
+) -> DocumentInfo | None:
     """
-    List the documents whose ``collection/path`` or ``path`` matches a glob, in order.
+    The document that a name means; None if none has it.
 
-    A file that matches in several collections is listed once.
+    Args:
+        name: Without slashes at its ends.
+        lookup: Returns the names with one of some keys: `Documents.with_file_names` for the end of
+            a path, `Documents.with_other_names` for aliases and titles.
+        is_whole: Whether the name is a whole ``collection/path``, not the end of one.
+
+    Raises:
+        AmbiguousNameError: Several documents have it, and none of them is a better match.
     """
-    from wcmatch import glob
-    from wcmatch._wcparse import PatternLimitException
-
-    flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX | glob.NODOTDIR
-    pattern = pattern.removeprefix("qmd://")
-    if len(pattern) > MAX_PATTERN:
-        raise InputError(
-            f"The pattern is too long (more than {MAX_PATTERN:,} characters).",
-            hint="Use a shorter one, or a list of names without * and ?.",
-        )
-    if pattern.count("**") > MAX_GLOBSTARS:
-        raise InputError(
-            f"The pattern has more than {MAX_GLOBSTARS} times **.", hint="Name more of the folders."
-        )
-    try:
-        parts, _ = glob.translate(pattern, flags=flags, limit=1000)
-    except PatternLimitException as error:
-        raise InputError(
-            "The pattern stands for too many patterns.", hint="Use fewer alternatives in braces."
-        ) from error
-    matches = [re.compile(part).fullmatch for part in parts]
-    matching = []
-    for document_id, collection, path in reader.documents.places(_literal_beginning(pattern)):
-        cancellation.check()
-        file = f"{collection}/{path}"
-        if any(match(file) or match(path) for match in matches):
-            matching.append((document_id, collection, path))
-    kept = innermost(reader, matching)
-    return reader.documents.by_ids([each for each, _, _ in matching if each in kept])
+    whole = fold(" ".join(name.split()))
+    end = fold(name.rpartition("/")[2])
+    keys = dict.fromkeys((whole, without_note_suffix(whole), end, name_key(name)))
+    ranked: dict[_Rank, dict[int, DocumentName]] = {}
+    for candidate in lookup(keys):
+        rank = (_file_rank if candidate.kind == "file name" else _rank)(name, candidate)
+        if rank is not None and not (is_whole and rank[1]):
+            ranked.setdefault(rank, {})[candidate.document_id] = candidate
+    if not ranked:
+        return None
+    best = ranked[min(ranked)]
+    if len(best) > 1:
+        kept = innermost(reader, ((each, best[each].collection, best[each].path) for each in best))
+        best = {each: best[each] for each in best if each in kept}
+    if len(best) > 1:
+        files = sorted(f"{candidate.collection}/{candidate.path}" for candidate in best.values())
+        raise AmbiguousNameError(name, files)
+    [document_id] = best
+    return reader.documents.by_id(document_id)
 
 
-def _literal_beginning(pattern: str) -> str:
-    """What each name begins with that matches a glob: all before its first sign."""
-    beginning = _GLOB_SIGN.split(pattern, maxsplit=1)[0]
-    is_plain = "//" not in beginning and not beginning.startswith((".", "/"))
-    return beginning if is_plain and "/." not in beginning else ""
+def innermost(reader: Reader, places: Iterable[tuple[int, str, str]]) -> set[int]:
+    """
+    The ids of documents without those of a file that another one is of, too.
+
+    Of the documents of one file the one whose collection lies deepest stays, as in a search.
+
+    Args:
+        places: The id, the collection and the path of each document.
+    """
+    collections = {each.name: each for each in reader.collections.all()}
+    by_file: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for document_id, name, path in places:
+        collection = collections[name]
+        folder = collection.path.rstrip(os.sep)
+        deeper = (-len(folder), collection.id, document_id)
+        file = (collection.owner, f"{folder}/{path}")
+        by_file[file] = min(by_file.get(file, deeper), deeper)
+    return {document_id for _, _, document_id in by_file.values()}
+
+
+def _file_rank(name: str, candidate: DocumentName) -> _Rank | None:
+    """
+    How well a name fits the end of a file's path.
+
+    First the exact spelling counts; then that it is the whole ``collection/path``, or the whole
+    path, before the end of a path; then that ``.md`` is not left out.
+    """
+    file = f"{candidate.collection}/{candidate.path}"
+    folded_name, folded_file = fold(name), fold(file)
+    omits_suffix = not f"/{folded_file}".endswith(f"/{folded_name}")
+    if omits_suffix:
+        folded_file = without_note_suffix(folded_file)
+        if not f"/{folded_file}".endswith(f"/{folded_name}"):
+            return None
+        file = _NOTE_SUFFIX.sub("", file)
+    is_folded = not f"/{file}".endswith(f"/{name}")
+    if folded_file == folded_name:
+        place = 0
+    else:
+        place = 1 if folded_file == f"{fold(candidate.collection)}/{folded_name}" else 2
+    return (is_folded, place, omits_suffix)
+
+
+def _rank(name: str, candidate: DocumentName) -> _Rank | None:
+    """How well a name fits an alias or a title: an alias first, then the exact spelling counts."""
+    folded = fold(" ".join(name.split()))
+    if fold(candidate.name) not in (folded, without_note_suffix(folded)):
+        return None
+    return (candidate.kind == "title", candidate.name != name)

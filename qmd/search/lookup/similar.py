@@ -1,12 +1,15 @@
-"""Suggests names that are similar to one that no document has: what was typed, or a broken link."""
+"""Suggests names that are like one that nothing has: what was typed, or a broken link."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest, nsmallest
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
+
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
 
 from qmd.system import cancellation
 from qmd.values.names import are_alike, fold, name_key, without_note_suffix
@@ -112,8 +115,6 @@ class SimilarNames:
 
 def _like_among_many(reader: Reader, path: str) -> list[str]:
     """As `SimilarNames.like`; reads the names once, and looks no longer than `LOOKING_S`."""
-    from rapidfuzz.distance import Levenshtein
-
     end = monotonic() + LOOKING_S
     typed = path.rpartition("/")[2]
     suffix = typed[len(without_note_suffix(typed)) :]  # the names that are read have none
@@ -150,9 +151,6 @@ def _best_of(
     name: str, names: Sequence[str], *, of_name: bool, limit: int = SUGGESTIONS
 ) -> Iterator[tuple[int, float]]:
     """The positions of the most similar names, with their similarity from 0 to 1."""
-    from rapidfuzz import process
-    from rapidfuzz.distance import Levenshtein
-
     cancellation.check()
     matches = process.extract(
         name,
@@ -168,6 +166,18 @@ def _best_of(
     longer = ((len(each), position) for position, each in enumerate(names) if name in each)
     for length, position in nsmallest(limit, longer):
         yield position, ALIKE * len(name) / length
+
+
+def similar_anchors(anchor: str, anchors: Iterable[str]) -> list[str]:
+    """The headings or blocks that are most like one that a document lacks."""
+    nearest = process.extract(
+        anchor.casefold(),
+        list(dict.fromkeys(anchors)),
+        scorer=Levenshtein.normalized_similarity,
+        processor=str.casefold,
+        limit=SUGGESTIONS,
+    )
+    return [each for each, _, _ in nearest]
 
 
 class NearestNames:

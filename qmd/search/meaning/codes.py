@@ -16,10 +16,12 @@ little.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 #: The mean and the spread of this many vectors stand for those of all.
@@ -52,8 +54,6 @@ _WORD_BITS = 64
 
 def are_supported() -> bool:
     """Whether this numpy counts bits (from 2.0 on)."""
-    import numpy as np
-
     return hasattr(np, "bitwise_count")
 
 
@@ -74,8 +74,6 @@ class Codes(NamedTuple):
     @classmethod
     def encode(cls, values: NDArray[np.float32]) -> Codes:
         """Encode ``values``, float32[n, dimension]; the first `SAMPLE` give the mean and spread."""
-        import numpy as np
-
         sample = values[:SAMPLE]
         spread = np.maximum(sample.std(axis=0), np.float32(1e-6))
         mean: NDArray[np.float32] = sample.mean(axis=0)
@@ -93,8 +91,6 @@ class Codes(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Any]) -> Codes:
         """Codes by the same mean and spread, as one."""
-        import numpy as np
-
         first: Codes = parts[0]
         if len(parts) == 1:
             return first
@@ -109,8 +105,6 @@ class Codes(NamedTuple):
         Of many chunks only the most promising get one (see `_promising`); the others get
         `LEAST_SCORE`, as do those that are not ``inside``.
         """
-        import numpy as np
-
         # Each dimension adds at most 48.
         score_type = np.int16 if len(query) <= 600 else np.int32
         scores = np.full(self.size, LEAST_SCORE, score_type)
@@ -139,8 +133,6 @@ class Codes(NamedTuple):
         One half of the dimensions chooses a tenth of all chunks, and all dimensions choose a
         fiftieth. Of 3,000,000 vectors, these had 99 % of the ten nearest, as all chunks have.
         """
-        import numpy as np
-
         masks = self._masks(query)
         first, others = self._halves(query)
         high = self.planes[1]
@@ -160,8 +152,6 @@ class Codes(NamedTuple):
 
     def _halves(self, query: NDArray[np.float32]) -> tuple[list[int], list[int]]:
         """The words of the planes: the half whose dimensions weigh most for the query, the rest."""
-        import numpy as np
-
         weights = np.zeros(self.planes.shape[1] * _WORD_BITS, np.float32)
         weights[: len(query)] = (query * self.spread) ** 2
         order = np.argsort(-weights.reshape(-1, _WORD_BITS).sum(axis=1), kind="stable").tolist()
@@ -181,8 +171,6 @@ class Codes(NamedTuple):
         self, query: NDArray[np.float32], bits: int = 3, relative_step: float = _STEP
     ) -> list[NDArray[np.uint64]]:
         """For each of the bits of the query's numbers, the dimensions that have it."""
-        import numpy as np
-
         # query · value = query · mean + (query * spread) · normalized value. The first summand is
         # the same for all chunks. 0 is rounded to 0, so a chunk's sum of bits needs no correction.
         weighted = query * self.spread
@@ -196,8 +184,6 @@ class Codes(NamedTuple):
 
 def _best_places(scores: NDArray[np.signedinteger[Any]], kept: int) -> NDArray[np.intp]:
     """The positions of about the ``kept`` highest scores, and of those equal to the last one."""
-    import numpy as np
-
     count = len(scores)
     if count <= kept:
         return np.flatnonzero(scores > LEAST_SCORE)
@@ -210,8 +196,6 @@ def _best_places(scores: NDArray[np.signedinteger[Any]], kept: int) -> NDArray[n
 
 def _columns(planes: NDArray[np.uint64], places: NDArray[np.intp]) -> NDArray[np.uint64]:
     """The codes of some vectors; taking them row by row is the fastest way."""
-    import numpy as np
-
     return np.stack(
         [np.stack([row.take(places, mode="clip") for row in plane]) for plane in planes]
     )
@@ -225,8 +209,6 @@ def _weighted_counts_of_many(
     score_type: type[np.signedinteger[Any]],
 ) -> NDArray[np.signedinteger[Any]]:
     """`_weighted_counts` of some words of a plane; two threads share the work if there is much."""
-    import numpy as np
-
     of_words = [mask[words] for mask in masks]
 
     def compared(part: slice) -> NDArray[np.signedinteger[Any]]:
@@ -235,8 +217,6 @@ def _weighted_counts_of_many(
     size = plane.shape[1]
     if size < SHARED:
         return compared(slice(size))
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as other:
         second = other.submit(compared, slice(size // 2, size))
         return np.concatenate([compared(slice(size // 2)), second.result()])
@@ -255,8 +235,6 @@ def _weighted_counts(
         rows: A row of uint64[n] for each word.
         masks: The query's bits, uint64[words].
     """
-    import numpy as np
-
     word_count, count = len(rows), len(rows[0])
     # Those of the bits of a number in two's complement.
     weights = [*(1 << bit for bit in range(len(masks) - 1)), -(1 << len(masks) - 1)]
@@ -287,8 +265,6 @@ def _planes(
     values: NDArray[np.float32], mean: NDArray[np.float32], spread: NDArray[np.float32]
 ) -> NDArray[np.uint64]:
     """Quantize ``values``, float32[n, dimension], as `Codes.planes`."""
-    import numpy as np
-
     quarter = np.float32(_QUARTER) * spread
     high = values >= mean
     low = (values >= mean + quarter) | ((values >= mean - quarter) & ~high)
@@ -297,8 +273,6 @@ def _planes(
 
 def _words(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """Pack bool[n, dimension] into uint64[words, n], padded with zeros."""
-    import numpy as np
-
     count, dimension = bits.shape
     packed = np.zeros((count, -(-dimension // 64) * 8), np.uint8)
     packed[:, : -(-dimension // 8)] = np.packbits(bits, axis=1)

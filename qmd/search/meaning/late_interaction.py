@@ -17,6 +17,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.inference.protocols import is_in_memory, token_embedder
+from qmd.inference.token_codes import decode, encode, is_sound, product
+from qmd.inference.token_projections import projection_of
 from qmd.parse.chunk import embedded_text
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ COMPUTED_S = 1.0
 
 def projection_for(reader: Reader, model: StoredModel) -> TokenProjection | None:
     """How the codes of a model's token states are made; None if the model has none."""
-    from qmd.inference.token_projections import projection_of
-
     stored = reader.tokens.projection(model)
     return projection_of(
         model.fingerprint,
@@ -69,8 +69,6 @@ def token_nearness(
     projection = projection_for(reader, model)
     if projection is None or not len(question.ids):
         return {}
-    from qmd.inference.token_codes import is_sound
-
     stored = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
     codes = {chunk_id: code for chunk_id, code in stored.items() if is_sound(code)}
     missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in codes][:most]
@@ -92,8 +90,6 @@ def _compute_codes(
     Only by a model whose weights are in memory: to load them would take longer than the query. The
     first chunk tells how long one takes; as many others follow as should fit into `COMPUTED_S`.
     """
-    from qmd.inference.token_codes import encode
-
     by_token = token_embedder(embedder) if is_in_memory(embedder) else None
     if by_token is None:
         return {}
@@ -134,8 +130,6 @@ def late_interaction(
     Raises:
         ValueError: Codes have an impossible length.
     """
-    from qmd.inference.token_codes import decode, product
-
     coordinates = projection.project_question(question.states)
     weights = projection.weights(question.ids).tolist()
     total = fsum(weights)

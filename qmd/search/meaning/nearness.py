@@ -11,18 +11,20 @@ from .663 to .674.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from qmd.search.candidates import Candidate
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from qmd.inference.protocols import TokenStates
     from qmd.store import Reader
     from qmd.store.sql.models import StoredModel
 
@@ -32,6 +34,8 @@ CENTRED = 0.4
 SAMPLE, LEAST_SAMPLE = 256, 100
 #: The largest matrix, in numbers, whose product OpenBLAS computes on one core.
 ONE_CORE = 400_000
+#: Stands for a model that is not asked: it scales nothing.
+PLAIN = ModelSpec("", "", 0, 0)
 #: Of a long document, only this many chunks are looked at, the first ones.
 MOST_CHUNKS = 64
 
@@ -39,7 +43,7 @@ MOST_CHUNKS = 64
 @dataclass(frozen=True, slots=True)
 class QuestionVector:
     """
-    The vector of a question, and the same without a part of the direction that all texts share.
+    A question as the model read it, and its vector without a part of what all texts share.
 
     The nearness of a chunk is ``centred`` · chunk + ``offset``.
 
@@ -47,12 +51,25 @@ class QuestionVector:
         model: The model that made the vector, as the database has recorded it.
         vector: float32[dimension], unit norm.
         centred: float32[dimension], not of unit norm.
+        text: The question; empty if it is a vector only.
+        spec: The model, by whose cosines nearness is scaled.
+        tokens: The token states of the text; None if they are not needed, or the model has none.
     """
 
     model: StoredModel
     vector: NDArray[np.float32]
     centred: NDArray[np.float32]
     offset: float
+    text: str = ""
+    spec: ModelSpec = PLAIN
+    tokens: TokenStates | None = None
+
+    @property
+    def direction(self) -> NDArray[np.float32]:
+        """The direction of the centred question: float32[dimension], unit norm."""
+        norm = np.linalg.norm(self.centred) or np.float32(1)
+        direction: NDArray[np.float32] = self.centred / norm
+        return direction
 
 
 def bare(model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
@@ -60,24 +77,20 @@ def bare(model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
     return QuestionVector(model, vector, vector, 0.0)
 
 
-def centre(reader: Reader, model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
+def centre(reader: Reader, question: QuestionVector) -> QuestionVector:
     """
     Subtract a part of the mean vector of all texts from a question.
 
     Nothing is subtracted while the index has fewer than `LEAST_SAMPLE` vectors.
-
-    Args:
-        vector: float32[dimension], unit norm.
     """
-    import numpy as np
-
-    sample = reader.vectors.sample(model, SAMPLE)
+    sample = reader.vectors.sample(question.model, SAMPLE)
     if len(sample) < LEAST_SAMPLE:
-        return bare(model, vector)
+        return question
     mean = vector_matrix(sample).mean(axis=0, dtype=np.float64)
     shared = (CENTRED * mean).astype(np.float32)
     # The offset keeps nearness on the scale of cosines: for an average text both are equal.
-    return QuestionVector(model, vector, vector - shared, float(CENTRED * (mean @ mean)))
+    centred, offset = question.vector - shared, float(CENTRED * (mean @ mean))
+    return replace(question, centred=centred, offset=offset)
 
 
 def best_chunks(
@@ -89,8 +102,6 @@ def best_chunks(
     Args:
         rows: Chunk id, document id and exact vector (float16[dimension], unit norm).
     """
-    import numpy as np
-
     if not rows:
         return []
     matrix = vector_matrix([vector for _, _, vector in rows])
@@ -131,8 +142,6 @@ def whole_documents(
     Returns:
         By document id; documents without vectors are left out.
     """
-    import numpy as np
-
     rows = reader.vectors.for_documents(question.model, document_ids, MOST_CHUNKS)
     if not rows:
         return {}
@@ -168,8 +177,6 @@ def products(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArra
     Several BLAS threads would save 1 ms of 65,000 rows, and then keep their cores busy waiting for
     the next call. Where other programs need the cores, they wait for each other.
     """
-    import numpy as np
-
     rows = max(1, ONE_CORE // len(vector))
     parts = [matrix[n : n + rows] @ vector for n in range(0, max(1, len(matrix)), rows)]
     return np.concatenate(parts)
@@ -182,8 +189,6 @@ def vector_matrix(packed: Sequence[bytes]) -> NDArray[np.float32]:
     Raises:
         ValueError: A stored vector is damaged: it has another length, or is not finite.
     """
-    import numpy as np
-
     matrix: NDArray[np.float32] = (
         np.frombuffer(b"".join(packed), dtype=np.float16)
         .reshape(len(packed), -1)

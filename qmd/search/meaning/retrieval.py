@@ -8,23 +8,19 @@ with the exact vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError, engine_text
 from qmd.inference.protocols import token_embedder
+from qmd.search import meaning
 from qmd.search.candidates import Candidate
-from qmd.search.meaning.late_interaction import projection_for
-from qmd.search.meaning.nearness import QuestionVector, best_chunks, centre
 from qmd.search.query.language import MAX_QUESTION
 from qmd.store.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from qmd.inference.protocols import TokenStates
+    from qmd.search.meaning.nearness import QuestionVector
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.question import Question, SearchModels
     from qmd.store import Reader, Selection
@@ -38,22 +34,6 @@ LEAST = 100
 MOST_CACHED = 8000
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedText:
-    """
-    A text as the embedding model read it.
-
-    Attributes:
-        spec: The model.
-        tokens: The token states of the text; None if they are not needed, or the model has none.
-    """
-
-    text: str
-    spec: ModelSpec
-    vector: QuestionVector
-    tokens: TokenStates | None = None
-
-
 def retrieve_by_meaning(
     reader: Reader,
     text: str,
@@ -61,7 +41,7 @@ def retrieve_by_meaning(
     models: SearchModels,
     *,
     with_tokens: bool = False,
-) -> tuple[EmbeddedText, list[Candidate]]:
+) -> tuple[QuestionVector, list[Candidate]]:
     """
     Embed a text and rank the documents nearest to it, best first.
 
@@ -77,15 +57,19 @@ def retrieve_by_meaning(
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
     model = require_index(reader, embedder.spec)
-    has_tokens = with_tokens and projection_for(reader, model) is not None
+    has_tokens = with_tokens and meaning.late_interaction.projection_for(reader, model) is not None
     by_token = token_embedder(embedder) if has_tokens else None
     tokens = None
     if by_token is not None:
         vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    embedded = EmbeddedText(text, embedder.spec, centre(reader, model, vector), tokens)
-    return embedded, _nearest_in_scope(reader, embedded.vector, question, models.cache)
+    plain = meaning.nearness.bare(model, vector)
+    embedded = meaning.nearness.centre(
+        reader, replace(plain, text=text, spec=embedder.spec, tokens=tokens)
+    )
+    cache = models.cache() if models.cache is not None else None
+    return embedded, _nearest_in_scope(reader, embedded, question, cache)
 
 
 def retrieve_texts_by_meaning(
@@ -95,7 +79,7 @@ def retrieve_texts_by_meaning(
     models: SearchModels,
     *,
     with_tokens: bool = False,
-) -> tuple[list[tuple[EmbeddedText, list[Candidate]]], InferenceError | None]:
+) -> tuple[list[tuple[QuestionVector, list[Candidate]]], InferenceError | None]:
     """
     As `retrieve_by_meaning` for each text, up to the first that cannot be embedded.
 
@@ -105,7 +89,7 @@ def retrieve_texts_by_meaning(
     Returns:
         The second value is the error for the text that could not be embedded.
     """
-    retrieved: list[tuple[EmbeddedText, list[Candidate]]] = []
+    retrieved: list[tuple[QuestionVector, list[Candidate]]] = []
     try:
         for text in texts:
             is_first = not retrieved
@@ -187,7 +171,9 @@ def nearest_documents(
         cache: The vectors in memory; None to scan the database.
     """
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
-        return best_chunks(list(reader.vectors.all(question.model, selection)), question)[:limit]
+        return meaning.nearness.best_chunks(
+            list(reader.vectors.all(question.model, selection)), question
+        )[:limit]
     if cache is not None:
         hits = _nearest_in_memory(reader, question, selection, limit, cache)
         if hits is not None:
@@ -203,13 +189,13 @@ def _nearest_in_memory(
     cache: VectorCache,
 ) -> list[Candidate] | None:
     """As `nearest_documents`; None if the vectors in memory cannot answer."""
-    direction = _unit(question)
+    direction = question.direction
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while chunks <= MOST_CACHED:
         rows = cache.nearest(reader, question.model, direction, chunks, selection)
         if rows is None:
             return None
-        hits = best_chunks(rows, question)
+        hits = meaning.nearness.best_chunks(rows, question)
         if len(hits) >= limit:
             return hits[:limit]
         chunks *= 4  # a few long documents had all of these chunks
@@ -222,25 +208,15 @@ def _nearest_in_index(
     selection: Selection,
     limit: int,
 ) -> list[Candidate]:
-    direction = _unit(question)
+    direction = question.direction
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = reader.vectors.nearest(question.model, direction, chunks, selection)
-        hits = best_chunks(rows, question)
+        hits = meaning.nearness.best_chunks(rows, question)
         # A few long documents may have all of these chunks: then scan for more, if there are more.
         if len(hits) >= limit or len(rows) < chunks:
             return hits[:limit]
         if chunks >= MAX_NEAREST:
             rows = list(reader.vectors.all(question.model, selection))
-            return best_chunks(rows, question)[:limit]
+            return meaning.nearness.best_chunks(rows, question)[:limit]
         chunks = min(chunks * 4, MAX_NEAREST)
-
-
-def _unit(question: QuestionVector) -> NDArray[np.float32]:
-    """The direction of the centred question: float32[dimension], unit norm."""
-    import numpy as np
-
-    direction: NDArray[np.float32] = question.centred / (
-        np.linalg.norm(question.centred) or np.float32(1)
-    )
-    return direction

@@ -16,9 +16,12 @@ from contextlib import AbstractContextManager
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from qmd.errors import QmdError
 from qmd.search.meaning.codes import LEAST_SCORE, Codes, are_supported
 from qmd.search.meaning.loaded_vectors import (
+    CodesFile,
     Form,
     LoadedVectors,
     Matrix,
@@ -26,10 +29,8 @@ from qmd.search.meaning.loaded_vectors import (
     joined,
     places_of,
 )
-from qmd.search.meaning.saved_codes import CodesFile
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from qmd.store import Reader, Selection
@@ -120,8 +121,6 @@ class VectorCache:
         Returns:
             None if sqlite-vec must search instead.
         """
-        import numpy as np
-
         loaded = self._current(reader, model)
         if loaded is None:
             return None
@@ -268,8 +267,6 @@ def _inside(
     reader: Reader, loaded: LoadedVectors, selection: Selection
 ) -> NDArray[np.bool_] | None:
     """Which of the vectors are of selected documents; None for all."""
-    import numpy as np
-
     if selection.is_all:
         return None
     if selection.collection_ids is not None:
@@ -282,15 +279,11 @@ def _inside(
 
 
 def _stacked(vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    import numpy as np
-
     return np.stack(vectors)
 
 
 def _best(scores: NDArray[Any], ids: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """The ids of the ``k`` highest scores; among equal ones, the lowest ids."""
-    import numpy as np
-
     lowest = np.partition(scores, len(scores) - k)[len(scores) - k]
     above = ids[scores > lowest]
     equal = np.sort(ids[scores == lowest])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from qmd import search
 from qmd.errors import sentences
 from qmd.search.candidates import Candidate
 from qmd.search.judge import notice
-from qmd.search.present.contexts import join_contexts
 from qmd.search.present.snippet import make_snippet, needles
 from qmd.search.query.language import ParsedQuery
-from qmd.values import Hit, SearchReply, SearchRequest
+from qmd.values import Context, Hit, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -45,9 +45,7 @@ def present(
     best = judged[0] if judged else None
     names: Mapping[int, str] = {}
     if request.sort is not None or request.group_by is not None:
-        from qmd.search.ordering import arranged
-
-        judged, names = arranged(reader, request, judged)
+        judged, names = search.ordering.arranged(reader, request, judged)
     contexts = reader.contexts.all()
     chunks = [each.chunk_id for each in judged if each.chunk_id is not None]
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
@@ -85,10 +83,10 @@ def present(
     )
     if request.max_tokens is None:
         return reply
-    # Few searches have a budget, and `qmd search` pays for each import.
-    from qmd.search.present.budget import FRAME_TOKENS, fit_hits, hit_tokens
-
-    return fit_hits(reply, request.max_tokens, hit_tokens, frame_tokens=FRAME_TOKENS)
+    budget = search.budget
+    return budget.fit_hits(
+        reply, request.max_tokens, budget.hit_tokens, frame_tokens=budget.FRAME_TOKENS
+    )
 
 
 def _degraded(reader: Reader, problem: str | None) -> str | None:
@@ -112,3 +110,22 @@ def _explanation(hit: Candidate, best: Candidate) -> Mapping[str, Any]:
         "score": hit.score,
         "relevance": {"value": hit.relevance, **hit.grounds._asdict()},
     }
+
+
+def join_contexts(contexts: Sequence[Context], collection: str, path: str) -> str | None:
+    """
+    The texts of the contexts whose prefix the document lies below, joined by a blank line, or None.
+
+    ``contexts`` are those of the whole database, from the global one to the most specific.
+    """
+    texts = [context.text for context in contexts if _applies_to(context, collection, path)]
+    return "\n\n".join(texts) or None
+
+
+def _applies_to(context: Context, collection: str, path: str) -> bool:
+    if context.collection is None:
+        return True
+    if context.collection != collection:
+        return False
+    prefix = context.prefix
+    return not prefix or path == prefix or path.startswith(prefix + "/")

@@ -1,10 +1,10 @@
-"""Choose the lines of a document that show why it is a hit."""
+"""Choose the lines of a document that show why it is a hit, and mark the words of a query."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
+from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARS = 300
 #: A following line that does not fit is cut if at least this many characters of it can be shown.
@@ -29,6 +30,14 @@ MAX_NAME = 500
 
 _UNDERLINE = re.compile(r"(=+|-{2,})\s*")
 _NAME_KEY = re.compile(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
+#: Only this many lines of a text are looked at, and for a key so many characters of each.
+MAX_LINES, MAX_START = 20_000, 500
+#: What may stand before the key: the sign of a list or a quote, quotation marks.
+_BEFORE_KEY = " \t->*+\"'"
+#: A key of YAML, TOML or ``key:: value``.
+_KEY = re.compile(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
+#: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
+_KEY_IN_LINE = re.compile(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
 
 
 class Snippet(NamedTuple):
@@ -95,7 +104,7 @@ def make_snippet(
     in_name = max((_weight(name, query_needles) for name in names), default=0.0)
     best = _best_line(text, page, query_needles, span, in_name)
     if best is None and keys:
-        from qmd.search.present.property_lines import property_line
+        from qmd.search.present.snippet import property_line
 
         best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
     if best is None:
@@ -308,3 +317,86 @@ def _unfolded_position(line: str, folded: str, position: int) -> int:
         return position * len(line) // len(folded)
     ends = list(accumulate(len(fold(character)) for character in line))
     return min(bisect_right(ends, position), len(line) - 1)
+
+
+def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> int | None:
+    """
+    The index of the first line that gives one of the properties; None if no line does.
+
+    Args:
+        first: The index of the first line below the frontmatter. Below it only fields with ``::``
+            are properties.
+        keys: As `fold_key` gives them; of a nested key (``book.author``) the last part counts.
+    """
+    names = {*keys, *(key.rpartition(".")[2] for key in keys)}
+    for index, line in enumerate(lines[:MAX_LINES]):
+        match = _KEY.match(line[:MAX_START].lstrip(_BEFORE_KEY))
+        if (
+            match is not None
+            and (index < first or match[2] == "::")
+            and fold_key(match[1]) in names
+        ):
+            return index
+        if "::" in line and any(fold_key(m[1]) in names for m in _KEY_IN_LINE.finditer(line)):
+            return index
+    return None
+
+
+def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
+    """
+    Give a function that marks the words of ``query`` in a text.
+
+    A word must begin where a word of the text begins; a different ending of up to four letters
+    is marked too. Chinese characters are marked anywhere.
+    """
+    split = splitter(query)
+
+    def marked(text: str) -> str:
+        return "".join(mark(part) if is_match else part for part, is_match in split(text))
+
+    return marked
+
+
+def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
+    """Give a function that splits a text into parts, and says of each whether to mark it."""
+    query_needles = needles(parse(query))
+    # Marking every "the" would hide the other marks.
+    content_needles = [needle for needle in query_needles if needle not in STOP_WORDS]
+    marked_needles = content_needles or list(query_needles)
+    if not marked_needles:
+        return lambda text: [(text, False)]
+    patterns = map(_pattern, sorted(marked_needles, key=len, reverse=True))
+    # A lookahead finds matches that overlap: 数据库 is 数据 and 据库.
+    pattern = re.compile("(?=(" + "|".join(patterns) + "))", re.IGNORECASE)
+
+    def split(text: str) -> list[tuple[str, bool]]:
+        parts, end = [], 0
+        for start, stop in _spans(pattern, text):
+            parts += [(text[end:start], False), (text[start:stop], True)]
+            end = stop
+        return [(part, is_match) for part, is_match in [*parts, (text[end:], False)] if part]
+
+    return split
+
+
+def _spans(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """The spans of the matches in order; matches that overlap or touch are one span."""
+    spans: list[tuple[int, int]] = []
+    for match in pattern.finditer(text):
+        start, stop = match.span(1)
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(stop, spans[-1][1]))
+        elif stop > start:
+            spans.append((start, stop))
+    return spans
+
+
+def _pattern(text: str) -> str:
+    pattern = re.escape(text)
+    if not text.isascii():
+        return pattern
+    if text[0].isalnum():
+        pattern = rf"(?<![a-zA-Z0-9]){pattern}"
+    if len(text) > 2 and text.isalpha():
+        return rf"{pattern}[a-zA-Z]{{0,4}}(?![a-zA-Z])"
+    return rf"{pattern}(?![a-zA-Z0-9])" if text[-1].isalnum() else pattern

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta, timezone
 
+from qmd import parse
 from qmd.errors import InputError, engine_text
 from qmd.system import clock
 
@@ -117,10 +118,7 @@ def _date_or_time(text: str, now: datetime) -> str:
         return str(today - timedelta(days=_DAYS_AGO[name]))
     if name in _PERIODS:
         return str(_beginning(*_PERIODS[name], today))
-    # Most searches have no date, and most dates are in ISO 8601.
-    from qmd.parse.dates import read_date
-
-    written, reason = read_date(text)
+    written, reason = parse.dates.read_date(text)
     if written is None:
         raise _unreadable(text, reason)
     return _with_offset(written)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
 
+from qmd import values
 from qmd.parse.segment import clean, has_token
 from qmd.search.query.terms import Field, Term, split_terms
 
@@ -117,12 +118,9 @@ def possible_keys(query: str) -> frozenset[str]:
     """The keys of what may be conditions on properties; at most `MAX_TERMS`."""
     if ":" not in query and "：" not in query:
         return frozenset()
-    from qmd.values.conditions import POSSIBLE_KEY
-    from qmd.values.properties import fold_key
-
     keys: set[str] = set()
-    for match in POSSIBLE_KEY.finditer(clean(query)):
-        keys.add(fold_key(match[1]))
+    for match in values.conditions.POSSIBLE_KEY.finditer(clean(query)):
+        keys.add(values.properties.fold_key(match[1]))
         if len(keys) == MAX_TERMS:
             break
     return frozenset(keys - {*_FIELDS, "tag", ""})
@@ -142,10 +140,8 @@ def _items(text: str, keys: frozenset[str]) -> Iterator[_Item]:
 
 def _read_condition(text: str, start: int, keys: frozenset[str]) -> tuple[_Item, int] | None:
     """The condition that begins here, and where it ends; None if there is none."""
-    from qmd.values.conditions import CONDITION, read_condition
-
-    match = CONDITION.match(text, start)
-    condition = None if match is None else read_condition(match)
+    match = values.conditions.CONDITION.match(text, start)
+    condition = None if match is None else values.conditions.read_condition(match)
     if match is None or condition is None or condition.key not in keys:
         return None
     return _Item(narrowing=condition, negated=bool(match[1])), match.end()

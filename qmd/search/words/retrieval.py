@@ -3,7 +3,7 @@ Retrieval by words: rank the documents that hold all of the query, then looser m
 
 Scores are 0..1. An ``exact`` hit holds all that the query asks for and scores at least 0.5; a
 ``relaxed`` hit holds a part of it and scores less. Each half is ordered by bm25
-(`qmd.search.words.bm25`), mapped to 0..0.5 by 0.5 · x / (x + 10).
+(`qmd.search.words.weights`), mapped to 0..0.5 by 0.5 · x / (x + 10).
 
 Relaxed hits are ordered by bm25 alone. Counting how much of the query a document covers as well
 lowered nDCG@10 on five of six test collections (cranfield from .528 to .478).
@@ -19,10 +19,16 @@ from qmd.search.candidates import Candidate
 from qmd.search.named import MOST_LEADING
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import LEAD, Term
-from qmd.search.words import bm25, literals
-from qmd.search.words.checks import RawCheck, excluded_ids, exclusions, passes, raw_checks
+from qmd.search.words.checks import (
+    RawCheck,
+    excluded_ids,
+    exclusions,
+    passes,
+    raw_checks,
+    scan_documents,
+)
 from qmd.search.words.expressions import group_expression, loose_expression, phrase, without
-from qmd.search.words.weights import QueryWords
+from qmd.search.words.weights import POOL, QueryWords, rank_again
 from qmd.store.match import Expression, all_of
 from qmd.values import Match
 
@@ -138,7 +144,7 @@ def _scan(reader: Reader, query: ParsedQuery, selection: Selection) -> Iterable[
     """
     signs = [[term.text for term in group] for group in query.groups]
     candidates = (
-        literals.scan_documents(reader, signs, selection)
+        scan_documents(reader, signs, selection)
         if signs
         else reader.documents.latest_ids(selection)
     )
@@ -216,13 +222,13 @@ def _quoted_part(query: ParsedQuery) -> ParsedQuery:
 
 def _pool(limit: int | None) -> int | None:
     """How many hits FTS5 returns, so that enough of them are ranked again; None for all."""
-    return None if limit is None else max(limit, bm25.POOL)
+    return None if limit is None else max(limit, POOL)
 
 
 def _rank(
     reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords, match: Match
 ) -> list[Candidate]:
-    ranked = bm25.rank(reader, rows, words.weights, words.document_count, match)
+    ranked = rank_again(reader, rows, words.weights, words.document_count, match)
     return [_scored(candidate) for candidate in ranked]
 
 

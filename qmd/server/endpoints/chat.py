@@ -1,4 +1,4 @@
-"""The endpoints of conversations with the agent: ask, list, read, stop, answer, retry, export."""
+"""The endpoints of turns of the agent: ask, read, stop, answer, retry, delete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from qmd.agent.chat import AgentTurn
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, RestEndpoint
-from qmd.values.chats import Chat, ChatPage
+from qmd.values.chats import Chat
 
 _TOOL_EVENTS = ("tool_started", "tool_finished")
 
@@ -56,18 +56,8 @@ def _reply(turn: AgentTurn, *, wait: bool) -> models.ChatReply:
     )
 
 
-def _list(call: Call) -> ChatPage:
-    arguments: models.ChatsArguments = call.arguments
-    return call.kb.chats(arguments.query or "", limit=arguments.limit, offset=arguments.offset)
-
-
 def _get(call: Call) -> Chat:
     return call.chats.chat(call.path["chat"])
-
-
-def _rename(call: Call) -> models.ChatRenamed:
-    arguments: models.RenameChatArguments = call.arguments
-    return models.ChatRenamed(call.kb.rename_chat(call.path["chat"], arguments.name))
 
 
 def _delete(call: Call) -> models.ChatDone:
@@ -84,12 +74,6 @@ def _answer(call: Call) -> models.ChatDone:
     arguments: models.ChatAnswerArguments = call.arguments
     call.chats.turn(call.path["chat"]).answer(arguments.question, arguments.agreed)
     return models.ChatDone("answered", call.path["chat"])
-
-
-def _export(call: Call) -> models.ChatExported:
-    arguments: models.ExportChatArguments = call.arguments
-    written = call.kb.export_chat(call.path["chat"], arguments.path)
-    return models.ChatExported("exported", call.path["chat"], written.path)
 
 
 CHAT = RestEndpoint(
@@ -116,17 +100,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
     CHAT,
     RestEndpoint(
         method="GET",
-        path="/chats",
-        name="chats",
-        group="chat",
-        summary="Conversations, the latest first",
-        description="All, or those that hold all words of the query.",
-        query=models.ChatsArguments,
-        reply=ChatPage,
-        run=_list,
-    ),
-    RestEndpoint(
-        method="GET",
         path="/chats/{chat}",
         name="get_chat",
         group="chat",
@@ -135,20 +108,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         reply=Chat,
         run=_get,
         errors=(404,),
-    ),
-    RestEndpoint(
-        method="PUT",
-        path="/chats/{chat}",
-        name="rename_chat",
-        group="chat",
-        summary="Rename a conversation",
-        description="The first name is made of the first question.",
-        body=models.RenameChatArguments,
-        reply=models.ChatRenamed,
-        run=_rename,
-        errors=(404,),
-        lane="write",
-        examples=({"name": "Backups"},),
     ),
     RestEndpoint(
         method="DELETE",
@@ -202,19 +161,5 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         errors=(403, 404, 409),
         lane="chat",
         examples=({},),
-    ),
-    RestEndpoint(
-        method="POST",
-        path="/chats/{chat}/export",
-        name="export_chat",
-        group="chat",
-        summary="Write a conversation into a new note",
-        description="Questions, answers and sources as Markdown, with history and undo.",
-        body=models.ExportChatArguments,
-        reply=models.ChatExported,
-        run=_export,
-        errors=(403, 404, 409),
-        lane="write",
-        examples=({"path": "notes/backups.md"},),
     ),
 )

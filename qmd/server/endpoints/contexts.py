@@ -1,4 +1,4 @@
-"""The endpoints that add, list and remove contexts, which describe what lies below a path."""
+"""The endpoints that add and remove contexts, which describe what lies below a path."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ def _add_context(call: Call) -> models.ContextAdded:
     return models.ContextAdded(
         status="added", path=added.path, content=f"Added context for {added.path}"
     )
-
-
-def _contexts(call: Call) -> models.ContextList:
-    return models.ContextList(tuple(map(models.ListedContext, call.kb.contexts())))
 
 
 def _remove_context(call: Call) -> models.ContextRemoved:
@@ -53,16 +49,6 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         run=_add_context,
         lane="write",
         examples=({"path": "/home/me/docs", "text": "Project documentation"},),
-    ),
-    RestEndpoint(
-        method="GET",
-        path="/contexts",
-        name="contexts",
-        group="contexts",
-        summary="All contexts",
-        description="From the global one to the most specific.",
-        reply=models.ContextList,
-        run=_contexts,
     ),
     RestEndpoint(
         method="DELETE",

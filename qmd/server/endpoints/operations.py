@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 from qmd.operations import Operation, operations_of, texts
+from qmd.operations.definition import Replied
 from qmd.operations.replies import Reply, TextBlock
-from qmd.server.endpoints.definition import Answer, Call, RestEndpoint
+from qmd.server.endpoints.definition import Answer, Call, Method, RestEndpoint
 from qmd.server.rest_models import NoArguments
 from qmd.tools.operations import arguments_of, called, reply_to
 from qmd.tools.schemas import ReplyModel, reply_model
@@ -46,19 +47,22 @@ def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
 
 def _endpoint(operation: Operation) -> RestEndpoint:
     summary, *more = operation.paragraphs
-    arguments, reply = arguments_of(operation), _reply(operation)
-
-    has_body = operation.writes or bool(operation.bodies)
+    reply, has_body = _reply(operation), operation.method in ("POST", "PUT")
+    arguments = arguments_of(operation, without=tuple(operation.in_path))
+    if not arguments.model_fields:
+        arguments = NoArguments
 
     def run(call: Call) -> Answer:
-        if operation.text is not None:
+        if operation.text is not None and operation.sends is None:
             return in_order(reply, reply_to(operation, call.kb, call.arguments, texts.REST))
         sent, budget = called(operation, call.arguments)
-        return cast("Answer", operation.call(call.kb, sent, budget))
+        sent |= {name: call.path[name] for name in operation.in_path}
+        value: Any = operation.call(call.kb, sent, budget)
+        return cast("Answer", operation.sends(Replied(value, sent)) if operation.sends else value)
 
     return RestEndpoint(
-        method="POST" if has_body else "GET",
-        path=f"/{operation.name}",
+        method=cast("Method", operation.method),
+        path=operation.path,
         name=operation.name,
         group=operation.group or operation.family,
         summary=summary.rstrip("."),
@@ -74,7 +78,9 @@ def _endpoint(operation: Operation) -> RestEndpoint:
 
 
 def _reply(operation: Operation) -> type[ReplyModel]:
-    """The model of a reply; one that is no list has its text as ``content``."""
+    """The model of what is sent; a reply that is no list has its text as ``content``."""
+    if operation.sends is not None:
+        return reply_model(get_type_hints(operation.sends)["return"])
     if operation.text is None:
         return reply_model(operation.reply)
     return reply_model(operation.reply, content=str)

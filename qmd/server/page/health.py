@@ -20,8 +20,8 @@ from qmd.server.page import charts, health_forms
 from qmd.server.page.site import Site
 from qmd.system import clock
 from qmd.values import Collection, Context, Freshness
+from qmd.values.edits import FileChange
 from qmd.values.reports import Overview
-from qmd.values.revisions import FileChange
 
 _CLIENTS = 12
 _CALLS = 8  # of each client

@@ -46,8 +46,7 @@ from qmd.system.editors import program_link
 from qmd.values import DocumentInfo
 from qmd.values.graph import Backlinks, NoteLink, NoteLinks, SimilarDocument
 from qmd.values.names import NOTE_SUFFIXES, fold
-from qmd.values.outline import OutlinedHeading
-from qmd.values.reading import DocumentDetails
+from qmd.values.reading import DocumentDetails, OutlinedHeading
 
 MOST_LINKS = 500
 """Links and backlinks that are read for a note's lists and its graph."""

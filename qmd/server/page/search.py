@@ -165,7 +165,7 @@ def routes(site: Site) -> list[Route]:
 def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     if reply is None:
         return {}
-    from qmd.search.present.highlight import splitter
+    from qmd.search.present.snippet import splitter
 
     split = splitter(view.query)
     shown = str if has_signs(view.query) else plain_line

@@ -13,7 +13,7 @@ from qmd import values
 from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.values import Revision
-from qmd.values.revisions import FileAction, FileChange
+from qmd.values.edits import FileAction, FileChange
 
 if TYPE_CHECKING:
     from qmd.values.exports import KeptChange, KeptRevision

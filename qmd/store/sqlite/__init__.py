@@ -9,6 +9,7 @@ from qmd import lazy
 if TYPE_CHECKING:
     from qmd.store.sqlite import (
         common_word_build,
+        common_word_scores,
         common_words,
         copies,
         damage,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "common_word_build",
+    "common_word_scores",
     "common_words",
     "copies",
     "damage",

@@ -29,7 +29,6 @@ from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from qmd.store.sqlite.library import Connection

@@ -8,20 +8,19 @@ from heapq import nsmallest
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from qmd import libraries
+from qmd.store import sqlite
 from qmd.store.full_text import BM25_K1
 from qmd.store.match import Expression, Phrase
 from qmd.store.selection import Selection
 from qmd.store.sql import Sql
 from qmd.store.sql.documents import Documents
-from qmd.store.sql.filters import ALL_DOCUMENTS, SqlSelection, require_sql
+from qmd.store.sql.filters import SqlSelection, require_sql
 from qmd.store.sqlite.common_words import WEIGHTS, CommonWords, idf, totals
 from qmd.store.sqlite.library import Connection
 from qmd.store.sqlite.match import render
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from qmd.store.sqlite.common_word_scores import CommonWordScores, Matches
 
 #: An expression whose common words are in more documents than this is evaluated by the table
 #: ``z_common_words``. It takes FTS5 about 20 ms to score as many; loading numpy takes longer.
@@ -49,6 +48,7 @@ class SqliteFullText:
         self._connection: Connection = sql.connection
         self._many = many
         self._common_words: CommonWords | None = None
+        self._common_word_scores: CommonWordScores | None = None
         self.is_incomplete = False
 
     def document_count(self) -> int:
@@ -71,8 +71,7 @@ class SqliteFullText:
         where = require_sql(selection)
         common = self._common()
         if common.cost(match) > self._many:
-            matches = common.evaluate(match)
-            return self._best(matches.ids, matches.scores, where, limit)
+            return self._best(self._scores().evaluate(match), where, limit)
         if limit is not None and self._are_too_many(match):
             return self._search_in_time(match, where, limit)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
@@ -94,6 +93,11 @@ class SqliteFullText:
         if self._common_words is None:
             self._common_words = CommonWords(self._sql)
         return self._common_words
+
+    def _scores(self) -> CommonWordScores:
+        if self._common_word_scores is None:
+            self._common_word_scores = sqlite.common_word_scores.CommonWordScores(self._common())
+        return self._common_word_scores
 
     def _condition(self, match: Expression, where: SqlSelection) -> str:
         """The condition that a match is one of the selected documents; it takes their values."""
@@ -125,31 +129,23 @@ class SqliteFullText:
         return [(document_id, -score) for score, document_id in best]
 
     def _best(
-        self,
-        ids: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        where: SqlSelection,
-        limit: int | None,
+        self, matches: Matches, where: SqlSelection, limit: int | None
     ) -> list[tuple[int, float]]:
         """The best of scored documents that pass a filter; ties by document id."""
-        size = len(ids) if limit is None else limit
+        size = len(matches.ids) if limit is None else limit
         tested = 2 * size
-        while not where.is_all and limit is not None and tested <= FEW and tested < len(ids):
-            best = self._best(ids, scores, ALL_DOCUMENTS, tested)
+        while (
+            not where.is_all and limit is not None and tested <= FEW and tested < len(matches.ids)
+        ):
+            best = matches.best(tested)
             passing_ids = self._selected([document_id for document_id, _ in best], where)
             passing = [row for row in best if row[0] in passing_ids]
             if len(passing) >= limit:
                 return passing[:limit]
             tested *= 4
         if not where.is_all:
-            selected = Documents(self._sql).selected_ids(where)
-            inside = libraries.np.isin(ids, libraries.np.array(selected, libraries.np.int64))
-            ids, scores = ids[inside], scores[inside]
-        if size < len(ids):
-            lowest = libraries.np.partition(scores, len(scores) - size)[len(scores) - size]
-            ids, scores = ids[scores >= lowest], scores[scores >= lowest]
-        order = libraries.np.lexsort((ids, -scores))[:size]
-        return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+            matches = matches.among(Documents(self._sql).selected_ids(where))
+        return matches.best(size)
 
     def _selected(self, document_ids: list[int], where: SqlSelection) -> set[int]:
         rows = self._connection.execute(
@@ -166,7 +162,7 @@ class SqliteFullText:
         if isinstance(match, Phrase) and common.documents(match) > MANY_FREQUENCIES:
             changed = set(ids) & set(common.changed_ids())
             of_changed = self._frequencies(match, sorted(changed), held, total) if changed else {}
-            return common.frequencies(match, ids, of_changed)
+            return self._scores().frequencies(match, ids, of_changed)
         return self._frequencies(match, ids, held, total)
 
     def _frequencies(

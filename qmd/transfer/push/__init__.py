@@ -1,1 +1,14 @@
 """Sends the folders of this machine to the server of a team."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmd import lazy
+
+if TYPE_CHECKING:
+    from qmd.transfer.push import folder, follow, remote
+
+__all__ = ["folder", "follow", "remote"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)

@@ -22,8 +22,8 @@ from qmd.errors import (
     NoteNotFoundError,
     QmdError,
 )
-from qmd.files.edits.line_ends import ended_like
-from qmd.files.notes.vault import (
+from qmd.files.edits.text_file import ended_like
+from qmd.files.vault import (
     Vault,
     can_exist,
     folder_path,
@@ -33,7 +33,7 @@ from qmd.files.notes.vault import (
     plain_path,
     suggestions,
 )
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.beneath import READ
 from qmd.system.surrogates import shown
@@ -209,23 +209,20 @@ class Notes:
         try:
             files = self._files()
             files.policy.check_name(requested if "" in vault.roots else requested.partition("/")[2])
-            if mode == "append":
-                written = files.append(
-                    place,
-                    lambda present: _behind(present, content, requested, keep_last_line_end),
-                    tool="create_note",
-                )
-                action: Action = "appended" if written.existed else "created"
-            else:
-                data = _encoded(content, "utf-8", requested)
+            data = b"" if mode == "append" else _encoded(content, "utf-8", requested)
 
-                def whole(present: bytes | None) -> bytes:
-                    if mode == "new" and present is not None:
-                        raise NoteExistsError(requested)
-                    return data
+            def content_of(present: bytes | None) -> bytes:
+                if mode == "new" and present is not None:
+                    raise NoteExistsError(requested)
+                if mode == "append":
+                    added = _behind(present, content, requested, keep_last_line_end)
+                    return (present or b"") + added
+                return data
 
-                written = files.rewrite(place, whole, tool="create_note")
-                action = "overwritten" if written.existed else "created"
+            written = files.rewrite(place, content_of, tool="create_note")
+            action: Action = "created"
+            if written.existed:
+                action = "appended" if mode == "append" else "overwritten"
         except (InvalidPathError, NoteAccessError, NoteExistsError):
             raise
         except QmdError as error:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import InvalidPathError, engine_text
-from qmd.files.writing.resolved_path import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath
 from qmd.system import cancellation
 from qmd.system.beneath import walk_beneath
 from qmd.system.surrogates import is_utf8, shown

@@ -9,7 +9,6 @@ of one collection are of no use to another, so naming a hash gives nobody the co
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from qmd.errors import DiskFullError, InputError
 from qmd.files.writing.directories import make_directories
-from qmd.files.writing.locked_folder import is_temporary_name, locked, temporary_name
+from qmd.files.writing.locked_folder import is_temporary_name, locked, sha256_of, temporary_name
 from qmd.system.surrogates import is_utf8
 from qmd.values.printable import is_safe_name
 from qmd.values.pushes import (
@@ -50,7 +49,6 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9\u00b9\u00b2\u00b3]")
 #: What a system says of a path or time that its disk cannot hold.
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
-_BLOCK = 1 << 20
 
 
 class PushedFolder:
@@ -377,11 +375,8 @@ def _is_special_on_windows(path: str) -> bool:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return sha256_of(stream)
 
 
 def _sync(path: Path) -> None:

@@ -1,0 +1,106 @@
+"""Bringing the index in line with the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from qmd.operations.definition import Replied, operation
+from qmd.values import Changes, IndexReport
+from qmd.values.facts import Describe, OmitDefault, Range
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    status: Literal["indexed"]
+    collections: Annotated[int, Range(0)]
+    total_documents: Annotated[int, Range(0)]
+    content: str
+    changes: Changes
+    errors: Annotated[
+        tuple[str, ...], OmitDefault(), Describe("Collections that could not be scanned")
+    ] = ()
+
+
+def _indexed(replied: Replied) -> Indexed:
+    report: IndexReport = replied.value
+    collections = count(report.collections, "collection")
+    return Indexed(
+        status="indexed",
+        collections=report.collections,
+        total_documents=report.total_documents,
+        content=f"Indexed {collections}: {count(report.total_documents, 'document')}",
+        changes=report.changes,
+        errors=report.errors,
+    )
+
+
+@operation(
+    toolset=None,
+    group="index",
+    sends=_indexed,
+    command=None,  # it shows the progress, and embeds: `qmd.cli.indexing`
+    lane="write",
+)
+def index(kb: KnowledgeBase) -> IndexReport:
+    """
+    Bring the index in line with the disk.
+
+    Scans all collections; vanished files leave the index. Takes no body.
+    """
+    return kb.index()
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    status: Literal["updated"]
+    collections: Annotated[int, Range(0)]
+    content: str
+    changes: Changes
+    errors: Annotated[
+        tuple[str, ...], OmitDefault(), Describe("Collections that could not be pulled or scanned")
+    ] = ()
+
+
+def _updated(replied: Replied) -> Updated:
+    report: IndexReport = replied.value
+    return Updated(
+        status="updated",
+        collections=report.collections,
+        content=f"Updated {count(report.collections, 'collection')}",
+        changes=report.changes,
+        errors=report.errors,
+    )
+
+
+@operation(
+    toolset=None,
+    group="index",
+    sends=_updated,
+    command=None,  # as `index`
+    bodies=({"pull": False},),
+    lane="write",
+)
+def update(
+    kb: KnowledgeBase,
+    pull: Annotated[
+        bool,
+        Describe(
+            "Fetch and fast-forward collections that are git work trees. No program that a"
+            " collection brings is run; errors lists what could not be pulled"
+        ),
+    ] = False,
+) -> IndexReport:
+    """
+    Pull, then index.
+
+    As /index; with pull, git first fetches and fast-forwards.
+    """
+    return kb.update(pull=pull)

@@ -1,0 +1,56 @@
+"""What the database keeps: what tools changed, what a file held, and the room it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from qmd.operations.definition import operation
+from qmd.values.edits import FileChange
+from qmd.values.facts import Describe, NotSent, Range
+from qmd.values.reports import CleanupReport, ProgressCallback
+
+if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeList:
+    changes: tuple[FileChange, ...]
+
+
+@operation(
+    toolset=None,
+    group="write",
+    whole=True,
+    command=None,  # it is a part of 'qmd history' and 'qmd undo': `qmd.cli.history`
+)
+def changes(
+    kb: KnowledgeBase,
+    session: Annotated[str | None, Describe("Only the changes of this session")] = None,
+    limit: Annotated[int, Range(1, 1000), Describe("The most changes to list")] = 20,
+) -> ChangeList:
+    """
+    What tools have changed, the latest first.
+
+    Each change with its tool, its session and its files.
+    """
+    return ChangeList(tuple(kb.undo.changes(session, limit=limit)))
+
+
+@operation(
+    in_shell_alone=True,
+    view="render_cleanup",
+    command="db cleanup",
+    section="",
+    destroys=True,
+    examples=("qmd db cleanup --dry-run", "qmd db cleanup"),
+    lane="write",
+)
+def cleanup(
+    kb: KnowledgeBase,
+    dry_run: Annotated[bool, Describe("Only say what would be removed")] = False,
+    progress: Annotated[ProgressCallback | None, NotSent()] = None,
+) -> CleanupReport:
+    """Remove what nothing refers to, and give the space back."""
+    return kb.cleanup(dry_run=dry_run, progress=progress)
