@@ -20,11 +20,9 @@ from agent_bench import fixture as fixtures
 from agent_bench import run
 from agent_bench.metrics import mean_of
 
-from qmd.agent.checking import citation_check
-from qmd.agent.executor import ToolExecutor
-from qmd.agent.loop import ExecutionLoop, LoopResult
-from qmd.agent.native import ToolModel, with_tool_calls
-from qmd.agent.prompt import prompt_for
+from qmd.agent.engine import Engine
+from qmd.agent.loop import LoopResult
+from qmd.agent.native import ToolModel
 from qmd.cli.ask import MODEL_TIME_S, model_options
 from qmd.cli.bench import table
 from qmd.cli.command import command, json_option
@@ -35,7 +33,6 @@ from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.inference.llm import LlmClient
 from qmd.kb import KnowledgeBase
-from qmd.tools.toolsets import select
 
 _SHARES = ("precision", "recall", "facts", "forbidden_absent")
 _MAX_ANSWER_CHARS = 4_000  # of an answer in the JSON
@@ -92,22 +89,10 @@ def _asker(
     kb: KnowledgeBase, max_rounds: int, model_time_s: float
 ) -> Callable[[str, ToolModel], LoopResult]:
     """Asks each question as ``qmd ask`` does: with the tools that read, and checked citations."""
-    executor = ToolExecutor(kb, select(()).tools)
-
-    definitions = executor.definitions()
 
     def ask(question: str, model: ToolModel) -> LoopResult:
-        system = prompt_for(kb, definitions)
-        loop = ExecutionLoop(
-            with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
-            executor,
-            system=system,
-            max_iterations=max_rounds,
-            window=kb.language_model.window,
-            model_time_s=model_time_s,
-            check=citation_check(kb),
-        )
-        return loop.run(question)
+        engine = Engine(kb, max_rounds=max_rounds, model_time_s=model_time_s)
+        return engine.loop(engine.offering_tools(model)).run(question)
 
     return ask
 

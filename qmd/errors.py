@@ -79,11 +79,76 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from functools import reduce
+from typing import Any, ClassVar, Literal
+
+
+class EngineText(str):
+    """
+    A sentence of the engine, in English, which a face may say in another language.
+
+    Attributes:
+        template: The sentence with its fields in braces.
+        fields: What stands in them; a field may be such a sentence itself.
+    """
+
+    __slots__ = ("fields", "template")
+
+    template: str
+    fields: Mapping[str, object]
+
+    def __new__(cls, template: str, fields: Mapping[str, object]) -> EngineText:
+        sentence = super().__new__(cls, template.format_map(fields))
+        sentence.template = template
+        sentence.fields = fields
+        return sentence
+
+    def as_json(self) -> dict[str, object]:
+        fields = {
+            name: value.as_json() if isinstance(value, EngineText) else str(value)
+            for name, value in self.fields.items()
+        }
+        return {"template": self.template, "fields": fields}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> EngineText:
+        fields = {
+            name: field if isinstance(field, str) else cls.from_json(field)
+            for name, field in value["fields"].items()
+        }
+        return cls(value["template"], fields)
+
+    def __reduce__(self) -> tuple[type[EngineText], tuple[str, Mapping[str, object]]]:
+        return type(self), (self.template, self.fields)
+
+
+def engine_text(template: str, /, **fields: object) -> str:
+    """A sentence whose fields a face can tell from its words."""
+    return EngineText(template, fields)
+
+
+def sentences(*texts: str | None) -> str:
+    """Sentences behind each other, without those that are missing or empty; "" for none."""
+
+    def joined(message: str, hint: str) -> str:
+        return engine_text("{message} {hint}", message=message, hint=hint)
+
+    parts = list(filter(None, texts))
+    return reduce(joined, parts) if parts else ""
+
+
+def with_cause(effect: str, cause: str) -> str:
+    return engine_text("{effect}: {cause}", effect=effect, cause=cause)
 
 
 class QmdError(Exception):
-    """Base of all errors; ``str(error)`` is the message for people."""
+    """
+    Base of all errors; ``str(error)`` is the message for people.
+
+    Attributes:
+        message: The same, a `EngineText` if it has fields.
+        hint: What to do next.
+    """
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
@@ -91,12 +156,13 @@ class QmdError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.hint = hint
 
     @property
     def with_hint(self) -> str:
         """Message and hint, where there is place for one text only."""
-        return f"{self} {self.hint}" if self.hint else str(self)
+        return sentences(self.message, self.hint)
 
 
 class InputError(QmdError):
@@ -150,9 +216,9 @@ class DocumentNotFoundError(NotFoundError):
 
     def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
-            f"Document not found: {file}",
+            engine_text("Document not found: {file}", file=file),
             hint=(
-                "Did you mean: " + ", ".join(suggestions)
+                engine_text("Did you mean: {names}", names=", ".join(suggestions))
                 if suggestions
                 else "No name is like it. Search for it with 'qmd search', or list all: qmd ls"
             ),
@@ -168,8 +234,10 @@ class SectionNotFoundError(NotFoundError):
 
     def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
-            f"There is no section {anchor} in {file}.",
-            hint="Did you mean: " + ", ".join(f"{file}{each}" for each in suggestions)
+            engine_text("There is no section {anchor} in {file}.", anchor=anchor, file=file),
+            hint=engine_text(
+                "Did you mean: {names}", names=", ".join(f"{file}{each}" for each in suggestions)
+            )
             if suggestions
             else f"List its headings: qmd outline {file}",
         )
@@ -182,9 +250,9 @@ class CollectionNotFoundError(NotFoundError):
 
     def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
-            f"Collection not found: {name}",
+            engine_text("Collection not found: {name}", name=name),
             hint=(
-                "Did you mean: " + ", ".join(suggestions)
+                engine_text("Did you mean: {names}", names=", ".join(suggestions))
                 if suggestions
                 else "Run 'qmd collection list' to see the collections."
             ),
@@ -236,7 +304,8 @@ class ChatNotFoundError(NotFoundError):
 
     def __init__(self, chat: str) -> None:
         super().__init__(
-            f"There is no conversation {chat}.", hint="'qmd chat list' lists them all."
+            engine_text("There is no conversation {chat}.", chat=chat),
+            hint="'qmd chat list' lists them all.",
         )
         self.chat = chat
 
@@ -254,8 +323,10 @@ class NoteNotFoundError(NotFoundError):
         self, path: str, suggestions: Sequence[str] = (), *, hint: str | None = None
     ) -> None:
         super().__init__(
-            f"File not found: {path}",
-            hint="Did you mean: " + ", ".join(suggestions) if suggestions else hint,
+            engine_text("File not found: {path}", path=path),
+            hint=engine_text("Did you mean: {names}", names=", ".join(suggestions))
+            if suggestions
+            else hint,
         )
         self.path = path
         self.suggestions = tuple(suggestions)
@@ -265,7 +336,7 @@ class FolderNotFoundError(NotFoundError):
     code = "folder_not_found"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"Folder not found: {path}")
+        super().__init__(engine_text("Folder not found: {path}", path=path))
         self.path = path
 
 
@@ -284,7 +355,7 @@ class AmbiguousNameError(QmdError):
         listed = ", ".join(candidates[: self.LISTED])
         others = len(candidates) - self.LISTED
         super().__init__(
-            f"Ambiguous name: {name} could be {listed}"
+            engine_text("Ambiguous name: {name} could be {listed}", name=name, listed=listed)
             + (f" and {others:,} more" if others > 0 else ""),
             hint="Give the full path or more digits of the docid.",
         )
@@ -301,7 +372,7 @@ class NoteExistsError(ConflictError):
     """A new note cannot have the path of one that is there."""
 
     def __init__(self, path: str, *, hint: str = "Choose another name, or edit that note.") -> None:
-        super().__init__(f"There is a note {path} already.", hint=hint)
+        super().__init__(engine_text("There is a note {file} already.", file=path), hint=hint)
 
 
 class NoLanguageModelError(ConflictError):
@@ -337,7 +408,9 @@ class FileChangedError(ConflictError):
             text_read: The text that the client has read; None if that is not known.
         """
         super().__init__(
-            f"{path} has changed since {since}; it was not written.",
+            engine_text(
+                "{path} has changed since {moment}; it was not written.", path=path, moment=since
+            ),
             hint="Read it again, then ask for the write that is right now.",
         )
         self.diff = diff
@@ -445,7 +518,7 @@ class FileAccessError(QmdError):
         number = os_error.errno or 0
         shown = path if len(path) <= 500 else path[:500] + "…"
         super().__init__(
-            f"Failed to write {shown}: {reason}.",
+            engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason),
             hint=self._HINTS.get(number, "Check the disk, the path and its permissions."),
         )
         self.http_status = self._STATUS.get(number, QmdError.http_status)
@@ -461,7 +534,12 @@ class UnencodableTextError(QmdError):
 
     def __init__(self, path: str, encoding: str, character: str) -> None:
         super().__init__(
-            f"{path} is in {encoding}, which lacks {character!a}.",
+            engine_text(
+                "{name} is in {encoding}, which lacks {lacking}.",
+                name=path,
+                encoding=encoding,
+                lacking=f"{character!a}",
+            ),
             hint="Convert it to UTF-8 first, or replace its whole content.",
         )
         self.path = path
@@ -697,7 +775,10 @@ class DocumentNotEmbeddedError(InferenceError):
     http_status = 409
 
     def __init__(self, file: str) -> None:
-        super().__init__(f"{file} has no vectors yet.", hint="Run 'qmd embed' to make them.")
+        super().__init__(
+            engine_text("{file} has no vectors yet.", file=file),
+            hint="Run 'qmd embed' to make them.",
+        )
         self.file = file
 
 

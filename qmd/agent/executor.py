@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextvars
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading, lines_read
@@ -13,6 +15,7 @@ from qmd.kb import KnowledgeBase
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import DocumentBlock, Reply
 from qmd.operations.texts import MCP, error_text
+from qmd.system.cancellation import Cancellation
 from qmd.tools.arguments import validate
 from qmd.tools.definition import Tool
 from qmd.values.printable import one_line
@@ -145,3 +148,51 @@ def _result(reply: Reply) -> ToolResult:
     data = structured.get("data")
     data = data if isinstance(data, str) else text
     return ToolResult(success=True, data=data, reading=lines_read(reply))
+
+
+# --- calls that run together ----------------------------------------------------------
+
+
+MAX_TOGETHER = 4
+"""The most calls that run at once."""
+
+_LOOK_S = 0.05  # how long to wait before looking whether the person has stopped the run
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+def run_together(
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], stopped: Callable[[], bool]
+) -> Iterator[ResultT]:
+    """
+    Do the work of each item on a few threads, and give the results in the order of the items.
+
+    Args:
+        stopped: Returns whether the person has stopped the run.
+
+    Raises:
+        KeyboardInterrupt: The run was stopped. The work that goes on was cancelled.
+    """
+    cancellation = Cancellation()
+
+    def cancellable(item: ItemT) -> ResultT:
+        with cancellation.active():
+            return work(item)
+
+    pool = ThreadPoolExecutor(min(MAX_TOGETHER, len(items)), thread_name_prefix="qmd-tool")
+    futures: list[Future[ResultT]] = [
+        pool.submit(contextvars.copy_context().run, cancellable, item) for item in items
+    ]
+    try:
+        for future in futures:
+            while not wait([future], timeout=_LOOK_S).done:
+                if stopped():
+                    raise KeyboardInterrupt
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        # `wait` alone would wait for ever for work that was cancelled before it began.
+        while unfinished := [future for future in futures if not future.done()]:
+            cancellation.cancel()
+            wait(unfinished, timeout=_LOOK_S)

@@ -10,11 +10,10 @@ from datetime import datetime, timezone
 from typing import Any, Protocol
 
 from qmd.agent.citations import CheckedAnswer
-from qmd.agent.executor import ToolExecutor, ToolResult
+from qmd.agent.executor import ToolExecutor, ToolResult, run_together
 from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, fitted, results_message
 from qmd.agent.reading import Reading
-from qmd.agent.together import run_together
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message
 from qmd.settings import WINDOW

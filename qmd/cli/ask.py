@@ -25,8 +25,7 @@ from qmd.values.chats import check_question
 
 if TYPE_CHECKING:
     from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
-    from qmd.cli.ask_view import RunView
-    from qmd.inference.llm import LlmClient, LlmSettings
+    from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
     from qmd.values.chats import ChatMode
     from qmd.values.proposed import Confirm
@@ -155,6 +154,7 @@ def _answer(
     as_json: bool,
 ) -> LoopResult:
     """Put one question to the model, and show its run."""
+    from qmd.agent.engine import Engine
     from qmd.cli.ask_view import view_of_a_run
     from qmd.cli.ask_writes import WriteQuestions
     from qmd.inference.llm import LlmClient
@@ -168,7 +168,17 @@ def _answer(
             check_question(question, kb.language_model.window)
             model_time_s = session().settings.ask_timeout or MODEL_TIME_S
             client = LlmClient(settings)
-            loop = _loop(kb, client, view, interrupts, max_rounds, model_time_s, toolsets)
+            engine = Engine(kb, toolsets, max_rounds=max_rounds, model_time_s=model_time_s)
+
+            def listen(happening: Happening) -> None:
+                interrupts.heed(happening)
+                view(happening)
+
+            loop = engine.loop(
+                engine.offering_tools(client),
+                listen=listen,
+                stopped=lambda: interrupts.requested,
+            )
             return _with_second_chances(loop, loop.run(question), as_json)
 
 
@@ -230,42 +240,6 @@ def _one_after_another(first: str, others: Iterator[str]) -> Iterator[str]:
             print_text("\n")
         note(f"> {question}")
         yield question
-
-
-def _loop(
-    kb: KnowledgeBase,
-    model: LlmClient,
-    view: RunView,
-    interrupts: _Interrupts,
-    max_rounds: int,
-    model_time_s: float,
-    toolsets: tuple[str, ...],
-) -> ExecutionLoop:
-    from qmd.agent.checking import citation_check
-    from qmd.agent.executor import ToolExecutor
-    from qmd.agent.loop import ExecutionLoop
-    from qmd.agent.native import with_tool_calls
-    from qmd.agent.prompt import prompt_for
-    from qmd.tools.toolsets import select
-
-    def listen(happening: Happening) -> None:
-        interrupts.heed(happening)
-        view(happening)
-
-    executor = ToolExecutor(kb, select(toolsets).tools)
-    definitions = executor.definitions()
-    system = prompt_for(kb, definitions)
-    return ExecutionLoop(
-        with_tool_calls(model, kb.language_model.tool_calls, system, definitions),
-        executor,
-        system=system,
-        max_iterations=max_rounds,
-        window=kb.language_model.window,
-        model_time_s=model_time_s,
-        check=citation_check(kb),
-        listen=listen,
-        stopped=lambda: interrupts.requested,
-    )
 
 
 def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool) -> LoopResult:

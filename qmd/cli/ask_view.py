@@ -14,11 +14,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from qmd.agent.answer_text import AnswerText
-from qmd.agent.citation_syntax import format_citation
-from qmd.agent.citations import marked
+from qmd.agent.citations import format_citation, marked
 from qmd.agent.loop import Answered, Asking, BadBlock, Happening, ToolExecution, ToolStarted
-from qmd.agent.parser import ToolCall
+from qmd.agent.parser import AnswerText, ToolCall
 from qmd.cli.terminal import Wrapping, harmless, note, one_line, use_color, write_text
 from qmd.inference.llm import Delta, Retry
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import click
 
-from qmd.agent.proposal import described, heading, shortened
+from qmd.agent.chat.questions import described, heading, shortened
 from qmd.cli.terminal import choose, paint, use_color
 from qmd.errors import WriteDeclinedError
 from qmd.values.proposed import Proposed

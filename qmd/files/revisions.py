@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ConflictError, NotFoundError
+from qmd.errors import ConflictError, NotFoundError, engine_text
 from qmd.files.writing.writer import FileWriter
 from qmd.system.beneath import READ
 from qmd.values import Revision
@@ -129,7 +129,7 @@ class FileHistory:
         kept = [revision for revision in kept if revision.kind != "none"]
         if not kept:
             raise NotFoundError(
-                f"No earlier content of {file} is kept.",
+                engine_text("No earlier content of {file} is kept.", file=file),
                 hint="Only what qmd's own tools replaced is; see 'qmd history PATH'.",
             )
         try:
@@ -141,7 +141,8 @@ class FileHistory:
             if revision.hash != present_hash:
                 return revision
         raise ConflictError(
-            f"{file} holds its last kept content already.", hint="See 'qmd history PATH'."
+            engine_text("{file} holds its last kept content already.", file=file),
+            hint="See 'qmd history PATH'.",
         )
 
     def _content(self, file: Path, revision: Revision) -> bytes:
@@ -189,6 +190,6 @@ def _revision_with_number(file: Path, kept: Sequence[Revision], number: int) -> 
 def _no_such_revision(file: Path, number: int, kept: Sequence[Revision]) -> NotFoundError:
     numbers = ", ".join(dict.fromkeys(str(revision.number) for revision in kept))
     return NotFoundError(
-        f"No change {number} of {file} is kept.",
+        engine_text("No change {number} of {name} is kept.", number=number, name=file),
         hint=f"There are: {numbers}" if numbers else "See 'qmd history PATH'.",
     )

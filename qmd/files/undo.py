@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError
+from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError, engine_text
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import shown_text
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case
@@ -122,10 +122,17 @@ class Undo:
         with self._store.reading() as reader:
             change = reader.revisions.change(number)
             if change is None:
-                raise NotFoundError(f"There is no change {number}.", hint="See 'qmd history'.")
+                raise NotFoundError(
+                    engine_text("There is no change {number}.", number=number),
+                    hint="See 'qmd history'.",
+                )
             if not _is_in_effect(reader, change):
                 raise ConflictError(
-                    f"Change {number} was undone already, by change {change.undone_by}.",
+                    engine_text(
+                        "Change {number} was undone already, by change {other}.",
+                        number=number,
+                        other=change.undone_by,
+                    ),
                     hint=f"Undo change {change.undone_by} to restore it.",
                 )
         return self._undo([change])

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import InvalidPathError
+from qmd.errors import InvalidPathError, engine_text
 from qmd.files.writing.policy import ResolvedPath
 from qmd.system import cancellation
 from qmd.system.beneath import walk_beneath
@@ -68,7 +68,9 @@ def plain_path(path: str) -> str:
     if sys.platform == "win32" and "\\" in plain:
         raise InvalidPathError("Invalid path: contains a backslash; folders are separated by /")
     if plain.startswith("/") or (sys.platform == "win32" and plain[1:2] == ":"):
-        raise InvalidPathError(f"Invalid path: {shown(plain)} is absolute; begin at the vault")
+        raise InvalidPathError(
+            engine_text("Invalid path: {path} is absolute; begin at the vault", path=shown(plain))
+        )
     if ".." in names:
         raise InvalidPathError("Invalid path: '..' would lead out of a folder")
     return plain
@@ -141,13 +143,19 @@ class Vault:
         for each in (root, *self.roots.values()):
             if target == each or each in target.parents:
                 return ResolvedPath(each, target)
-        raise InvalidPathError(f"Invalid path: {shown(path)} leads out of the vault")
+        raise InvalidPathError(
+            engine_text("Invalid path: {path} leads out of the vault", path=shown(path))
+        )
 
     def _collection(self, name: str) -> Path:
         if name not in self.roots:
             names = ", ".join(self.collections) or "none"
             raise InvalidPathError(
-                f"Invalid path: no collection named '{shown(name)}' (collections: {names})"
+                engine_text(
+                    "Invalid path: no collection named '{name}' (collections: {names})",
+                    name=shown(name),
+                    names=names,
+                )
             )
         return self.roots[name]
 
@@ -156,7 +164,11 @@ class Vault:
         names = path.split("/")
         chosen = names[1:] if names[0] in self.collections else names  # which may be called so
         if any(character in ILLEGAL for name in chosen for character in name):
-            raise InvalidPathError(f"Invalid path: contains illegal characters ({ILLEGAL})")
+            raise InvalidPathError(
+                engine_text(
+                    "Invalid path: contains illegal characters ({characters})", characters=ILLEGAL
+                )
+            )
         if not all(map(is_safe_name, chosen)) and is_utf8(path):
             raise InvalidPathError(
                 f"Invalid path: {one_line(path)} contains control characters or marks of direction"
@@ -164,7 +176,9 @@ class Vault:
         if names[-1] == ".md" and len(names) > 1:
             folder = shown(path.removesuffix(".md"))
             raise InvalidPathError(
-                f"Invalid path: {folder} names a folder, and a note needs a name"
+                engine_text(
+                    "Invalid path: {folder} names a folder, and a note needs a name", folder=folder
+                )
             )
         if not is_utf8(path):
             raise InvalidPathError("Invalid path: contains half a character (a lone surrogate)")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from qmd.errors import CollectionNotFoundError, InputError
+from qmd.errors import CollectionNotFoundError, InputError, engine_text
 from qmd.system.surrogates import shown
 from qmd.values import Collection
 
@@ -33,7 +33,7 @@ def context_location(path: str, collections: Sequence[Collection]) -> tuple[int 
         if path.startswith("qmd://"):
             raise CollectionNotFoundError(_decoded(path).partition("/")[0])
         raise InputError(
-            f"{path} lies in no collection.",
+            engine_text("{path} lies in no collection.", path=path),
             hint="Give a directory of a collection ('qmd collection list'), qmd://NAME, or /.",
         )
     collection, prefix = location
@@ -77,7 +77,9 @@ def candidate_files(path: str, collections: Sequence[Collection]) -> list[Path]:
         files = [os.path.realpath(candidate) for candidate in candidates]
         "".join(files).encode()
     except (OSError, ValueError) as error:  # NUL; bytes that are no UTF-8
-        raise InputError(f"Not a usable path: {shown(path)}", hint="Check the name.") from error
+        raise InputError(
+            engine_text("Not a usable path: {path}", path=shown(path)), hint="Check the name."
+        ) from error
     return [Path(file) for file in dict.fromkeys(files)]
 
 

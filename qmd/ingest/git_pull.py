@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from qmd.errors import InputError
+from qmd.errors import InputError, with_cause
 from qmd.ingest.git_trust import OVERRIDES, Repository, trusted_repository, work_tree_of
 from qmd.system import cancellation
 from qmd.values import Collection
@@ -56,7 +56,7 @@ def pull(collections: Sequence[Collection]) -> list[str]:
         try:
             _pull(trusted_repository(work_tree, git, environ), git, environ)
         except InputError as error:
-            problems.append(f"{collection.name}: {error.with_hint}")
+            problems.append(with_cause(collection.name, error.with_hint))
     return problems
 
 

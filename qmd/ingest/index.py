@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import InputError, NotFoundError
+from qmd.errors import InputError, NotFoundError, with_cause
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.parse.warnings import group_warnings
@@ -47,7 +47,7 @@ def index_collections(
                 changed=events.publisher(collection.name) if events else None,
             ).run()
         except (NotFoundError, InputError) as error:
-            errors.append(f"{collection.name}: {error.with_hint}")
+            errors.append(with_cause(collection.name, error.with_hint))
             continue
         added += report.added
         updated += report.updated

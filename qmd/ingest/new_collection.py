@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import ConflictError, InputError, NotFoundError
+from qmd.errors import ConflictError, InputError, NotFoundError, engine_text
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, printable
 from qmd.system import cancellation
@@ -130,9 +130,11 @@ def overlap_notice(path: str | Path, collections: Sequence[Collection]) -> str |
     if not names:
         return None
     shown = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-    return (
-        f"This folder shares files with {shown}. Searches show each file once, from the collection"
-        " whose folder lies deepest, or that was added first; -c NAME asks for another one."
+    return engine_text(
+        "This folder shares files with {names}. Searches show each file once, from the "
+        "collection whose folder lies deepest, or that was added first; -c NAME asks "
+        "for another one.",
+        names=shown,
     )
 
 

@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.ingest.gitignore import IgnoreRule
 from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
 from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
@@ -151,16 +151,20 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules) -> RuleVerdict:
     if isinstance(exclusion, VaultRule):
         return _excluded_by_vault(exclusion, path)
     if exclusion is HIDDEN:
-        detail = f"The {kind} '{shown}' is hidden: its name begins with a dot."
+        detail = engine_text(
+            "The {kind} '{name}' is hidden: its name begins with a dot.", kind=kind, name=shown
+        )
         remedy = "Rename it without the dot, or add its folder as a collection of its own."
     elif exclusion is MASK:
-        detail = f"The collection's mask '{rules.mask}' does not match it."
+        detail = engine_text("The collection's mask '{mask}' does not match it.", mask=rules.mask)
         remedy = _wider_mask(path, rules.mask)
     elif exclusion is BACKUPS:
         detail = f"The folder '{shown}' holds Logseq's copies of earlier pages."
         remedy = "Add it as a collection of its own if you want to search them."
     else:
-        detail = f"Folders named '{exclusion.reason}' hold other people's files."
+        detail = engine_text(
+            "Folders named '{name}' hold other people's files.", name=exclusion.reason
+        )
         remedy = "Move your documents out of it, or add it as a collection of its own."
     return RuleVerdict(False, exclusion.reason, shown, detail, remedy=remedy)
 
@@ -176,7 +180,9 @@ def _wider_mask(path: str, mask: str) -> str:
     elif not suffix.isalnum() or suffix == "md":
         suffix = "txt"
     wider = f"**/*.{{md,{suffix}}}" if mask == "**/*.md" else f"{mask},**/*.{suffix}"
-    return f"Give it a wider mask: qmd collection set {NAME} --mask '{wider}'."
+    return engine_text(
+        "Give it a wider mask: qmd collection set {name} --mask '{mask}'.", name=NAME, mask=wider
+    )
 
 
 def _excluded_by_vault(rule: VaultRule, path: str) -> RuleVerdict:
@@ -204,8 +210,14 @@ def _excluded_by_line(rule: IgnoreRule, path: str, is_directory: bool) -> RuleVe
     shown = printable(path)
     including_line = _including_line(path, is_directory=is_directory)
     if rule.reason == "ignore option":
-        detail = f"The collection's ignore pattern '{rule.pattern}' matches '{shown}'."
-        remedy = f"Give it other patterns: qmd collection set {NAME} --ignore PATTERN."
+        detail = engine_text(
+            "The collection's ignore pattern '{pattern}' matches '{name}'.",
+            pattern=rule.pattern,
+            name=shown,
+        )
+        remedy = engine_text(
+            "Give it other patterns: qmd collection set {name} --ignore PATTERN.", name=NAME
+        )
     else:
         detail = f"Line {rule.line} of {printable(rule.file)}, '{rule.pattern}', matches '{shown}'."
         remedy = (

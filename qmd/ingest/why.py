@@ -61,7 +61,7 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         return Explanation(
             file,
             indexed=document is not None,
-            reason=str(error),
+            reason=error.message,
             remedy=error.hint,
             detail=detail,
         )

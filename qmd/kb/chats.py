@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from qmd import files, values
-from qmd.errors import ChatNotFoundError, ConflictError, InputError
+from qmd.errors import ChatNotFoundError, ConflictError, InputError, engine_text
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
 from qmd.system import clock
@@ -60,7 +60,10 @@ class ChatMethods(FileMethods):
         name = name.strip()
         if not name or len(name) > values.chats.MAX_NAME or not name.isprintable():
             raise InputError(
-                f"A name of a conversation is one line of 1 to {values.chats.MAX_NAME} characters.",
+                engine_text(
+                    "A name of a conversation is one line of 1 to {most} characters.",
+                    most=values.chats.MAX_NAME,
+                ),
                 hint="Choose a shorter name.",
             )
         self._store.write(lambda writer: writer.conversations.rename(chat_id, name))
@@ -137,7 +140,10 @@ class ChatMethods(FileMethods):
                     raise ChatNotFoundError(chat_id)
                 if chats.count() >= values.chats.MAX_CHATS:
                     raise ConflictError(
-                        f"{values.chats.MAX_CHATS:,} conversations are kept already.",
+                        engine_text(
+                            "{count} conversations are kept already.",
+                            count=f"{values.chats.MAX_CHATS:,}",
+                        ),
                         hint="Delete some: 'qmd chat list' and 'qmd chat delete ID'.",
                     )
                 chats.add(values.chats.ChatInfo(chat_id, name, mode, turn.started, clock.now(), 0))

@@ -15,6 +15,8 @@ from qmd.errors import (
     InvalidPathError,
     NotFoundError,
     QmdError,
+    engine_text,
+    sentences,
 )
 from qmd.files import edits
 from qmd.kb.files import FileMethods
@@ -156,7 +158,9 @@ class EditingMethods(FileMethods):
         place = vault.locate(file)
         exclusion = self._exclusion(store, file)
         if exclusion is not None:
-            raise ConflictError(f"{file} would not be shown: {exclusion}")
+            raise ConflictError(
+                engine_text("{file} would not be shown: {reason}", file=file, reason=exclusion)
+            )
         return edits.note_editor.NoteEditor(store, self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
@@ -185,7 +189,7 @@ class EditingMethods(FileMethods):
             [collection] = [each for each in reader.collections.all() if each.name == name]
         rules = ingest.rules.Rules(Path(collection.path), collection.pattern, collection.ignore)
         verdict = ingest.verdict.exclusion_of_new_file(rules, path)
-        return None if verdict is None else f"{verdict.detail} {verdict.remedy or ''}".rstrip()
+        return None if verdict is None else sentences(verdict.detail, verdict.remedy)
 
     @open_to_scopes
     def delete_note(
@@ -217,7 +221,10 @@ class EditingMethods(FileMethods):
                 folder = None if path is not None else _folder_on_disk(vault, name)
                 if folder is not None:
                     raise NotFoundError(
-                        f"{folder} is a folder; notes are edited, moved and deleted one by one.",
+                        engine_text(
+                            "{folder} is a folder; notes are edited, moved and deleted one by one.",
+                            folder=folder,
+                        ),
                         hint=f"List its notes with: qmd ls {folder}",
                     ) from None
                 if path is None:

@@ -74,7 +74,7 @@ class ModelGuard:
             except InferenceError as error:
                 problem.append(error)
             except QmdError as error:  # a setting is wrong: for a query that is all the same
-                problem.append(InferenceError(str(error), hint=error.hint))
+                problem.append(InferenceError(error.message, hint=error.hint))
             except Exception as error:  # noqa: BLE001 - logged, and raised at the caller
                 _log.exception("%s failed", self.name)
                 problem.append(

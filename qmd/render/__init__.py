@@ -5,10 +5,19 @@ Renders the Markdown of a document as HTML that is safe to show in a browser.
 the links lead, and removes from the HTML whatever is not on a list (`clean`). It reads nothing.
 """
 
-from qmd.render.anchors import heading_id, link_id
-from qmd.render.links import Embedded, LinkResolver, NoLinks, Target, WrittenTarget
 from qmd.render.note import render_note
-from qmd.render.values import Options, Rendered, RenderedHeading
+from qmd.render.values import (
+    Embedded,
+    LinkResolver,
+    NoLinks,
+    Options,
+    Rendered,
+    RenderedHeading,
+    Target,
+    WrittenTarget,
+    heading_id,
+    link_id,
+)
 
 __all__ = [
     "Embedded",

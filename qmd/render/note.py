@@ -7,8 +7,7 @@ note needs none of them.
 
 from __future__ import annotations
 
-from qmd.render.links import LinkResolver
-from qmd.render.values import Options, Rendered
+from qmd.render.values import LinkResolver, Options, Rendered
 
 MAX_CHARACTERS = 300_000
 """The most characters of a text that are rendered; the rest is left out, and `Rendered` says so."""

@@ -9,11 +9,16 @@ from typing import Any
 from markdown_it.token import Token
 
 from qmd.parse.frontmatter import split
-from qmd.render.anchors import heading_id
 from qmd.render.clean import Marked
-from qmd.render.links import LinkResolver, Target, WrittenTarget
 from qmd.render.syntax import parser
-from qmd.render.values import Options, RenderedHeading
+from qmd.render.values import (
+    LinkResolver,
+    Options,
+    RenderedHeading,
+    Target,
+    WrittenTarget,
+    heading_id,
+)
 from qmd.render.writer import HtmlWriter
 
 MAX_EMBEDS = 30

@@ -9,12 +9,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it.token import Token
 
-from qmd.render.anchors import link_id
 from qmd.render.clean import Marked
 from qmd.render.code import Painter
-from qmd.render.links import Target
 from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
+from qmd.render.values import Target, link_id
 
 _WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]（）【】，。；：！？、]{1,2000}")

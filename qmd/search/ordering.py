@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from qmd.errors import NotFoundError
+from qmd.errors import NotFoundError, engine_text
 from qmd.search.query.dates import moment
 from qmd.store.sql.documents import Order
 from qmd.system import clock
@@ -50,8 +50,14 @@ def existing_key(reader: Reader, name: str) -> str:
         return key
     keys = [summary.key for summary in reader.properties.summaries()]
     near = get_close_matches(key, keys, n=3)
-    hint = f"Did you mean: {', '.join(near)}" if near else "'qmd properties' lists what there is."
-    raise NotFoundError(f"No document has the property {name!r}.", hint=hint)
+    hint = (
+        engine_text("Did you mean: {names}", names=", ".join(near))
+        if near
+        else "'qmd properties' lists what there is."
+    )
+    raise NotFoundError(
+        engine_text("No document has the property {name}.", name=f"{name!r}"), hint=hint
+    )
 
 
 def missing_property(reader: Reader, filters: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError, InputError
+from qmd.errors import InferenceError, InputError, engine_text
 from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
@@ -148,7 +148,7 @@ def expanded(question: Question, models: SearchModels) -> Question:
             question.prompt, limit=EXPANSIONS, timeout_s=models.timeout_s
         )
     except InferenceError as error:
-        return replace(question, problem=f"Not expanded: {error}")
+        return replace(question, problem=engine_text("Not expanded: {error}", error=error.message))
     for_words = [each.text for each in expansions if each.kind == "lex"]
     for_meaning = [each.text for each in expansions if each.kind != "lex"]
     return replace(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError
+from qmd.errors import InferenceError, with_cause
 from qmd.search import meaning
 from qmd.search.candidates import Candidate, Run
 from qmd.search.question import Question, SearchModels, parse_query
@@ -67,7 +67,7 @@ def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrie
         if not (question.for_words or retrieved.nearest):
             _search_words(reader, question, question.for_meaning, retrieved)
         effect = "Expanded in part" if retrieved.nearest else "Answered from full text alone"
-        retrieved.problems.append(f"{effect}: {error}")
+        retrieved.problems.append(with_cause(effect, error.message))
     return retrieved
 
 

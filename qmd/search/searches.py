@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import search
+from qmd.errors import sentences, with_cause
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
@@ -77,7 +78,9 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     others, error = search.meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
     )
-    problem = question.problem if error is None else f"Expanded in part: {error}"
+    problem = question.problem
+    if error is not None:
+        problem = with_cause("Expanded in part", error.message)
     candidates = search.rank.rank_by_nearness(reader, request, embedded, hits, others)
     words = weigh_words(reader, question.query)
     judged = judge(reader, request, candidates, words, question.named)
@@ -105,7 +108,7 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     words, named = retrieved.words, question.named
     candidates = lead_by_name(retrieved.ranked, named, with_explanation=request.explain)
     judged = judge(reader, request, candidates, words, named, is_measured=retrieved.is_measured)
-    degraded = " ".join(filter(None, (question.problem, *retrieved.problems))) or None
+    degraded = sentences(question.problem, *retrieved.problems) or None
     reply = present(reader, request, question.query, judged, degraded)
 
     def again(other: SearchRequest) -> SearchReply:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
+from qmd.errors import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search import graph
@@ -89,7 +90,7 @@ def with_spelling(
             return replace(other, query=request.query, suggestion=suggestion, notice=notice)
     if not reply.hits:
         return reply
-    notice = _joined(f"Did you mean: {suggestion}", reply.notice)
+    notice = _joined(engine_text("Did you mean: {names}", names=suggestion), reply.notice)
     return replace(reply, suggestion=suggestion, notice=notice)
 
 
@@ -123,12 +124,11 @@ def missing(reader: Reader, filters: Filters, query: ParsedQuery | None = None) 
         folders += [term.text for term in query.terms if term.field == "path"]
         alone = [group[0] for group in query.either if len(group) == 1]
         narrowings += [each for each in alone if not isinstance(each, str)]
-    sentences = [
+    return sentences(
         *(_missing_tag(reader, tag) for tag in dict.fromkeys(tags)),
         *(_missing_folder(reader, folder) for folder in dict.fromkeys(folders)),
         *(_missing_value(reader, condition) for condition in dict.fromkeys(narrowings)),
-    ]
-    return " ".join(filter(None, sentences))
+    )
 
 
 def _too_narrow(request: SearchRequest, again: Callable[[SearchRequest], SearchReply]) -> str:
@@ -146,7 +146,9 @@ def _too_narrow(request: SearchRequest, again: Callable[[SearchRequest], SearchR
             replace(request, filters=replace(filters, **{name: getattr(Filters(), name)}))
         ).hits
     ]
-    return f"There are hits, but none with {', '.join(alone or named.values())}."
+    return engine_text(
+        "There are hits, but none with {filters}.", filters=", ".join(alone or named.values())
+    )
 
 
 def _named(filters: Filters) -> dict[str, str]:
@@ -168,7 +170,9 @@ def _missing_tag(reader: Reader, tag: str) -> str:
     return (
         ""
         if tree.tags
-        else _with_nearest(f"No document has the tag '{one_line(tag)}'.", tree.nearest)
+        else _with_nearest(
+            engine_text("No document has the tag '{tag}'.", tag=one_line(tag)), tree.nearest
+        )
     )
 
 
@@ -184,7 +188,7 @@ def _missing_folder(reader: Reader, path: str) -> str:
         names = [f"{lead}{name[:-1]}" for name in inside_it if name.endswith("/")]
         folders |= dict.fromkeys([*names, each.name])
     nearest = process.extract(path, list(folders), scorer=fuzz.WRatio, score_cutoff=70, limit=3)
-    sentence = f"No document lies below '{one_line(path)}'."
+    sentence = engine_text("No document lies below '{folder}'.", folder=one_line(path))
     return _with_nearest(sentence, [name for name, _, _ in nearest])
 
 
@@ -201,21 +205,28 @@ def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
         return ""
     value = condition.ranges[0].low if len(condition.ranges) == 1 else None
     if not isinstance(value, str):  # a number, a date or one of several
-        return f"No document has such a value of '{one_line(condition.key)}'."
+        return engine_text("No document has such a value of '{key}'.", key=one_line(condition.key))
     values = [each.value for each in reader.properties.values(condition.key, limit=MOST_VALUES)]
     nearest = process.extract(
         value, values, scorer=fuzz.WRatio, processor=fold, score_cutoff=70, limit=3
     )
-    sentence = f"No document has the value '{one_line(value)}' of '{one_line(condition.key)}'."
+    sentence = engine_text(
+        "No document has the value '{value}' of '{key}'.",
+        value=one_line(value),
+        key=one_line(condition.key),
+    )
     return _with_nearest(sentence, [name for name, _, _ in nearest])
 
 
 def _with_nearest(sentence: str, nearest: Sequence[str]) -> str:
-    return f"{sentence} Did you mean: {', '.join(map(one_line, nearest))}" if nearest else sentence
+    if not nearest:
+        return sentence
+    names = ", ".join(map(one_line, nearest))
+    return sentences(sentence, engine_text("Did you mean: {names}", names=names))
 
 
 def _joined(sentence: str, notice: str | None) -> str:
-    return f"{sentence}\n{notice}" if notice else sentence
+    return engine_text("{first}\n{others}", first=sentence, others=notice) if notice else sentence
 
 
 def suggest(

@@ -8,6 +8,7 @@ name of a document or a text.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
@@ -39,7 +40,7 @@ class Caller:
 
     Attributes:
         name: What it calls itself; "" if it does not say.
-        session: The session that its changes belong to (see `qmd.server.client_sessions`).
+        session: The session that its changes belong to (see `qmd.server.activity`).
     """
 
     face: Face
@@ -224,3 +225,34 @@ def percentile(values: Sequence[float], percent: int) -> float:
     """
     ranked = sorted(values)
     return ranked[max(1, math.ceil(len(ranked) * percent / 100)) - 1]
+
+
+# --- sessions -------------------------------------------------------------------------
+# Which session a request belongs to: what it writes can be undone together (`qmd.system.session`).
+# A client may name its session in the header ``X-QMD-Session``. An MCP session over HTTP has the id
+# that the protocol gives it, of which only a hash is recorded, because whoever knows the id can use
+# the session. All other requests of a server process share one session; over stdio, that is the
+# session of the one client.
+
+
+HEADER = "x-qmd-session"
+_MCP_HEADER = "mcp-session-id"
+
+
+def session_of(headers: Mapping[str, str] | None, *, otherwise: str) -> str:
+    """
+    The name of a request's session.
+
+    Args:
+        headers: Of the HTTP request, with names in lower case; None for a request over stdio.
+        otherwise: The session of requests that name none.
+    """
+    if headers is None:
+        return otherwise
+    named = headers.get(HEADER, "").strip()
+    if named:
+        return named
+    session_id = headers.get(_MCP_HEADER)
+    if session_id:
+        return f"mcp-{hashlib.sha256(session_id.encode()).hexdigest()[:8]}"
+    return otherwise

@@ -19,27 +19,20 @@ from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
-from qmd.server.access import AccessLog
 from qmd.server.activity import Activity
-from qmd.server.client_tokens import ClientTokens
 from qmd.server.endpoints.definition import RestError
-from qmd.server.failures import OLD_LINK, failure_of
-from qmd.server.large_replies import LargeReplies
-from qmd.server.logins import Logins
+from qmd.server.failures import failure_of, wants_page
+from qmd.server.logs import AccessLog
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
-from qmd.server.oauth import OauthOptions
+from qmd.server.oauth import ClientTokens, OauthOptions
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.rest import Page, rest_routes
 from qmd.server.scoped_apps import ScopedApps
-from qmd.server.security import (
-    RequestGuard,
-    Security,
-    wants_page,
-)
-from qmd.server.sessions import OPEN_PATH, OpenPage, Sessions
-from qmd.server.streams import EndableStreams, Streams
+from qmd.server.security import RequestGuard, Security
+from qmd.server.sessions import OPEN_PATH, Sessions, open_page
+from qmd.server.streams import EndableStreams, LargeReplies, Streams
 from qmd.tools.toolsets import scoped
 from qmd.values.access import AccessScope
 
@@ -81,8 +74,7 @@ def build_app(
     security = security or Security()
     streams = streams or Streams()
     tokens = ClientTokens(kb, oauth)
-    sessions = Sessions()
-    logins = Logins(security.token, tokens.find_scope)
+    sessions = Sessions(security.token, tokens.find_scope)
     face = (face or McpFace(kb)) if mcp else None
     faces = _Faces(
         kb,
@@ -91,11 +83,9 @@ def build_app(
         chats=chats,
         editor=editor,
         streams=streams,
-        logins=logins,
         sessions=sessions,
     )
-    link = OpenPage(sessions, guarded=security.token is not None, refuse=_refuse_old_link)
-    faces.routes.append(Route(OPEN_PATH, Page(("GET", "POST"), link)))
+    faces.routes.append(Route(OPEN_PATH, Page(("GET", "POST"), open_page(sessions))))
     if oauth is not None:
         metadata = Page(("GET", "HEAD"), tokens.metadata)
         faces.routes += [Route(path, metadata) for path in sorted(oauth.metadata_paths)]
@@ -116,7 +106,7 @@ def build_app(
             read_only=is_closed,
             toolsets=() if tools is None else tools.toolsets,
             streams=streams,
-            logins=logins,
+            sessions=sessions,
         ).app()
 
     face_is_plain = face is not None and face.plain_text
@@ -128,7 +118,6 @@ def build_app(
             security=security,
             sessions=sessions,
             find_scope=tokens.find_scope,
-            logins=logins if logins.is_needed else None,
         ),
         Middleware(scoped_apps.middleware),
     ]
@@ -153,7 +142,6 @@ class _Faces:
         toolsets: Sequence[str] = (),
         chats: Chats | None = None,
         editor: str | None = None,
-        logins: Logins | None = None,
         sessions: Sessions | None = None,
     ) -> None:
         activity = face.activity if face else Activity()
@@ -167,7 +155,6 @@ class _Faces:
             activity=activity,
             chats=self._chats,
             editor=editor,
-            logins=logins,
             sessions=sessions,
         )
         metrics = Metrics(kb, self._counts, activity)
@@ -253,7 +240,3 @@ def exception_handlers(
         RestError: answer,
         Exception: answer,
     }
-
-
-def _refuse_old_link(request: Request) -> Response:
-    return OLD_LINK.response(as_page=wants_page(request.scope))

@@ -1,24 +1,39 @@
-"""Sends the events of the index as server-sent events."""
+"""
+Sends events as server-sent events: those of the index, and those of a turn of a conversation.
+
+`sse_starlette`, which comes with the SDK of MCP, is not used: it sends each event by itself and its
+heartbeats also between events, leaves a task behind that asks twice a second whether uvicorn ends
+(`streams` ends ours at once), and does not close an iterator whose client left before it began.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from typing import TypeVar
 
 import anyio
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from qmd.ingest.events import Event, EventBus
+from qmd.agent.chat import AgentTurn
+from qmd.ingest.events import EventBus
+from qmd.values.chats import ChatEvent
+
+T = TypeVar("T")
 
 MAX_WAITING = 1000
 """Events kept for a slow client; older ones are dropped, and ``missed`` reports their number."""
 
 MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = b": heartbeat\n\n"
+_CONNECTED = b": qmd\n\n"  # shows the client that it is connected
 
 
-async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+async def index_stream(bus: EventBus, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
     """
     Yield the events that are published from now on, each named after its kind, with JSON as data.
 
@@ -26,44 +41,107 @@ async def stream(bus: EventBus, *, heartbeat_s: float) -> AsyncGenerator[bytes, 
     of events that a slow client did not get: it should load the current state again. The
     subscription ends when the iterator is closed.
     """
-    loop = asyncio.get_running_loop()
-    waiting: deque[Event] = deque()
-    missed = 0
-    arrived = asyncio.Event()
-
-    def add(event: Event) -> None:
-        nonlocal missed
-        if len(waiting) >= MAX_WAITING:
-            waiting.popleft()
-            missed += 1
-        waiting.append(event)
-        arrived.set()
-
-    def publish(event: Event) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the server is ending
-            loop.call_soon_threadsafe(add, event)
-
-    unsubscribe = bus.subscribe(publish)
-    try:
-        yield b": qmd\n\n"  # shows the client that it is connected
+    with _subscribed(bus.subscribe, MAX_WAITING) as take:
+        yield _CONNECTED
         while True:
-            if not waiting and not missed:
-                arrived.clear()
-                with anyio.move_on_after(heartbeat_s) as timeout:
-                    await arrived.wait()
-                if timeout.cancelled_caught:
-                    yield b": heartbeat\n\n"
-                    continue
+            events, missed = await take(heartbeat_s)
             if missed:
-                count, missed = missed, 0
-                yield encoded("missed", {"missed": count})
-            events = [waiting.popleft() for _ in range(len(waiting))]
-            yield b"".join(encoded(event.kind, event.as_dict()) for event in events)
-    finally:
-        unsubscribe()
+                yield encoded("missed", {"missed": missed})
+            yield b"".join(encoded(each.kind, each.as_dict()) for each in events) or HEARTBEAT
+
+
+async def turn_stream(turn: AgentTurn, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+    """
+    Yield the events of a turn from the first one, until it has ended.
+
+    If none comes for ``heartbeat_s`` seconds, a comment is sent. A client that leaves ends its
+    subscription, and not the turn.
+    """
+    yield _CONNECTED
+    async with aclosing(events_of(turn, heartbeat_s)) as batches:
+        async for events in batches:
+            yield b"".join(encoded(each.kind, each.data) for each in events) or HEARTBEAT
+
+
+async def events_of(turn: AgentTurn, heartbeat_s: float) -> AsyncGenerator[list[ChatEvent], None]:
+    """
+    Yield the events of a turn, several at once if they come fast, until it has ended; an empty
+    list if none comes for ``heartbeat_s`` seconds.
+    """
+    with _subscribed(turn.subscribe) as take:
+        while True:
+            events, _ = await take(heartbeat_s)
+            yield events
+            if events and events[-1].kind == "ended":
+                return
 
 
 def encoded(name: str, value: object) -> bytes:
     """One event, with JSON as data."""
     # json.dumps writes ASCII, so no line separator of Unicode can end a field early.
     return f"event: {name}\ndata: {json.dumps(value)}\n\n".encode()
+
+
+class EventResponse(StreamingResponse):
+    """A stream of events, which always closes its iterator, even if the client has left."""
+
+    def __init__(
+        self, events: AsyncGenerator[bytes, None], on_close: Callable[[], None] = lambda: None
+    ) -> None:
+        super().__init__(events, media_type=MEDIA_TYPE)
+        self.headers["cache-control"] = "no-cache"
+        self._events = events
+        self._on_close = on_close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_close()
+            with anyio.CancelScope(shield=True):
+                await self._events.aclose()
+
+
+@contextmanager
+def _subscribed(
+    subscribe: Callable[[Callable[[T], None]], Callable[[], None]], most: int | None = None
+) -> Iterator[Callable[[float], Awaitable[tuple[list[T], int]]]]:
+    """
+    Subscribe while the block runs. The function it gets waits for events, as many seconds as it is
+    told, and returns those that have arrived and how many were dropped since its last call.
+
+    Args:
+        subscribe: Calls its argument with each event, on any thread, until what it returns is
+            called.
+        most: The most events that wait; None for all.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: deque[T] = deque(maxlen=most)
+    dropped = 0
+    arrived = asyncio.Event()
+
+    def add(event: T) -> None:
+        nonlocal dropped
+        dropped += len(waiting) == most
+        waiting.append(event)
+        arrived.set()
+
+    def pass_on(event: T) -> None:
+        with suppress(RuntimeError):  # the loop is closed: the server is ending
+            loop.call_soon_threadsafe(add, event)
+
+    async def take(seconds: float) -> tuple[list[T], int]:
+        nonlocal dropped
+        with anyio.move_on_after(seconds):
+            await arrived.wait()
+        arrived.clear()
+        batch = list(waiting), dropped
+        waiting.clear()
+        dropped = 0
+        return batch
+
+    unsubscribe = subscribe(pass_on)
+    try:
+        yield take
+    finally:
+        unsubscribe()

@@ -15,7 +15,7 @@ from html import escape
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import Send
+from starlette.types import Scope, Send
 
 from qmd.errors import QmdError, VectorIndexMissingError
 from qmd.operations import texts
@@ -77,7 +77,7 @@ class Failure:
     def parts(self) -> tuple[str, str | None]:
         """The message and the hint."""
         if self.error is not None:
-            return str(self.error), self.error.hint
+            return self.error.message, self.error.hint
         message, _, hint = self.detail.partition("\n\n")
         return message, hint or None
 
@@ -122,6 +122,13 @@ class Failure:
         if before_close is not None:
             await before_close()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser requests a page."""
+    return scope["method"] == "GET" and any(
+        name == b"accept" and b"text/html" in value for name, value in scope["headers"]
+    )
 
 
 def failure_of(error: Exception) -> Failure:

@@ -37,17 +37,18 @@ from qmd.operations.bounds import MAX_PATH
 from qmd.operations.problems import closest, shortened
 from qmd.operations.reading import document_block
 from qmd.operations.replies import Reply
-from qmd.server.activity import Activity, Caller, caller_named
-from qmd.server.client_sessions import session_of
-from qmd.server.mcp_prompt import PROMPT, guide, instructions
+from qmd.server.activity import Activity, Caller, caller_named, session_of
 from qmd.server.mcp_wire import (
     MARKDOWN,
+    PROMPT,
     URI_SCHEME,
     Context,
     content_of,
     contents_of,
     decoded,
     document_path,
+    guide,
+    instructions,
     listed_tool,
     name_documents,
     not_found_error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from qmd.errors import InputError, NotFoundError
+from qmd.errors import InputError, NotFoundError, engine_text
 from qmd.kb import KnowledgeBase
 from qmd.server.endpoints.client_paths import require_absolute
 from qmd.values import Collection
@@ -42,8 +42,11 @@ def add_collection(
     try:
         added = kb.add_collection(directory, name=name, mask=mask, ignore=ignore)
     except NotFoundError as error:  # the directory is missing, not the resource of the URL
-        raise InputError(str(error), hint=error.hint) from error
+        raise InputError(error.message, hint=error.hint) from error
     if added.path != str(directory):  # a link replaced the directory after the check
         kb.remove_collection(added.name)
-        raise InputError(f"{directory} was replaced while it was added.", hint="Try again.")
+        raise InputError(
+            engine_text("{directory} was replaced while it was added.", directory=directory),
+            hint="Try again.",
+        )
     return added

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import anyio
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.agent.chat import AgentTurn, Chats
@@ -24,15 +24,13 @@ from qmd.agent.chat.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
-from qmd.server import chat_stream, event_stream, file_paths, openapi
-from qmd.server.activity import Activity, caller_of_agent
-from qmd.server.client_sessions import session_of
-from qmd.server.connected import while_connected
+from qmd.server import event_stream, file_paths, openapi
+from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, chat
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
 from qmd.server.failures import Failure, failure_of
 from qmd.server.rest_models import ChatArguments, Health, NoArguments
-from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
+from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
@@ -287,7 +285,7 @@ class _Face:
             return Response(media_type=event_stream.MEDIA_TYPE)
         self._require_stream()
         return self._streamed(
-            event_stream.stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
+            event_stream.index_stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
         )
 
     async def chat_stream(self, request: Request) -> Response:
@@ -304,7 +302,7 @@ class _Face:
                     return chat.begin(call)
 
             turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)
-        return self._streamed(chat_stream.stream(turn, heartbeat_s=self._limits.heartbeat_s))
+        return self._streamed(event_stream.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
 
     async def chat_events(self, request: Request) -> Response:
         """Send the events of a turn that runs, from the first one on."""
@@ -312,7 +310,7 @@ class _Face:
             return Response(media_type=event_stream.MEDIA_TYPE)
         self._require_stream()
         turn: AgentTurn = self._chats.turn(request.path_params["chat"])
-        return self._streamed(chat_stream.stream(turn, heartbeat_s=self._limits.heartbeat_s))
+        return self._streamed(event_stream.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
 
     def _require_stream(self) -> None:
         if self._streams >= self._limits.event_streams:
@@ -324,25 +322,7 @@ class _Face:
         def count_closed_stream() -> None:
             self._streams -= 1
 
-        return _EventResponse(events, count_closed_stream)
-
-
-class _EventResponse(StreamingResponse):
-    """A stream of events, which always closes its iterator, even if the client has left."""
-
-    def __init__(self, events: Any, on_close: Callable[[], None]) -> None:
-        super().__init__(events, media_type=event_stream.MEDIA_TYPE)
-        self.headers["cache-control"] = "no-cache"
-        self._events = events
-        self._on_close = on_close
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._on_close()
-            with anyio.CancelScope(shield=True):
-                await self._events.aclose()
+        return event_stream.EventResponse(events, count_closed_stream)
 
 
 # --- requests and responses ----------------------------------------------------------

@@ -4,8 +4,9 @@ Checks each request before its route: the sender, the page it comes from, and it
 A page of another site in the user's browser must not use this server. If it uses DNS rebinding, so
 that its name points to this machine, the Host header shows that name. A form or script of another
 site sends its Origin. Both are refused on every route, also for MCP; an origin may be allowed by
-name (`cors`). A page of this server is let in by its session cookie (`sessions`, `logins`).
-Browsers send a cookie to all ports of a machine, so the page must be of this port too.
+name, and Starlette tells the browser so. A page of this server is let in by its session cookie
+(`sessions`). Browsers send a cookie to all ports of a machine, so the page must be of this port
+too.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
+import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import anyio
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError, QmdError
-from qmd.server import cors
-from qmd.server.cors import allowed_origins
 from qmd.server.failures import (
     MISSING_TOKEN,
     NO_LOOKUP,
@@ -36,9 +36,17 @@ from qmd.server.failures import (
     WRONG_ORIGIN,
     WRONG_PAGE,
     Failure,
+    wants_page,
 )
-from qmd.server.logins import IN_SESSION, LOGIN_PATH, MAX_FORM_BYTES, FindScope, Login, Logins
-from qmd.server.sessions import OPEN_PATH, Sessions
+from qmd.server.sessions import (
+    IN_SESSION,
+    LOGIN_PATH,
+    MAX_FORM_BYTES,
+    OPEN_PATH,
+    BrowserSession,
+    FindScope,
+    Sessions,
+)
 from qmd.values.access import TOKEN_PREFIX
 
 _log = logging.getLogger(__name__)
@@ -76,6 +84,18 @@ ACCESS = "access"
 The key in the state of a request for what its token opens, an `AccessScope`; absent where the
 client may use all.
 """
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@*\s,]+")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+#: The headers of answers that scripts of allowed origins may read, beside those they always may.
+_EXPOSED = (
+    "Mcp-Session-Id",
+    "Mcp-Protocol-Version",
+    "Retry-After",
+    "WWW-Authenticate",
+    "Allow",
+    "Qmd-Error",
+)
 
 Headers = dict[bytes, "bytes | None"]
 
@@ -186,10 +206,25 @@ def security_for(
     )
 
 
-class _Answer(NamedTuple):
-    """What a session cookie leads to; ``refusal`` is None for a request that is answered."""
+def allowed_origins(texts: Iterable[str]) -> frozenset[str]:
+    """
+    The origins as browsers send them: in lower case, without a default port.
 
-    refusal: Failure | None
+    Raises:
+        InputError: One is no origin, or stands for all.
+    """
+    return frozenset(map(_origin, texts))
+
+
+def _origin(text: str) -> str:
+    origin = text.strip().lower().rstrip("/")
+    if not origin.isascii() or _ORIGIN.fullmatch(origin) is None:
+        raise InputError(
+            f"Not an origin: {text!r}",
+            hint="Name each one as a browser shows it, such as https://chat.example.org or "
+            "http://localhost:6274; there is none for all.",
+        )
+    return origin.removesuffix(_DEFAULT_PORTS.get(urlsplit(origin).scheme, "/"))
 
 
 class RequestGuard:
@@ -201,18 +236,22 @@ class RequestGuard:
         security: Security,
         sessions: Sessions | None = None,
         find_scope: FindScope | None = None,
-        logins: Logins | None = None,
     ) -> None:
-        """
-        ``find_scope``: Looks up the tokens of clients; None if there are none. ``logins``: The
-        sessions that began with a token; None if there is no form for it.
-        """
+        """``find_scope``: Looks up the tokens of clients; None if there are none."""
         self._app = app
-        self._logins = logins
         self._find_scope = find_scope
         self._security = security
         self._sessions = sessions or Sessions()
         self._expected = None if security.token is None else security.token.encode()
+        # Cookies are never shared: such a page sends the token, if there is one.
+        self._shared = CORSMiddleware(
+            self._answer,
+            allow_origins=security.origins,
+            allow_methods=("GET", "HEAD", "POST", "PUT", "DELETE"),
+            allow_headers=("*",),
+            allow_private_network=True,
+            expose_headers=_EXPOSED,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":  # no route uses it
@@ -223,11 +262,12 @@ class RequestGuard:
             return
         headers = _single_headers(scope)
         send = _with_headers(send)
-        if self._is_allowed_origin(headers):
-            send = cors.readable_by(headers[b"origin"] or b"", send)
-        if self._is_allowed_preflight(scope, headers):
-            await cors.answer_preflight(headers, send)
-            return
+        # A name that DNS rebinding made up is refused also if its page has an allowed origin.
+        is_shared = self._is_allowed_origin(headers) and self._refuse_host(headers) is None
+        await (self._shared if is_shared else self._answer)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = _single_headers(scope)
         refusal = await self._refusal(scope, headers)
         if refusal is not None:
             await refusal.refuse(send, as_page=wants_page(scope))
@@ -260,7 +300,7 @@ class RequestGuard:
     def _is_open(self, scope: Scope) -> bool:
         """Whether a path needs no token."""
         path = scope["path"]
-        is_file = self._logins is not None and path.startswith(STATIC_PATH)
+        is_file = self._sessions.takes_tokens and path.startswith(STATIC_PATH)
         return (
             path in OPEN_PATHS
             or path in self._security.metadata_paths
@@ -337,52 +377,43 @@ class RequestGuard:
         if scope["path"] == OPEN_PATH and scope["method"] == "GET":
             return self._refuse_other_user(scope)  # the handler checks the code of the link
         if b"authorization" not in headers:
-            answer = await self._refuse_session(scope, headers)
-            if answer is not None:
-                return answer.refusal
+            session = self._sessions.find(scope, headers.get(b"cookie") or b"")
+            if session is not None:
+                refusal = await self._refuse_session(session, scope, headers)
+                if refusal is not UNKNOWN_TOKEN:  # else the session ended with its token
+                    return refusal
         token = _bearer_token(headers)
         if self._is_expected(token) or self._takes_logins(scope):
             return None
         return self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
 
-    async def _refuse_session(self, scope: Scope, headers: Headers) -> _Answer | None:
-        """The answer to a session cookie; None if the request has none that is valid."""
-        cookies = headers.get(b"cookie") or b""
-        login = None if self._logins is None else self._logins.find(scope, cookies)
-        is_linked = self._sessions.is_in(scope, cookies)
-        if not is_linked and login is None:
-            return None
+    async def _refuse_session(
+        self, session: BrowserSession, scope: Scope, headers: Headers
+    ) -> Failure | None:
+        """Refuse a session for its page, token or user; keep what it opens as for a token."""
         if not _is_same_site(scope, headers):
-            return _Answer(WRONG_PAGE)
-        if login is not None and login.token and not is_linked:
-            refusal = await self._refuse_login(scope, login)
-            return None if refusal is UNKNOWN_TOKEN else _Answer(refusal)
+            return WRONG_PAGE
+        if session.token:
+            try:
+                access = await self._sessions.opened_by(session.token)
+            except QmdError as error:
+                _log.error("a token could not be looked up: %s", error)
+                return NO_LOOKUP
+            if access is None:
+                return UNKNOWN_TOKEN
+            _note(scope, ACCESS, access)
         _note(scope, IN_SESSION, True)
         # A person at another machine has typed the token, and is no user of this one.
-        is_remote = not is_linked and not _is_from_loopback(scope)
-        return _Answer(None if is_remote else self._refuse_other_user(scope))
-
-    async def _refuse_login(self, scope: Scope, login: Login) -> Failure | None:
-        """Refuse a session whose token is not valid; keep what it opens as for a token."""
-        assert self._logins is not None
-        try:
-            access = await self._logins.access(login)
-        except QmdError as error:
-            _log.error("a token could not be looked up: %s", error)
-            return NO_LOOKUP
-        if access is None:
-            return UNKNOWN_TOKEN
-        _note(scope, ACCESS, access)
-        _note(scope, IN_SESSION, True)
-        return None
+        is_remote = not session.is_linked and not _is_from_loopback(scope)
+        return None if session.token or is_remote else self._refuse_other_user(scope)
 
     def _takes_logins(self, scope: Scope) -> bool:
         """Whether the path is that of the form in which a person types a token."""
-        return self._logins is not None and scope["path"] == LOGIN_PATH
+        return self._sessions.takes_tokens and scope["path"] == LOGIN_PATH
 
     def _missing_token(self, scope: Scope) -> Failure:
         """A browser that loads a page is sent to the form, and from there to its page."""
-        if self._logins is None or not wants_page(scope):
+        if not self._sessions.takes_tokens or not wants_page(scope):
             return MISSING_TOKEN
         query = scope.get("query_string", b"").decode("latin-1")
         page = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
@@ -400,14 +431,6 @@ class RequestGuard:
     def _is_allowed_origin(self, headers: Headers) -> bool:
         origin = headers.get(b"origin") or b""
         return origin.decode("latin-1").lower() in self._security.origins
-
-    def _is_allowed_preflight(self, scope: Scope, headers: Headers) -> bool:
-        """Whether a browser asks what a page of an allowed origin may send to this server."""
-        return (
-            cors.is_preflight(scope["method"], headers)
-            and self._is_allowed_origin(headers)
-            and self._refuse_host(headers) is None
-        )
 
     def _is_known_origin(self, origin: bytes | None) -> bool:
         scheme, _, rest = (origin or b"").lower().partition(b"://")
@@ -475,13 +498,6 @@ async def _discard(receive: Receive, max_bytes: int) -> None:
             remaining -= len(message.get("body", b""))
             if not message.get("more_body", False):
                 return
-
-
-def wants_page(scope: Scope) -> bool:
-    """Whether a browser requests a page."""
-    return scope["method"] == "GET" and any(
-        name == b"accept" and b"text/html" in value for name, value in scope["headers"]
-    )
 
 
 def _is_same_site(scope: Scope, headers: Headers) -> bool:

@@ -1,26 +1,37 @@
 """
-Lets a browser use a server that requires a token: with a link that works once, then a cookie.
+The sessions of browsers on a server that requires a token.
 
-A browser cannot send a token with a page or an event stream. `qmd open` can: it requests a link
-(``POST /open``), and the first browser that opens the link (``GET /open?code=…``) gets a session
-cookie. Code and cookie are random values that exist in this process only.
+A browser cannot send a token with a page or an event stream, so it gets a cookie. A session begins
+in two ways: with a link that works once (`qmd open` requests it with ``POST /open``, and the first
+browser that opens it gets the cookie), or with a token that a person types into the form of
+``/login``. That token stays in this process, and each request is checked by it anew, so that a
+session ends with its token. Links and cookies are random values that exist in this process only.
 
 Browsers send a cookie to every port of a host, so servers on other ports of this machine get it,
-too. Therefore its name has the port, and `security` checks which user's program sends it.
+too. Therefore its name has the port, and `security` checks which user's program sends it; a session
+of a client's token is also good for programs of other users, who may have tokens of their own.
+
+The cookie that protects forms is another one (`page.browser`): servers without a token have it,
+too, and it must reach a page that a link of another site leads to, which this one must not.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Scope
 
-OPEN_PATH = "/open"
+from qmd.server.failures import OLD_LINK, wants_page
+from qmd.values.access import AccessScope
+
+OPEN_PATH, LOGIN_PATH, LOGOUT_PATH = "/open", "/login", "/logout"
 
 LINK_S = 60.0
 """Seconds that a link can be opened."""
@@ -29,96 +40,154 @@ SESSION_S = 12 * 3600.0
 """Seconds that a session lasts after its last request."""
 
 MAX_LINKS = 16
-MAX_SESSIONS = 64
+
+MAX_SESSIONS = 1000
 """If there are more sessions, the one that was used least recently ends."""
 
+MAX_LINKED = 64
+MAX_OF_TOKEN = 16
+"""Of the sessions that links began, and of those of one token, which ends no other's."""
+
+MAX_FORM_BYTES = 16 * 1024
+"""The most bytes of the form: anybody may send it. The token of an OAuth server has a few KiB."""
+
+IN_SESSION = "in_session"
+"""The key in the state of a request that a session cookie let in."""
 
 _MAX_COOKIES = 8
 
+FindScope = Callable[[str], Awaitable["AccessScope | None"]]
+"""What a client with this token may use; None if the token is not valid."""
 
-class _Secrets:
-    """At most ``max_number`` random values, each valid for ``lifetime_s`` seconds."""
 
-    def __init__(self, max_number: int, lifetime_s: float, clock: Callable[[], float]) -> None:
-        self._max_number = max_number
-        self._lifetime_s = lifetime_s
-        self._clock = clock
-        self._ends: dict[str, float] = {}  # secret → time of its end, the earliest first
+@dataclass(slots=True)
+class BrowserSession:
+    """
+    What is known of a browser that was let in.
 
-    def new(self) -> str:
-        self._remove_expired()
-        while len(self._ends) >= self._max_number:
-            del self._ends[next(iter(self._ends))]
-        value = secrets.token_urlsafe(32)
-        self._ends[value] = self._clock() + self._lifetime_s
-        return value
+    Attributes:
+        token: What the person typed; "" for the token of the administrator, None if the session
+            began with a link.
+        ends: When it ends, unless it is used until then, by the clock of `Sessions`.
+    """
 
-    def take(self, secret: str) -> bool:
-        """Remove a secret; returns whether it existed."""
-        value = self._find(secret)
-        if value is None:
-            return False
-        del self._ends[value]
-        return True
+    token: str | None = field(repr=False)
+    ends: float
 
-    def renew(self, secret: str) -> bool:
-        """Start the time of a secret again; returns whether it exists."""
-        value = self._find(secret)
-        if value is None:
-            return False
-        del self._ends[value]
-        self._ends[value] = self._clock() + self._lifetime_s
-        return True
-
-    def _find(self, secret: str) -> str | None:
-        """
-        The stored secret that is equal; None if there is none.
-
-        It is compared with all secrets, so that the time taken reveals nothing.
-        """
-        self._remove_expired()
-        match = None
-        for value in self._ends:
-            if hmac.compare_digest(value.encode(), secret.encode("utf-8", "replace")):
-                match = value
-        return match
-
-    def _remove_expired(self) -> None:
-        now = self._clock()
-        for value in [value for value, end in self._ends.items() if end <= now]:
-            del self._ends[value]
+    @property
+    def is_linked(self) -> bool:
+        return self.token is None
 
 
 class Sessions:
-    """The links and sessions of one server. Use it on the event loop only."""
+    """
+    The links and sessions of one server. Use it on the event loop only.
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._links = _Secrets(MAX_LINKS, LINK_S, clock)
-        self._sessions = _Secrets(MAX_SESSIONS, SESSION_S, clock)
+    Args:
+        administrator: The token that opens everything; None if the server requires none.
+        find_scope: Looks up the tokens of clients; None if there are none.
+    """
+
+    def __init__(
+        self,
+        administrator: str | None = None,
+        find_scope: FindScope | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._administrator = administrator
+        self._find_scope = find_scope
+        self._clock = clock
+        self._links: dict[str, float] = {}  # hash of the code → its end, the earliest first
+        # Hash of the cookie → session; what was used last comes last.
+        self._sessions: dict[str, BrowserSession] = {}
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether the server requires a token, and so has a form for it."""
+        return self._administrator is not None
 
     def new_link(self) -> str:
         """The path and query of a link that works once."""
-        return f"{OPEN_PATH}?code={self._links.new()}"
+        if len(self._links) >= MAX_LINKS:
+            del self._links[next(iter(self._links))]
+        code = secrets.token_urlsafe(32)
+        self._links[_hash(code)] = self._clock() + LINK_S
+        return f"{OPEN_PATH}?code={code}"
 
     def begin(self, code: str) -> str | None:
-        """The id of a new session for the code of a link; None if the link no longer works."""
-        return self._sessions.new() if self._links.take(code) else None
+        """The cookie of a new session for the code of a link; None if it no longer works."""
+        if self._links.pop(_hash(code), 0.0) <= self._clock():
+            return None
+        return self._new(None, MAX_LINKED)
 
-    def is_in(self, scope: Scope, cookies: bytes) -> bool:
-        """Whether a cookie of the request belongs to a session; renews the session."""
-        return any(self._sessions.renew(value) for value in cookie_values(scope, cookies))
+    async def log_in(self, token: str) -> str | None:
+        """
+        The cookie of a new session for a token; None if the token opens nothing.
 
-    def end(self, scope: Scope, cookies: bytes) -> None:
+        Raises:
+            QmdError: The token cannot be looked up now.
+        """
+        if self._administrator is None:
+            return None
+        is_administrator = hmac.compare_digest(
+            token.encode("utf-8", "replace"), self._administrator.encode()
+        )
+        if not is_administrator and await self.opened_by(token) is None:
+            return None
+        return self._new("" if is_administrator else token, MAX_OF_TOKEN)
+
+    def _new(self, token: str | None, most: int) -> str:
+        now = self._clock()
+        for key in [key for key, each in self._sessions.items() if each.ends <= now]:
+            del self._sessions[key]
+        same = [key for key, each in self._sessions.items() if each.token == token]
+        for key in same[: max(0, len(same) - most + 1)]:
+            del self._sessions[key]
+        while len(self._sessions) >= MAX_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[_hash(cookie)] = BrowserSession(token, now + SESSION_S)
+        return cookie
+
+    def find(self, scope: Scope, cookies: bytes) -> BrowserSession | None:
+        """The session of a cookie of the request, whose time starts again; None without one."""
+        for value in _cookie_values(scope, cookies):
+            key = _hash(value)
+            session = self._sessions.pop(key, None)
+            if session is not None and session.ends > self._clock():
+                session.ends = self._clock() + SESSION_S
+                self._sessions[key] = session
+                return session
+        return None
+
+    async def opened_by(self, token: str) -> AccessScope | None:
+        """
+        What a client's token opens; None if it is not valid, or not any more.
+
+        Raises:
+            QmdError: The token cannot be looked up now.
+        """
+        access = None if self._find_scope is None else await self._find_scope(token)
+        return access if access is not None and access.read else None
+
+    def end(self, request: Request) -> None:
         """End the session of a cookie of the request, if it has one."""
-        for value in cookie_values(scope, cookies):
-            self._sessions.take(value)
+        cookies = "; ".join(request.headers.getlist("cookie")).encode("latin-1", "replace")
+        for value in _cookie_values(request.scope, cookies):
+            self._sessions.pop(_hash(value), None)
 
 
-def cookie_values(scope: Scope, cookies: bytes) -> list[str]:
-    """The values of all session cookies in a header; servers on other ports may have set some."""
-    name = cookie_name(scope)
-    pairs = (pair.strip().partition("=") for pair in cookies.decode("latin-1").split(";"))
-    return [value for key, _, value in pairs if key == name][:_MAX_COOKIES]
+def remember(response: Response, request: Request, cookie: str) -> None:
+    """Give the browser the cookie of its session."""
+    response.set_cookie(
+        cookie_name(request.scope),
+        cookie,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+        path="/",
+    )
 
 
 def cookie_name(scope: Scope) -> str:
@@ -126,31 +195,30 @@ def cookie_name(scope: Scope) -> str:
     return f"qmd_session_{port}"
 
 
-class OpenPage:
-    """
-    The handler of ``/open``.
+def open_page(sessions: Sessions) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of ``/open``; where no token is required, the link is that of the page."""
 
-    Args:
-        guarded: Whether the server requires a token; if not, the link is that of the page.
-        refuse: Makes the response to a link that no longer works.
-    """
-
-    def __init__(
-        self, sessions: Sessions, *, guarded: bool, refuse: Callable[[Request], Response]
-    ) -> None:
-        self._sessions = sessions
-        self._guarded = guarded
-        self._refuse = refuse
-
-    async def __call__(self, request: Request) -> Response:
+    async def answer(request: Request) -> Response:
         if request.method == "POST":
-            return JSONResponse({"path": self._sessions.new_link() if self._guarded else "/"})
+            return JSONResponse({"path": sessions.new_link() if sessions.takes_tokens else "/"})
         response = RedirectResponse("/", status_code=303)
-        if self._guarded:
-            session = self._sessions.begin(request.query_params.get("code", ""))
-            if session is None:
-                return self._refuse(request)
-            response.set_cookie(
-                cookie_name(request.scope), session, httponly=True, samesite="strict", path="/"
-            )
+        if sessions.takes_tokens:
+            cookie = sessions.begin(request.query_params.get("code", ""))
+            if cookie is None:
+                return OLD_LINK.response(as_page=wants_page(request.scope))
+            remember(response, request, cookie)
         return response
+
+    return answer
+
+
+def _cookie_values(scope: Scope, cookies: bytes) -> list[str]:
+    """The values of all session cookies in a header; servers on other ports may have set some."""
+    name = cookie_name(scope)
+    pairs = (pair.strip().partition("=") for pair in cookies.decode("latin-1").split(";"))
+    return [value for key, _, value in pairs if key == name][:_MAX_COOKIES]
+
+
+def _hash(secret: str) -> str:
+    # Looking up a hash takes no time that tells of the secret.
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

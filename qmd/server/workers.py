@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
+from starlette.requests import ClientDisconnect, Request
 
 from qmd.system.cancellation import Cancellation
 
@@ -146,3 +147,35 @@ async def _acquire(places: anyio.CapacityLimiter, borrower: object) -> None:
             return
         places.release_on_behalf_of(borrower)
         await client.opened()
+
+
+# --- work for a client that may leave -------------------------------------------------
+
+
+async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
+    """
+    Run ``work`` and return its result. It is cancelled if the client closes the connection.
+
+    Raises:
+        ClientDisconnect: The client has closed the connection.
+    """
+    results: list[T] = []
+    problems: list[Exception] = []
+
+    async def run() -> None:
+        try:
+            results.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised below, as a group would wrap it
+            problems.append(error)
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        tasks.cancel_scope.cancel()
+    if problems:
+        raise problems[0]
+    if not results:
+        raise ClientDisconnect
+    return results[0]

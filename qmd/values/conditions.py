@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.values.properties import MAX_KEY, date_of, fold_key, fold_value, number_of, year_of
 
 Column = Literal["text", "number", "date"]
@@ -94,7 +94,9 @@ def parse_filter(text: str) -> tuple[PropertyCondition, bool]:
     """
     match = _FILTER.fullmatch(text.encode("utf-8", "replace").decode())  # no half surrogates
     if match is None or not match[4]:
-        raise InputError(f"{text!r} is no condition on a property.", hint=_HINT)
+        raise InputError(
+            engine_text("{text} is no condition on a property.", text=f"{text!r}"), hint=_HINT
+        )
     key, value = fold_key(match[2]), match[4].rstrip()
     is_quoted = len(value) > 1 and value[0] in _QUOTES and value[-1] in _QUOTES
     plain = value[1:-1] if is_quoted else value
@@ -103,7 +105,9 @@ def parse_filter(text: str) -> tuple[PropertyCondition, bool]:
         return _of_word(key, plain), bool(match[1])
     ranges = _compared(sign or "=", fold_value(plain))
     if not ranges:
-        raise InputError(f"{value!r} is neither a number nor a date.", hint=_HINT)
+        raise InputError(
+            engine_text("{value} is neither a number nor a date.", value=f"{value!r}"), hint=_HINT
+        )
     return PropertyCondition(key, ranges), bool(match[1])
 
 

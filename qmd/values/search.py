@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.values.facts import (
     DateOrSpan,
     Describe,
@@ -234,14 +234,23 @@ class SearchRequest:
                 )
         if len(self.query) > MAX_QUERY:
             raise InputError(
-                f"The query has {len(self.query):,} characters, more than {MAX_QUERY:,}.",
+                engine_text(
+                    "The query has {count} characters, more than {most}.",
+                    count=f"{len(self.query):,}",
+                    most=f"{MAX_QUERY:,}",
+                ),
                 hint="Ask with the words that matter most.",
             )
         for name in ("tags", "properties"):
             count = len(getattr(self.filters, name))
             if count > MAX_TAGS:
                 raise InputError(
-                    f"There are {count:,} {name} to filter by, more than {MAX_TAGS:,}.",
+                    engine_text(
+                        "There are {count} {name} to filter by, more than {most}.",
+                        count=f"{count:,}",
+                        name=name,
+                        most=f"{MAX_TAGS:,}",
+                    ),
                     hint="Name fewer.",
                 )
 

@@ -19,8 +19,7 @@ from qmd.errors import InputError, InvalidPathError, QmdError
 from qmd.operations import texts
 from qmd.operations.reading import document_block
 from qmd.operations.replies import DocumentBlock
-from qmd.server.mcp_prompt import instructions
-from qmd.server.mcp_wire import contents_of
+from qmd.server.mcp_wire import contents_of, instructions
 from qmd.tools.fragments import fragments
 from qmd.tools.toolsets import TOOLSETS, tools_of
 

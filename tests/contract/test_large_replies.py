@@ -12,7 +12,7 @@ from support.http_server import MCP_ACCEPT, initialize, mcp_message
 
 from qmd import KnowledgeBase
 from qmd.server.app import build_app
-from qmd.server.large_replies import LARGE
+from qmd.server.streams import LARGE
 
 LONG = "A line of a long note.\n" * (2 * LARGE // 23)
 HEADERS = {"Accept": MCP_ACCEPT}

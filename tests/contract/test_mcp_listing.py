@@ -18,7 +18,7 @@ from support.mcp_client import Mode, with_client
 
 from qmd import KnowledgeBase, __version__
 from qmd.server.mcp import McpFace
-from qmd.server.mcp_prompt import guide
+from qmd.server.mcp_wire import guide
 from qmd.tools.arguments import input_schema
 from qmd.tools.toolsets import select, tools_of
 

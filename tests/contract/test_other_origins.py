@@ -11,8 +11,7 @@ from support.vault import make_index
 from qmd import KnowledgeBase
 from qmd.errors import InputError
 from qmd.server.app import build_app
-from qmd.server.cors import allowed_origins
-from qmd.server.security import Security, security_for
+from qmd.server.security import Security, allowed_origins, security_for
 
 CHAT = "https://chat.example.org"
 INSPECTOR = "http://localhost:6274"
@@ -41,14 +40,14 @@ def client(kb: KnowledgeBase) -> TestClient:
 
 def test_a_browser_is_told_what_a_page_may_send(client: TestClient) -> None:
     answer = client.options("/query", headers={"Origin": CHAT, **PREFLIGHT})
-    assert answer.status_code == 204
+    assert answer.status_code == 200
     assert answer.headers["access-control-allow-origin"] == CHAT
     assert (
         answer.headers["access-control-allow-headers"]
         == PREFLIGHT["Access-Control-Request-Headers"]
     )
     assert "POST" in answer.headers["access-control-allow-methods"]
-    assert answer.headers["vary"] == "Origin"
+    assert answer.headers["vary"].startswith("Origin")
     assert "access-control-allow-credentials" not in answer.headers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import pytest
 from support.site import Served, serve
 
 import qmd
-from qmd.server.page.engine_texts import engine_texts
+from qmd.errors import NotFoundError, engine_text, with_cause
+from qmd.server.page.language import engine_texts
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,7 +46,7 @@ def sentences_of_the_code() -> set[str]:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp)):
-                templates.add(_template(node))
+                templates.add(FIELD.sub("{}", _template(node)))
     return templates
 
 
@@ -60,9 +62,18 @@ def test_each_sentence_has_a_wording_with_no_other_fields(english: str) -> None:
     fields = FIELD.findall(english)
     assert set(FIELD.findall(SENTENCES[english])) <= set(fields)
     assert len(set(fields)) == len(fields)
-    filled = FIELD.sub("x7", english)
-    assert engine_texts().translated(filled, "zh") == FIELD.sub("x7", SENTENCES[english])
-    assert engine_texts().translated(filled, "en") == filled
+    sentence = engine_text(english, **{field.strip("{}"): "x7" for field in fields})
+    assert sentence == FIELD.sub("x7", english)
+    assert engine_texts().translated(sentence, "zh") == FIELD.sub("x7", SENTENCES[english])
+    assert engine_texts().translated(sentence, "en") == sentence
+
+
+def test_what_stands_in_a_field_may_be_a_sentence_itself() -> None:
+    cause = NotFoundError(engine_text("Document not found: {file}", file="a.md"), hint="Try again.")
+    problem = with_cause("Answered from full text alone", cause.with_hint)
+    assert problem == "Answered from full text alone: Document not found: a.md Try again."
+    shown = engine_texts().translated(pickle.loads(pickle.dumps(problem)), "zh")
+    assert shown == "只按字词搜索了：找不到文档：a.md请再试一次。"
 
 
 def test_a_sentence_without_a_wording_stays_as_it_is() -> None:

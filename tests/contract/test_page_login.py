@@ -13,7 +13,7 @@ from support.live import put
 from support.live_app import LiveApp
 
 from qmd import KnowledgeBase, Settings
-from qmd.server.logins import MAX_FORM_BYTES
+from qmd.server.sessions import MAX_FORM_BYTES
 
 TOKEN = re.compile(r'<meta name="csrf" content="([^"]+)">')
 #: What a browser sends with each page that it loads by a link of the same site.

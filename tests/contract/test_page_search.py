@@ -85,6 +85,16 @@ def test_a_wrong_filter_is_explained_in_chinese(client: httpx.Client) -> None:
     assert "不是属性条件" in answer.text and "请写成" in answer.text
 
 
+def test_each_missing_name_is_told_in_chinese(client: httpx.Client) -> None:
+    answer = client.get(
+        "/part/hits",
+        params={"q": "mast", "tag": "nosuch", "path": "nowhere"},
+        headers={"accept-language": "zh"},
+    )
+    assert "没有文档带有标签“nosuch”。" in answer.text
+    assert "“nowhere”下面没有文档。" in answer.text
+
+
 def test_a_collection_without_notes_is_a_beginning(tmp_path: Path) -> None:
     with serve(tmp_path, {}) as served, httpx.Client(base_url=served.url) as client:
         html = client.get("/", headers={"accept-language": "en"}).text

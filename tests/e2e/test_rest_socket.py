@@ -136,7 +136,7 @@ def test_a_slow_reader_is_told_that_it_missed_events() -> None:
 
     async def run() -> bytes:
         bus = EventBus()
-        events = event_stream.stream(bus, heartbeat_s=WAIT_S)
+        events = event_stream.index_stream(bus, heartbeat_s=WAIT_S)
         assert await anext(events) == b": qmd\n\n"
         for number in range(event_stream.MAX_WAITING + 7):
             bus.publish(Event("indexing", "2026-01-01T00:00:00Z", done=number))

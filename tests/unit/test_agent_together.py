@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from qmd import KnowledgeBase, Settings
-from qmd.agent.executor import ToolExecutor
+from qmd.agent.executor import MAX_TOGETHER, ToolExecutor
 from qmd.agent.loop import ExecutionLoop, Happening, LoopResult, ToolExecution, ToolStarted
 from qmd.agent.prompt import Prompt
-from qmd.agent.together import MAX_TOGETHER
 from qmd.errors import RequestEndedError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message

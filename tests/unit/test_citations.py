@@ -12,19 +12,19 @@ from support.claims import FALSE_CLAIMS, TRUE_CLAIMS
 from support.embedder import HashEmbedder
 
 from qmd import KnowledgeBase, Settings
-from qmd.agent.checking import citation_check
-from qmd.agent.citation_syntax import find_citations, format_citation
 from qmd.agent.citations import (
     CheckedAnswer,
     CitedLines,
     check_answer,
+    find_citations,
+    format_citation,
     marked,
 )
-from qmd.agent.claims import sentences
+from qmd.agent.claims import problem_with, sentences
+from qmd.agent.engine import citation_check
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading
-from qmd.agent.wording import problem_with
 from qmd.tools.toolsets import select
 
 RELEASE = """\

@@ -48,7 +48,7 @@ from qmd.search.present.snippet import highlighter, make_snippet, needles
 from qmd.search.query import language
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import checks
-from qmd.server.page.diff_rows import diff_rows
+from qmd.server.page.history import diff_rows
 from qmd.server.page.note_text import parts_of, shown_plain
 from qmd.store.sql.links import NamedFile
 from qmd.values import FileState

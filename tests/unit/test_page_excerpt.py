@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.server.page.excerpt import has_signs, plain_line
+from qmd.server.page.note_text import has_signs, plain_line
 
 
 @pytest.mark.parametrize(

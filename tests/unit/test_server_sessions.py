@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from qmd.server.security import CLIENT_UID, RequestGuard, Security
 from qmd.server.sessions import (
     LINK_S,
+    MAX_LINKED,
     MAX_LINKS,
-    MAX_SESSIONS,
     SESSION_S,
     Sessions,
 )
@@ -42,7 +42,7 @@ def session(sessions: Sessions) -> str:
 
 
 def is_in(sessions: Sessions, value: str, port: int = 18765) -> bool:
-    return sessions.is_in(SCOPE, f"qmd_session_{port}={value}".encode())
+    return sessions.find(SCOPE, f"qmd_session_{port}={value}".encode()) is not None
 
 
 def test_a_link_works_once_and_for_a_minute() -> None:
@@ -73,7 +73,7 @@ def test_a_cookie_of_another_port_is_not_ours() -> None:
     assert not is_in(sessions, value, 18766)
     # Another server of this machine may have set one of our name for the same host.
     both = f"qmd_session_18765=theirs; a=b;qmd_session_18765={value}"
-    assert sessions.is_in(SCOPE, both.encode())
+    assert sessions.find(SCOPE, both.encode()) is not None
 
 
 def test_there_are_so_many_links_and_sessions_and_no_more() -> None:
@@ -81,7 +81,7 @@ def test_there_are_so_many_links_and_sessions_and_no_more() -> None:
     codes = [code_of(sessions.new_link()) for _ in range(MAX_LINKS + 3)]
     assert [sessions.begin(code) is not None for code in codes] == [False] * 3 + [True] * MAX_LINKS
     kept = session(sessions)
-    for _ in range(3 * MAX_SESSIONS):
+    for _ in range(3 * MAX_LINKED):
         session(sessions)
         assert is_in(sessions, kept)  # what is used stays
 
@@ -92,8 +92,8 @@ def test_nothing_else_is_a_code_or_a_cookie(text: str, cookies: bytes) -> None:
     session(sessions)
     sessions.new_link()
     assert sessions.begin(text) is None
-    assert not sessions.is_in(SCOPE, cookies)
-    assert not sessions.is_in(SCOPE, b"qmd_session_18765=" + cookies)
+    assert sessions.find(SCOPE, cookies) is None
+    assert sessions.find(SCOPE, b"qmd_session_18765=" + cookies) is None
 
 
 # --- which requests a cookie lets through ----------------------------------------------
@@ -115,7 +115,7 @@ def status(
     users: frozenset[int] | None = frozenset({0, 1000}),
 ) -> int:
     """Of a request with the cookie of a session."""
-    sessions = Sessions()
+    sessions = Sessions("s3cret")
     cookie = (b"cookie", f"qmd_session_18765={session(sessions)}".encode())
     guard = RequestGuard(echo, Security(token="s3cret", users=users), sessions)
     scope = {

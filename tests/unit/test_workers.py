@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from qmd.server.backlog import MAX_UNANSWERED_BYTES, MAX_UNREAD_BYTES, Backlog
+from qmd.server.stdio import MAX_UNANSWERED_BYTES, MAX_UNREAD_BYTES, Backlog
 from qmd.server.workers import CallQueue, TooBusyError
 from qmd.server.workers import gate as client_gate
 

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from qmd.agent.executor import ToolExecutor
+from qmd.agent.loop import (
+    Answered,
+    Asking,
+    BadBlock,
+    Failed,
+    Happening,
+    LoopResult,
+    ToolExecution,
+    ToolStarted,
+)
+from qmd.agent.parser import AnswerText, ToolCall
+from qmd.agent.reading import Reading
+from qmd.errors import EngineText, QmdError, TransientInferenceError
+from qmd.inference.llm import Delta, Retry
+from qmd.store.sql.conversations import StoredTurn
+from qmd.system import clock
 from qmd.values.chats import ChatEvent
 
 Listener = Callable[[ChatEvent], None]
@@ -85,3 +103,113 @@ class EventLog:
         self._text = []
         while self._events and self._events[-1].kind == "text":
             self._events.pop()
+
+
+# --- what happens in the execution loop -----------------------------------------------
+
+
+LONGEST_RESULT = 4_000
+"""The most characters of a tool's result in an event."""
+
+
+class EventWriter:
+    """
+    Hears the events of an `ExecutionLoop` and writes those of the conversation.
+
+    Args:
+        calls: How many tool calls the turn had before, so that each has a number of its own.
+    """
+
+    def __init__(self, log: EventLog, executor: ToolExecutor, calls: int = 0) -> None:
+        self._log = log
+        self._executor = executor
+        self._calls = calls
+        self._running: list[tuple[ToolCall, int]] = []
+        self._answer = AnswerText()
+
+    def __call__(self, happening: Happening) -> None:
+        if isinstance(happening, Asking):
+            self._answer = AnswerText()
+            self._log.add("asking", round=happening.iteration)
+        elif isinstance(happening, Delta):
+            self._write(self._answer.feed(happening.text))
+        elif isinstance(happening, Retry):
+            self._answer = AnswerText()
+            self._log.add("discard", reason=happening.reason, pause_s=happening.pause_s)
+        elif isinstance(happening, Answered):
+            self._write(self._answer.rest(happening.parsed))
+        elif isinstance(happening, (ToolStarted, ToolExecution)):
+            self._write_call(happening)
+        elif isinstance(happening, BadBlock):
+            problem = happening.problem
+            block = problem.source[:LONGEST_RESULT]
+            self._log.add("bad_block", type=problem.kind, error=problem.error, block=block)
+        elif isinstance(happening, Failed):
+            write_error(self._log, happening.error)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._log.add("text", text=text)
+
+    def _write_call(self, happening: ToolStarted | ToolExecution) -> None:
+        call = happening.call
+        if isinstance(happening, ToolStarted):
+            self._calls += 1
+            self._running.append((call, self._calls))
+            self._log.add(
+                "tool_started",
+                call=self._calls,
+                tool=call.tool,
+                params=dict(call.params),
+                writes=self._executor.writes(call.tool),
+                at=clock.now(),
+            )
+            return
+        position = next(
+            (place for place, (running, _) in enumerate(self._running) if running is call), None
+        )
+        if position is None:
+            return
+        _, number = self._running.pop(position)
+        text = happening.result.text
+        more = len(text) - LONGEST_RESULT
+        self._log.add(
+            "tool_finished",
+            call=number,
+            tool=call.tool,
+            success=happening.result.success,
+            result=text if more <= 0 else f"{text[:LONGEST_RESULT]}\n… {more:,} more characters",
+            duration_ms=round(happening.duration_s * 1000),
+            read=happening.result.reading.as_json(),
+        )
+
+
+def write_error(log: EventLog, error: QmdError) -> None:
+    """The event of an error; ``phrases`` has what the message and the hint are made of."""
+    texts = {"message": error.message, "hint": error.hint}
+    phrases = {name: text.as_json() for name, text in texts.items() if isinstance(text, EngineText)}
+    log.add(
+        "error",
+        code=error.code,
+        **texts,
+        transient=isinstance(error, TransientInferenceError),
+        **({"phrases": phrases} if phrases else {}),
+    )
+
+
+def write_answer(log: EventLog, result: LoopResult) -> None:
+    """The event of an answer, with its citations."""
+    text = result.final_response
+    log.add(
+        "answer",
+        text=text,
+        citations=[citation.as_json() for citation in result.checked.citations],
+        unsupported=[text[each.start : each.end] for each in result.checked.unsupported],
+        cut_off=result.cut_off,
+    )
+
+
+def reading_of(turn: StoredTurn) -> Reading:
+    """The lines of documents that the model read in a turn that is kept."""
+    read = (data.get("read") for _, data in json.loads(turn.events))
+    return Reading().merge(Reading(lines) for lines in read if isinstance(lines, dict))

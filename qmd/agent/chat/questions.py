@@ -9,10 +9,18 @@ from pathlib import Path
 
 from qmd.agent.chat.event_log import EventLog
 from qmd.agent.chat.stopping import StopSignal
-from qmd.agent.proposal import described, heading, shortened
-from qmd.errors import NotFoundError, WriteDeclinedError
+from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError, engine_text
+from qmd.files.edits.diff import diff_lines, single_lines, split_lines
+from qmd.parse.decode import decode
 from qmd.system import clock
-from qmd.values.proposed import Proposed
+from qmd.values.printable import exact, one_line
+from qmd.values.proposed import (
+    Proposed,
+    ProposedDeletion,
+    ProposedFields,
+    ProposedMove,
+    ProposedText,
+)
 
 ANSWER_S = 300.0
 """The longest wait for an answer, in seconds; then the write is declined."""
@@ -92,7 +100,7 @@ class Questions:
         with self._answers:
             if self._open.get(question, False) is not None:
                 raise NotFoundError(
-                    f"No question {question} waits for an answer.",
+                    engine_text("No question {question} waits for an answer.", question=question),
                     hint="It was answered before, or has waited too long.",
                 )
             self._open[question] = agreed
@@ -125,3 +133,77 @@ class Questions:
     def _wake(self) -> None:
         with self._answers:
             self._answers.notify_all()
+
+
+# --- a proposed change in words -------------------------------------------------------
+# Lines that a person can judge. They hold exactly what will be written; control characters and
+# invisible characters are shown as escapes.
+
+
+_LINES, _LINE_CHARS = 120, 2_000  # shown at first
+
+
+def heading(proposed: Proposed) -> str:
+    """One line, safe for a terminal, that names the tool, the change and the file."""
+    action = "change the metadata of"
+    if isinstance(proposed, ProposedText):
+        size = f"{len(proposed.after):,} bytes"
+        if proposed.before is None:
+            action = f"make a new file of {size}:"
+        else:
+            action = f"change {len(proposed.before):,} bytes to {size} in"
+    elif isinstance(proposed, ProposedDeletion):
+        action = f"delete, with its {len(proposed.before):,} bytes,"
+    elif isinstance(proposed, ProposedMove):
+        action = "move"
+    return f"{proposed.tool} would {action} {exact(one_line(str(proposed.path)))}"
+
+
+def described(proposed: Proposed) -> list[str]:
+    """The whole change, safe for a terminal: a unified diff, or the fields of a photo."""
+    if isinstance(proposed, ProposedFields):
+        return [
+            one_line(exact(line))
+            for field in proposed.after
+            for line in (
+                f"@ {field}",
+                *(f"- {value}" for value in proposed.before.get(field, ())),
+                *(f"+ {value}" for value in proposed.after[field]),
+            )
+        ]
+    if isinstance(proposed, ProposedMove):
+        return [exact(one_line(f"to {proposed.target}"))]
+    if isinstance(proposed, ProposedDeletion):
+        deleted = split_lines(_text(proposed.before))
+        return [exact(line) for line in single_lines(f"-{line}" for line in deleted)]
+    after = _text(proposed.after)
+    if proposed.before is None:
+        return [exact(line) for line in single_lines(f"+{line}" for line in split_lines(after))]
+    before = _text(proposed.before)
+    if before == after:
+        return ["(It holds these words already.)"]
+    return list(map(exact, diff_lines(before, after)))
+
+
+def shortened(lines: list[str]) -> tuple[list[str], str]:
+    """The beginning of a description, and a phrase that says how much is left out."""
+    shown = [line[:_LINE_CHARS] for line in lines[:_LINES]]
+    more_lines = len(lines) - len(shown)
+    more_chars = sum(map(len, lines)) - sum(map(len, shown))
+    if not more_lines and not more_chars:
+        return shown, ""
+    left_out = f"{more_chars:,} more characters"
+    if more_lines:
+        left_out = f"{more_lines:,} more lines ({more_chars:,} characters)"
+    return [*shown, f"… {left_out}"], left_out
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return decode(data).text
+    except DecodeError:
+        return f"({len(data):,} bytes that are no text)"

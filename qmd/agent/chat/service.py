@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from qmd.agent.chat import history
 from qmd.agent.chat.keeping import ChatKeeper, DatabaseKeeper, MemoryKeeper
 from qmd.agent.chat.questions import ANSWER_S, Questions
-from qmd.agent.chat.turn import AgentTurn, Prepared
+from qmd.agent.chat.turn import AgentTurn, TurnSetup
+from qmd.agent.engine import Engine
 from qmd.errors import (
     ChatNotFoundError,
     ConflictError,
     NoLanguageModelError,
     WritesForbiddenError,
+    engine_text,
 )
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
@@ -31,10 +33,8 @@ from qmd.system.session import in_session
 from qmd.values.chats import Chat, ChatEvent, ChatMode, chat_name, check_question
 
 if TYPE_CHECKING:
-    from qmd.agent.loop import ChatModel, ExecutionLoop, Happening
+    from qmd.agent.loop import Happening
     from qmd.agent.native import ToolModel
-    from qmd.agent.prompt import Prompt
-    from qmd.agent.reading import Reading
 
 MOST_RUNNING = 4
 """The most turns that run at once."""
@@ -133,7 +133,7 @@ class Chats:
             messages=history.to_json([Message("user", question)], fence),
         )
         chat = chat_id or secrets.token_hex(8)
-        return self._launch(model, stored, chat, name, mode, past, summary, (), watch)
+        return self._launch(TurnSetup(chat, name, mode, stored, model, past, summary, watch=watch))
 
     def retry(self, chat_id: str, *, watch: Callable[[Happening], None] | None = None) -> AgentTurn:
         """
@@ -160,7 +160,7 @@ class Chats:
             if kind not in ("started", "error", "ended")
         ]
         return self._launch(
-            model, stored, chat_id, info.name, info.mode, past, summary, earlier, watch
+            TurnSetup(chat_id, info.name, info.mode, stored, model, past, summary, earlier, watch)
         )
 
     def turn(self, chat_id: str) -> AgentTurn:
@@ -239,27 +239,9 @@ class Chats:
 
     # -- running -------------------------------------------------------------------------
 
-    def _launch(
-        self,
-        model: ToolModel,
-        stored: StoredTurn,
-        chat: str,
-        name: str,
-        mode: ChatMode,
-        past: Sequence[StoredTurn],
-        summary: ChatSummary,
-        earlier: Sequence[ChatEvent],
-        watch: Callable[[Happening], None] | None,
-    ) -> AgentTurn:
-        turn = AgentTurn(
-            stored,
-            chat=chat,
-            name=name,
-            mode=mode,
-            keeper=self._keeper,
-            earlier=earlier,
-            watch=watch,
-        )
+    def _launch(self, setup: TurnSetup) -> AgentTurn:
+        turn = AgentTurn(setup, self._keeper)
+        chat, past = setup.chat, setup.past
         with self._lock:
             running = self._running()
             if (past and past[-1].status == "running") or chat in {each.chat for each in running}:
@@ -268,29 +250,27 @@ class Chats:
                 )
             if len(running) >= MOST_RUNNING:
                 raise ConflictError(
-                    f"{MOST_RUNNING} questions are being answered already.",
+                    engine_text(
+                        "{count} questions are being answered already.", count=MOST_RUNNING
+                    ),
                     hint="Wait for an answer, or stop one.",
                 )
             self._turns.pop(chat, None)
             self._turns[chat] = turn
             self._drop_ended()
         try:
-            self._keeper.begin(chat, name, mode, stored)
+            self._keeper.begin(chat, setup.name, setup.mode, setup.stored)
         except BaseException:
             with self._lock:
                 del self._turns[chat]
             raise
-        thread = threading.Thread(
-            target=self._run, args=(turn, model, past, summary), name="qmd-chat", daemon=True
-        )
+        thread = threading.Thread(target=self._run, args=(turn,), name="qmd-chat", daemon=True)
         with self._lock:
             self._threads[chat] = thread
         thread.start()
         return turn
 
-    def _run(
-        self, turn: AgentTurn, model: ToolModel, past: Sequence[StoredTurn], summary: ChatSummary
-    ) -> None:
+    def _run(self, turn: AgentTurn) -> None:
         with ExitStack() as work:
             work.enter_context(in_session(f"chat-{turn.chat}", face="chat"))
             if turn.mode == "write":
@@ -301,47 +281,17 @@ class Chats:
                     timeout_s=self._question_s,
                 )
                 work.enter_context(confirming(turn.questions))
-            window = self._kb.language_model.window
-            turn.run(model, lambda: self._prepare(turn), past, summary, window)
+            turn.run(self._engine)
         with self._lock:
             self._threads.pop(turn.chat, None)
 
-    def _prepare(self, turn: AgentTurn) -> Prepared:
-        from qmd.agent.checking import citation_check
-        from qmd.agent.executor import ToolExecutor
-        from qmd.agent.loop import ExecutionLoop
-        from qmd.agent.native import with_tool_calls
-        from qmd.agent.prompt import prompt_for
-        from qmd.tools.toolsets import select
-
-        executor = ToolExecutor(self._kb, select(self._toolsets).tools)
-
-        def make_loop(
-            model: ChatModel,
-            prompt: Prompt,
-            listen: Callable[[Happening], None],
-            read_before: Reading,
-        ) -> ExecutionLoop:
-            return ExecutionLoop(
-                model,
-                executor,
-                system=prompt,
-                max_iterations=self._max_rounds,
-                window=self._kb.language_model.window,
-                model_time_s=self._kb.language_model.answers_s,
-                check=citation_check(self._kb, read_before),
-                listen=listen,
-                stopped=lambda: turn.stop_signal.is_set,
-            )
-
-        definitions = executor.definitions()
-        prompt = prompt_for(self._kb, definitions)
-        mode = self._kb.language_model.tool_calls
-
-        def offer_tools(model: ToolModel) -> ChatModel:
-            return with_tool_calls(model, mode, prompt, definitions)
-
-        return Prepared(executor, prompt, offer_tools, make_loop)
+    def _engine(self) -> Engine:
+        return Engine(
+            self._kb,
+            self._toolsets,
+            max_rounds=self._max_rounds,
+            model_time_s=self._kb.language_model.answers_s,
+        )
 
     def _running(self) -> list[AgentTurn]:
         return [turn for turn in self._turns.values() if turn.status == "running"]

@@ -7,16 +7,23 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from qmd.agent.chat import history
-from qmd.agent.chat.event_log import EventLog, Listener
-from qmd.agent.chat.happenings import EventWriter, reading_of, write_answer, write_error
+from qmd.agent.chat.event_log import (
+    EventLog,
+    EventWriter,
+    Listener,
+    reading_of,
+    write_answer,
+    write_error,
+)
 from qmd.agent.chat.stopping import StoppableModel, StopSignal
-from qmd.agent.chat.summary import LONGEST_SUMMARY, questions_of, section, summed_up
+from qmd.agent.loop import LoopResult
 from qmd.agent.prompt import Prompt, tokens
 from qmd.agent.reading import Reading
-from qmd.errors import QmdError
+from qmd.errors import NotFoundError, QmdError, WritesForbiddenError, engine_text
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
@@ -27,8 +34,8 @@ from qmd.values.tokens import estimate_tokens
 if TYPE_CHECKING:
     from qmd.agent.chat.keeping import ChatKeeper
     from qmd.agent.chat.questions import Questions
-    from qmd.agent.executor import ToolExecutor
-    from qmd.agent.loop import ChatModel, ExecutionLoop, Happening, LoopResult
+    from qmd.agent.engine import Engine
+    from qmd.agent.loop import Happening
     from qmd.agent.native import ToolModel
 
 TURN_S = 1800.0
@@ -39,18 +46,30 @@ MOST_KEPT_BYTES = MAX_CHAT_BYTES // 8
 
 _log = logging.getLogger(__name__)
 
-MakeLoop = Callable[
-    ["ChatModel", "Prompt", "Callable[[Happening], None]", Reading], "ExecutionLoop"
-]
 
+@dataclass(frozen=True, slots=True)
+class TurnSetup:
+    """
+    What a turn begins with.
 
-class Prepared(NamedTuple):
-    """The tools and the system prompt of a turn; what offers the tools, and makes the loop."""
+    Attributes:
+        chat, name, mode: Of the conversation: its id, its name, and whether the model may write.
+        stored: The turn as it is kept, with what was said in it before.
+        past: The earlier turns of the conversation.
+        summary: What the model wrote of the first of them.
+        earlier: The events of the turn before it is resumed.
+        watch: Called with each event of the execution loop, on the turn's thread.
+    """
 
-    executor: ToolExecutor
-    prompt: Prompt
-    offer_tools: Callable[[ToolModel], ChatModel]
-    make_loop: MakeLoop
+    chat: str
+    name: str
+    mode: ChatMode
+    stored: StoredTurn
+    model: ToolModel
+    past: Sequence[StoredTurn]
+    summary: ChatSummary
+    earlier: Sequence[ChatEvent] = ()
+    watch: Callable[[Happening], None] | None = None
 
 
 class AgentTurn:
@@ -66,20 +85,11 @@ class AgentTurn:
         error: What ended the turn, if an error did.
     """
 
-    def __init__(
-        self,
-        stored: StoredTurn,
-        *,
-        chat: str,
-        name: str,
-        mode: ChatMode,
-        keeper: ChatKeeper,
-        earlier: Sequence[ChatEvent] = (),
-        watch: Callable[[Happening], None] | None = None,
-    ) -> None:
-        self.chat = chat
-        self.name = name
-        self.mode = mode
+    def __init__(self, setup: TurnSetup, keeper: ChatKeeper) -> None:
+        stored, earlier = setup.stored, setup.earlier
+        self.chat = setup.chat
+        self.name = setup.name
+        self.mode = setup.mode
         self.number = stored.number
         self.question = stored.question
         self.is_kept = keeper.lasts
@@ -89,9 +99,8 @@ class AgentTurn:
         self.questions: Questions | None = None
         self.error: QmdError | None = None
         self._asker = current_session()
-        self._stored = stored
+        self._setup = setup
         self._keeper = keeper
-        self._watch = watch
         self._messages = stored.messages
         self._answer = ""
         self._is_out_of_time = False
@@ -99,7 +108,12 @@ class AgentTurn:
         self._ended = threading.Event()
         self._calls = sum(event.kind == "tool_started" for event in earlier)
         self.log.add(
-            "started", chat=chat, name=name, number=self.number, mode=mode, kept=self.is_kept
+            "started",
+            chat=self.chat,
+            name=self.name,
+            number=self.number,
+            mode=self.mode,
+            kept=self.is_kept,
         )
         for event in earlier:
             self.log.add(event.kind, **event.data)
@@ -144,35 +158,24 @@ class AgentTurn:
             WritesForbiddenError: Another session has asked for this turn. Its person sees the
                 question, and agrees for itself alone.
         """
-        from qmd.errors import NotFoundError, WritesForbiddenError
-
         if current_session() != self._asker:
             raise WritesForbiddenError(
                 "Another client began this turn, and only that one may answer for it.",
                 hint="Answer it there, or stop the turn and ask from here.",
             )
         if self.questions is None:
-            raise NotFoundError(f"No question {question} waits for an answer.")
+            raise NotFoundError(
+                engine_text("No question {question} waits for an answer.", question=question)
+            )
         self.questions.answer(question, agreed=agreed)
 
     # -- the run -------------------------------------------------------------------------
 
-    def run(
-        self,
-        model: ToolModel,
-        prepare: Callable[[], Prepared],
-        past: Sequence[StoredTurn],
-        summary: ChatSummary,
-        window: int,
-    ) -> None:
+    def run(self, prepare: Callable[[], Engine]) -> None:
         """
         Answer the question, and keep what came of it; returns when the turn has ended.
 
-        Args:
-            prepare: Makes the tools and the system prompt.
-            past: The earlier turns of the conversation.
-            summary: What the model wrote of the first of them.
-            window: How many tokens the model takes.
+        ``prepare``: Makes the tools and the system prompt.
         """
         began_s = time.monotonic()
         timer = threading.Timer(TURN_S, self._run_out_of_time)
@@ -181,7 +184,7 @@ class AgentTurn:
         status: TurnStatus = "failed"
         try:
             with self.stop_signal.cancellation.active():
-                status = self._converse(model, prepare(), past, summary, window)
+                status = self._converse(prepare())
         except QmdError as error:
             self.error = error
             write_error(self.log, error)
@@ -199,30 +202,21 @@ class AgentTurn:
                 status = "limit"
             self._end(status, time.monotonic() - began_s)
 
-    def _converse(
-        self,
-        model: ToolModel,
-        prepared: Prepared,
-        past: Sequence[StoredTurn],
-        summary: ChatSummary,
-        window: int,
-    ) -> TurnStatus:
-        from qmd.agent.loop import LoopResult
-
-        prompt = prepared.prompt
+    def _converse(self, engine: Engine) -> TurnStatus:
+        past, prompt = self._setup.past, engine.prompt
         fence = prompt.fence
-        begun = history.from_json(self._stored.messages, fence)
-        kept = self._history(model, prompt, past, summary, begun, window)
+        begun = history.from_json(self._setup.stored.messages, fence)
+        kept = self._history(prompt, begun, engine.window)
         if kept.left_out:
-            prompt = prompt.continued(section(self._summary(model, past, summary, kept), fence))
+            prompt = prompt.continued(history.section(self._summary(kept), fence))
         before = kept.messages
         stoppable = StoppableModel(
-            prepared.offer_tools(model),
+            engine.offering_tools(self._setup.model),
             self.stop_signal,
             lambda sent: self._keep_progress(sent, len(before), fence),
         )
-        writer = EventWriter(self.log, prepared.executor, self._calls)
-        watch = self._watch
+        writer = EventWriter(self.log, engine.executor, self._calls)
+        watch = self._setup.watch
 
         def listen(happening: Happening) -> None:
             writer(happening)
@@ -230,45 +224,39 @@ class AgentTurn:
                 watch(happening)
 
         kept_turns = past[kept.left_out :]
-        read = Reading().merge(map(reading_of, [*kept_turns, self._stored]))
-        loop = prepared.make_loop(stoppable, prompt, listen, read)
+        loop = engine.loop(
+            stoppable,
+            prompt=prompt,
+            read_before=Reading().merge(map(reading_of, [*kept_turns, self._setup.stored])),
+            listen=listen,
+            stopped=lambda: self.stop_signal.is_set,
+        )
         result = loop.resume(LoopResult("", messages=(*before, *begun)))
         self._messages = history.to_json(result.messages[len(before) :], fence)
         return self._outcome(result)
 
-    def _history(
-        self,
-        model: ChatModel,
-        prompt: Prompt,
-        past: Sequence[StoredTurn],
-        summary: ChatSummary,
-        begun: history.Messages,
-        window: int,
-    ) -> history.History:
+    def _history(self, prompt: Prompt, begun: history.Messages, window: int) -> history.History:
         turns = [
-            history.as_history(history.from_json(turn.messages, prompt.fence)) for turn in past
+            history.as_history(history.from_json(turn.messages, prompt.fence))
+            for turn in self._setup.past
         ]
         used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
         kept = history.fit(turns, room, prompt.fence)
         if kept.left_out:
-            kept = history.fit(turns, room - LONGEST_SUMMARY / 2, prompt.fence)
+            kept = history.fit(turns, room - history.LONGEST_SUMMARY / 2, prompt.fence)
         return kept
 
-    def _summary(
-        self,
-        model: ChatModel,
-        past: Sequence[StoredTurn],
-        summary: ChatSummary,
-        kept: history.History,
-    ) -> ChatSummary:
+    def _summary(self, kept: history.History) -> ChatSummary:
         """The summary of the turns that are left out; a new one is kept."""
+        summary = self._setup.summary
         if summary.turns >= kept.left_out:
             return summary
-        left_out = past[: kept.left_out]
-        new = summed_up(left_out, summary, StoppableModel(model, self.stop_signal), Fence.new())
+        left_out = self._setup.past[: kept.left_out]
+        model = StoppableModel(self._setup.model, self.stop_signal)
+        new = history.summed_up(left_out, summary, model, Fence.new())
         if new is None:
-            return questions_of(left_out)
+            return history.questions_of(left_out)
         self._keeper.keep_summary(self.chat, new)
         return new
 
@@ -301,7 +289,7 @@ class AgentTurn:
         self._ended.set()
 
     def _state(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> StoredTurn:
-        return self._stored._replace(
+        return self._setup.stored._replace(
             answer=self._answer,
             status=status,
             seconds=seconds,

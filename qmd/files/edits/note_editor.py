@@ -18,6 +18,7 @@ from qmd.errors import (
     NoteExistsError,
     NotFoundError,
     QmdError,
+    engine_text,
 )
 from qmd.files.edits import operations, properties, tasks
 from qmd.files.edits.diff import short_diff
@@ -163,7 +164,13 @@ class NoteEditor:
         require_note(note)
         content = text.encode()
         if len(content) > MAX_BYTES:
-            raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
+            raise EditError(
+                engine_text(
+                    "{file} would have more than {most} bytes.",
+                    file=note.file,
+                    most=f"{MAX_BYTES:,}",
+                )
+            )
 
         def new_content(present: bytes | None) -> bytes:
             if present is not None:
@@ -224,7 +231,13 @@ class NoteEditor:
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)
         if len(new) > MAX_BYTES:
-            raise EditError(f"{note.file} would have more than {MAX_BYTES:,} bytes.")
+            raise EditError(
+                engine_text(
+                    "{file} would have more than {most} bytes.",
+                    file=note.file,
+                    most=f"{MAX_BYTES:,}",
+                )
+            )
         return _Draft(new, docid_of(source.text), docid_of(text), short_diff(source.text, text))
 
 
@@ -247,14 +260,18 @@ def read_note(note: NotePlace) -> bytes:
         with os.fdopen(note.place.open(READ), "rb") as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise EditError(f"{note.file} is no file.")
+                raise EditError(engine_text("{file} is no file.", file=note.file))
             if status.st_size > MAX_BYTES:
-                raise EditError(f"{note.file} has more than {MAX_BYTES:,} bytes.")
+                raise EditError(
+                    engine_text(
+                        "{file} has more than {most} bytes.", file=note.file, most=f"{MAX_BYTES:,}"
+                    )
+                )
             return stream.read()
     except (FileNotFoundError, NotADirectoryError):
         raise not_there(note) from None
     except IsADirectoryError:
-        raise EditError(f"{note.file} is no file.") from None
+        raise EditError(engine_text("{file} is no file.", file=note.file)) from None
     except OSError as error:
         raise FileAccessError(note.file, error) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from qmd.errors import EditError
+from qmd.errors import EditError, engine_text
 from qmd.files.edits.operations import in_words
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline
@@ -85,7 +85,7 @@ def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
         return line - 1
     near = sorted(tasks, key=lambda number: abs(number - line + 1))[:_MAX_SHOWN]
     hint = "The note has no tasks." if not near else f"Tasks: {_listed(tasks, sorted(near))}"
-    raise EditError(f"Line {line} is no task.", hint=hint)
+    raise EditError(engine_text("Line {line} is no task.", line=line), hint=hint)
 
 
 def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
@@ -104,7 +104,7 @@ def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
     hint = "The note has no tasks."
     if tasks:
         hint = f"Tasks: {_listed(tasks, sorted(tasks)[:_MAX_SHOWN])}"
-    raise EditError(f"The note has no task {words!r}.", hint=hint)
+    raise EditError(engine_text("The note has no task {words}.", words=f"{words!r}"), hint=hint)
 
 
 def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from qmd.errors import DecodeError, EditError
+from qmd.errors import DecodeError, EditError, engine_text
 from qmd.parse.decode import decode
 
 _BOMS = (
@@ -57,8 +57,12 @@ class TextFile:
         file = cls(name, content.text, content.encoding, mark)
         if file._encoded(content.text) != data:
             raise EditError(
-                f"{name} has bytes that are not valid in its encoding ({content.encoding}), and"
-                " they would be lost.",
+                engine_text(
+                    "{name} has bytes that are not valid in its encoding ({encoding}), and they "
+                    "would be lost.",
+                    name=name,
+                    encoding=content.encoding,
+                ),
                 hint="Save it as UTF-8 first.",
             )
         return file
@@ -74,7 +78,12 @@ class TextFile:
         if data is None:
             lacking = next(each for each in text if self._encoded(each) is None)
             raise EditError(
-                f"{self.name} is in {self.encoding}, which lacks {lacking!a}.",
+                engine_text(
+                    "{name} is in {encoding}, which lacks {lacking}.",
+                    name=self.name,
+                    encoding=self.encoding,
+                    lacking=f"{lacking!a}",
+                ),
                 hint="Leave the character out, or save the note as UTF-8 first.",
             )
         try:

@@ -16,6 +16,7 @@ from qmd.errors import (
     FileAccessError,
     NotFoundError,
     QmdError,
+    engine_text,
 )
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.note_editor import (
@@ -250,7 +251,7 @@ class NoteMover:
             else:
                 change.rewrite(note.after.place, new)
         except (QmdError, OSError) as error:
-            reason = f"{error.strerror}." if isinstance(error, OSError) else str(error)
+            reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
             before = None if content.text is None else _text(data)
             links = self._links(note, before or "").changed
             left = tuple(LeftLink(link.line, link.before, reason) for link in links)
@@ -272,7 +273,7 @@ class NoteMover:
             try:
                 new_data = TextFile.decoded(note.file, data).encode(new.text)
             except EditError as error:
-                reason = str(error)
+                reason = error.message
             else:
                 diff = short_diff(text, new.text)
                 return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
@@ -291,7 +292,9 @@ class NoteMover:
         """Raises ConflictError."""
         old, new = note.place.target, target.place.target
         if old == new:
-            raise ConflictError(f"{note.file} is there already.", hint="Choose another path.")
+            raise ConflictError(
+                engine_text("{file} is there already.", file=note.file), hint="Choose another path."
+            )
         if not os.path.lexists(new):
             return
         if is_other_case(old, new) and old.exists() and old.samefile(new):
@@ -319,5 +322,6 @@ def _text(data: bytes) -> str | None:
 
 def _exists(target: NotePlace) -> ConflictError:
     return ConflictError(
-        f"{target.file} exists already; nothing was moved.", hint="Choose another path."
+        engine_text("{file} exists already; nothing was moved.", file=target.file),
+        hint="Choose another path.",
     )

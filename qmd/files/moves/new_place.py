@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
-from qmd.errors import InvalidPathError
+from qmd.errors import InvalidPathError, engine_text
 from qmd.files.edits.note_editor import NotePlace
 from qmd.files.vault import Vault, plain_path
 from qmd.files.writing.change_writer import is_other_case
@@ -62,7 +62,7 @@ def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
         if top and Path(on_disk.anchor, top).is_dir() and not _is_folder(vault, collection, top):
             # `/tmp/x.md`, where the collection has no folder `tmp`: a path on the disk.
             raise InvalidPathError(
-                f"{new_path} lies outside the collections.",
+                engine_text("{path} lies outside the collections.", path=new_path),
                 hint="Begin with a collection, or at the root of the note's collection.",
             )
     plain = plain_path(new_path)
@@ -82,7 +82,7 @@ def _split(vault: Vault, path: str, collection: str, *, is_whole: bool) -> tuple
     if first in vault.roots:
         return first, _clean(rest)
     if is_whole:
-        raise InvalidPathError(f"There is no collection {first}.")
+        raise InvalidPathError(engine_text("There is no collection {first}.", first=first))
     return collection, _clean(path)
 
 

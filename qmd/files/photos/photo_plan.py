@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from qmd.errors import ExifToolError, PhotoError
+from qmd.errors import ExifToolError, PhotoError, engine_text
 from qmd.files.photos.exiftool import Turn, escape
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8
 from qmd.parse.photo.source import PhotoKind
@@ -105,7 +105,7 @@ def _check_text(name: str, value: str | None, limit: int) -> None:
 def _invalid(reason: str) -> PhotoError:
     return PhotoError(
         "invalid_metadata",
-        f"Invalid metadata: {reason}.",
+        engine_text("Invalid metadata: {reason}.", reason=reason),
         reason=reason,
         hint=f"At most {MAX_NAMES} tags and {MAX_NAMES} people of {MAX_NAME} characters, none "
         f"blank; a description of {MAX_DESCRIPTION:,}, a location of {MAX_LOCATION:,}.",

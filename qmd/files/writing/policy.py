@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
-from qmd.errors import OutsideRootsError, SteeringFileError
+from qmd.errors import OutsideRootsError, SteeringFileError, engine_text
 from qmd.files.writing.steering import link_to, steering_reason
 from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
 from qmd.system.surrogates import shown
@@ -198,11 +198,13 @@ class WritePolicy:
         below = [root.path for root in self.roots if path.is_relative_to(root.path)]
         if any(_hidden(path.relative_to(root)) for root in below):
             return OutsideRootsError(
-                f"{path} is hidden; a token opens no hidden files for writing.",
+                engine_text(
+                    "{path} is hidden; a token opens no hidden files for writing.", path=path
+                ),
                 hint="Choose names that begin with no dot.",
             )
         return OutsideRootsError(
-            f"This token does not open {path} for writing.",
+            engine_text("This token does not open {path} for writing.", path=path),
             hint=_ASK_FOR_WRITES,
         )
 
@@ -250,7 +252,9 @@ class WritePolicy:
         directory = resolved(path)
         self._require_not_pushed(directory)
         if _is_whole_disk(directory):
-            raise _never(f"{directory} is the whole disk.", directory)
+            raise _never(
+                engine_text("{directory} is the whole disk.", directory=directory), directory
+            )
         below = [
             root
             for root in self.roots
@@ -260,9 +264,11 @@ class WritePolicy:
             raise _outside(directory, directory)
         below = [root for root in below if not _belongs_to_system(directory, root.path)]
         if not below:
-            raise _never(f"{directory} belongs to the system.", directory)
+            raise _never(
+                engine_text("{directory} belongs to the system.", directory=directory), directory
+            )
         if all(_hidden(directory.relative_to(root.path)) for root in below):
-            raise _never(f"{directory} is hidden.", directory)
+            raise _never(engine_text("{directory} is hidden.", directory=directory), directory)
         return directory
 
     def require_writable(self) -> None:
@@ -288,14 +294,17 @@ def _names(path: str) -> list[str]:
 
 def _outside(path: Path, root: Path) -> OutsideRootsError:
     return OutsideRootsError(
-        f"{path} is not below a write root.",
-        hint=f"Start it with --write-root {root} to allow it.",
+        engine_text("{path} is not below a write root.", path=path),
+        hint=engine_text("Start it with --write-root {root} to allow it.", root=root),
     )
 
 
 def _never(message: str, path: Path) -> OutsideRootsError:
     return OutsideRootsError(
-        message, hint=f"Add it on the server's own machine: qmd collection add {path}"
+        message,
+        hint=engine_text(
+            "Add it on the server's own machine: qmd collection add {path}", path=path
+        ),
     )
 
 
@@ -318,7 +327,9 @@ def resolved(path: str | Path) -> Path:
 
 
 def _unusable(path: str | Path) -> OutsideRootsError:
-    return OutsideRootsError(f"Not a usable path: {shown(str(path))}", hint="Check the name.")
+    return OutsideRootsError(
+        engine_text("Not a usable path: {path}", path=shown(str(path))), hint="Check the name."
+    )
 
 
 def is_plain_on_windows(path: PureWindowsPath) -> bool:

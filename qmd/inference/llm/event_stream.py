@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from qmd.errors import TransientInferenceError
+from qmd.errors import TransientInferenceError, engine_text
 from qmd.inference.llm import trouble
 from qmd.inference.llm.endpoint import parsed_json
 from qmd.inference.llm.settings import LlmSettings
@@ -33,7 +33,11 @@ def chunks(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[Mapping[s
             if chunk.get("error"):
                 message = trouble.server_words(chunk, settings.key)
                 raise TransientInferenceError(
-                    f"{settings.url} gave up in the middle of the answer: {message}",
+                    engine_text(
+                        "{url} gave up in the middle of the answer: {message}",
+                        url=settings.url,
+                        message=message,
+                    ),
                     hint="Try again.",
                     quoted=message,
                 )

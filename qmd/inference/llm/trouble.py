@@ -12,6 +12,7 @@ from qmd.errors import (
     InferenceError,
     NativeCallsRefusedError,
     TransientInferenceError,
+    engine_text,
 )
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
@@ -43,7 +44,12 @@ def status_error(
         offered_tools: Whether the request had ``tools``.
     """
     message = server_words(body, settings.key)
-    problem = f"{settings.url} answered {status}" + (f": {message}" if message else ".")
+    problem = engine_text(
+        "{url} answered {status}{message}",
+        url=settings.url,
+        status=status,
+        message=f": {message}" if message else ".",
+    )
     if offered_tools and status in _REFUSES_TOOLS and _WORDS_ABOUT_TOOLS.search(str(body)):
         return NativeCallsRefusedError(
             problem,
@@ -59,7 +65,7 @@ def status_error(
         when = f"in {retry_after_s:.0f} s, as it asks" if retry_after_s else "in a while"
         return TransientInferenceError(
             problem,
-            hint=f"The server is busy or in trouble: try again {when}.",
+            hint=engine_text("The server is busy or in trouble: try again {moment}.", moment=when),
             quoted=message,
             retry_after_s=retry_after_s,
         )
@@ -94,8 +100,12 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
     """The reply is not that of a model server; ``text`` is the beginning of it."""
     beginning = server_words(text, settings.key)
     return InferenceError(
-        f"{settings.url} does not answer as a language model does: {what}"
-        + (f" ({beginning})." if beginning else "."),
+        engine_text(
+            "{url} does not answer as a language model does: {what}{beginning}",
+            url=settings.url,
+            what=what,
+            beginning=f" ({beginning})." if beginning else ".",
+        ),
         hint="Check the address; for most servers it ends in /v1.",
         quoted=beginning,
     )
@@ -103,7 +113,9 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
 
 def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceError:
     return TransientInferenceError(
-        f"No answer from {settings.url} within {timeout_s:g} s.",
+        engine_text(
+            "No answer from {url} within {seconds} s.", url=settings.url, seconds=f"{timeout_s:g}"
+        ),
         hint="Try again; --timeout, QMD_LLM_TIMEOUT or llm_timeout gives it longer.",
     )
 
@@ -111,8 +123,16 @@ def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceErro
 def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
     where = "Is it running?" if settings.is_loopback else "Are you online?"
     return TransientInferenceError(
-        f"Cannot reach {settings.url}: {server_words(reason, settings.key) or 'no connection'}",
-        hint=f"{where} Check the address ({_setting(settings)}), then try again.",
+        engine_text(
+            "Cannot reach {url}: {reason}",
+            url=settings.url,
+            reason=server_words(reason, settings.key) or "no connection",
+        ),
+        hint=engine_text(
+            "{where} Check the address ({setting}), then try again.",
+            where=where,
+            setting=_setting(settings),
+        ),
     )
 
 
@@ -141,7 +161,9 @@ def _setting(settings: LlmSettings) -> str:
 
 def broke_off(settings: LlmSettings) -> TransientInferenceError:
     return TransientInferenceError(
-        f"The connection to {settings.url} broke off in the middle of the answer.",
+        engine_text(
+            "The connection to {url} broke off in the middle of the answer.", url=settings.url
+        ),
         hint="Try again.",
     )
 
@@ -150,19 +172,23 @@ def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str
     if status in (401, 403):
         variable = settings.key_variable
         if settings.key is not None:
-            return f"Is the key the right one for this server? See {variable}."
+            return engine_text(
+                "Is the key the right one for this server? See {variable}.", variable=variable
+            )
         if variable != VARIABLE:
-            return f"It wants a key: set {variable}."
-        return (
-            f"It wants a key: set {variable}, or name a file by QMD_LLM_KEY_FILE. "
-            "(DEEPSEEK_API_KEY is sent to https://api.deepseek.com alone.)"
+            return engine_text("It wants a key: set {variable}.", variable=variable)
+        return engine_text(
+            "It wants a key: set {variable}, or name a file by QMD_LLM_KEY_FILE. "
+            "(DEEPSEEK_API_KEY is sent to https://api.deepseek.com alone.)",
+            variable=variable,
         )
     if status == 402:
         return "Your account with this server is used up."
     if status in (404, 405):
-        return (
-            f"Is the address right (for most servers it ends in /v1), and does the server have "
-            f"the model {settings.model}?"
+        return engine_text(
+            "Is the address right (for most servers it ends in /v1), and does the server "
+            "have the model {model}?",
+            model=settings.model,
         )
     if 300 <= status < 400:
         target = shortened(without_key(headers.get("location", ""), settings.key))
@@ -170,7 +196,10 @@ def _hint(settings: LlmSettings, status: int, headers: Mapping[str, str]) -> str
         return moved or f"Check the address ({_setting(settings)})."
     if status == 413:
         return "The conversation is too long for this server: ask for less at once."
-    return f"Check the model's name ({settings.model}); the conversation may be too long for it."
+    return engine_text(
+        "Check the model's name ({model}); the conversation may be too long for it.",
+        model=settings.model,
+    )
 
 
 def _code(body: object) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
+from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError, engine_text
 from qmd.inference.protocols import token_embedder
 from qmd.search import meaning
 from qmd.search.candidates import Candidate
@@ -123,9 +123,15 @@ def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
     reader.vectors.require_engine()
     if spec is not None and model.fingerprint != spec.fingerprint:
         raise ModelMismatchError(
-            f"The index was made with the model {model.name}, not with {spec.name}."
+            engine_text(
+                "The index was made with the model {name}, not with {other}.",
+                name=model.name,
+                other=spec.name,
+            )
             if model.name != spec.name
-            else f"The index was made with another state of the model {model.name}.",
+            else engine_text(
+                "The index was made with another state of the model {name}.", name=model.name
+            ),
             hint="Run 'qmd embed' to embed everything with the new model.",
         )
     return model

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd import search
+from qmd.errors import sentences
 from qmd.search.candidates import Candidate
 from qmd.search.judge import notice
 from qmd.search.present.snippet import make_snippet, needles
@@ -92,7 +93,7 @@ def _degraded(reader: Reader, problem: str | None) -> str | None:
     """What took something away from the reply; None for nothing."""
     if not reader.full_text.is_incomplete:
         return problem
-    return TOO_MANY if problem is None else f"{problem} {TOO_MANY}"
+    return sentences(problem, TOO_MANY)
 
 
 def _explanation(hit: Candidate, best: Candidate) -> Mapping[str, Any]:

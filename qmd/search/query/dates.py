@@ -11,7 +11,7 @@ import re
 from datetime import date, datetime, timedelta, timezone
 
 from qmd import parse
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.system import clock
 
 #: What is shown where a text is neither a date nor a span.
@@ -147,4 +147,4 @@ def _beginning(unit: str, back: int, today: date) -> date:
 
 def _unreadable(text: str, reason: str) -> InputError:
     shown = text if len(text) <= 60 else f"{text[:60]}…"
-    return InputError(reason.format(repr(shown)), hint=_HINT)
+    return InputError(engine_text(reason.replace("{}", "{date}"), date=repr(shown)), hint=_HINT)

@@ -9,6 +9,8 @@ threads, and refuses a form without the token of this page. Each view is a modul
 
 from __future__ import annotations
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from qmd.server import file_paths  # noqa: F401 - makes the kind "file" known to routes
@@ -18,9 +20,7 @@ from qmd.server.page import (
     edit,
     files,
     health,
-    help_page,
     history,
-    live,
     login,
     new_note,
     note,
@@ -42,15 +42,21 @@ _VIEWS = (
     new_note,
     note,
     photos,
-    help_page,
-    live,
     login,
 )
 
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """The routes of all views and of the files that they load."""
+
+    async def help_(request: Request) -> Response:
+        """The keys of the page and the language of queries, whole or for a dialog."""
+        is_part = request.url.path.startswith("/part/")
+        return site.page(request, "help_part.html" if is_part else "help.html")
+
     return [
         site.static.route(),
+        site.route("/help", help_),
+        site.route("/part/help", help_),
         *(route for view in _VIEWS for route in view.routes(site)),
     ]

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qmd.errors import InputError
-from qmd.server.event_stream import MEDIA_TYPE
-from qmd.server.page.ask_stream import browser_events
+from qmd.server.event_stream import EventResponse
+from qmd.server.page.ask_live import browser_events
 from qmd.server.page.ask_turn import diff_lines
 from qmd.server.page.ask_view import AskView
+from qmd.server.page.forms import FormRoute, Sent, form_routes
+from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.values.chats import ChatMode
 
@@ -26,7 +28,7 @@ _MODES: dict[str, ChatMode] = {"read": "read", "write": "write"}
 
 def routes(site: Site) -> list[Route]:
     view = AskView(site)
-    return [*_pages(site, view), *_changes(site, view)]
+    return [*_pages(site, view), *_changes(site, view), *form_routes(site, _FORMS)]
 
 
 def _pages(site: Site, view: AskView) -> list[Route]:
@@ -60,8 +62,9 @@ def _pages(site: Site, view: AskView) -> list[Route]:
     async def events(request: Request) -> Response:
         chat_id = request.path_params["id"]
         stream = browser_events(site, view, request, chat_id, heartbeat_s=_HEARTBEAT_S)
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(stream, media_type=MEDIA_TYPE, headers=headers)
+        response = EventResponse(stream)
+        response.headers.update({"cache-control": "no-store", "x-accel-buffering": "no"})
+        return response
 
     return [
         site.route("/ask", new),
@@ -119,30 +122,34 @@ def _changes(site: Site, view: AskView) -> list[Route]:
             return Response(status_code=204)
         return site.redirect(f"/ask/{quote(chat_id, safe='')}")
 
-    async def rename(request: Request) -> Response:
-        chat_id, name = request.path_params["id"], site.form(request).get("name")
-        info = await site.run(request, lambda: site.kb.rename_chat(chat_id, name))
-        return site.redirect(f"/ask/{info.id}")
-
-    async def delete(request: Request) -> Response:
-        chat_id = request.path_params["id"]
-        await site.run(request, lambda: site.chats.forget(chat_id))
-        return site.redirect("/ask")
-
-    async def export(request: Request) -> Response:
-        chat_id, path = request.path_params["id"], site.form(request).get("path")
-        return site.redirect(await site.run(request, lambda: view.export(chat_id, path)))
-
     actions = {
         "/ask/send": send,
         "/ask/{id}/stop": stop,
         "/ask/{id}/answer": answer,
         "/ask/{id}/retry": retry,
-        "/ask/{id}/rename": rename,
-        "/ask/{id}/delete": delete,
-        "/ask/{id}/export": export,
     }
     return [site.route(path, handler, ("POST",)) for path, handler in actions.items()]
+
+
+def _rename(sent: Sent) -> str:
+    return f"/ask/{sent.kb.rename_chat(sent.path['id'], sent['name']).id}"
+
+
+def _delete(sent: Sent) -> str:
+    sent.site.chats.forget(sent.path["id"])
+    return "/ask"
+
+
+def _export(sent: Sent) -> str:
+    """Save the conversation as a note, and show the note."""
+    return note_address(sent.kb.export_chat(sent.path["id"], sent["path"]).path)
+
+
+_FORMS = (
+    FormRoute("/ask/{id}/rename", _rename),
+    FormRoute("/ask/{id}/delete", _delete),
+    FormRoute("/ask/{id}/export", _export),
+)
 
 
 def _is_script(request: Request) -> bool:

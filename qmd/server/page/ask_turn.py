@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from qmd.errors import EngineText
 from qmd.system import clock
 
 SHORT_CHARS = 200
@@ -180,7 +181,11 @@ class TurnView:
                 self.citations = data["citations"]
                 self.unsupported = data["unsupported"]
             case "error":
-                self.error = data
+                phrases = data.get("phrases", {}).items()
+                self.error = {
+                    **data,
+                    **{name: EngineText.from_json(each) for name, each in phrases},
+                }
         return None
 
     def _words(self) -> WordsStep | None:

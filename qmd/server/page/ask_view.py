@@ -13,7 +13,7 @@ from qmd.errors import ChatNotFoundError, NotFoundError, QmdError
 from qmd.server.page.answer import Words, answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView, WordsStep, seconds_since
 from qmd.server.page.language import Language
-from qmd.server.page.links import PageLinks, note_address
+from qmd.server.page.links import PageLinks
 from qmd.values.chats import ChatTurn
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class AskView:
 
     def _around(self, find: str) -> dict[str, Any]:
         model: ModelPlace | None = None
-        problem: dict[str, str | None] | None = None
+        problem: QmdError | None = None
         try:
             model = self._model()
         except QmdError as error:
-            problem = {"message": str(error), "hint": error.hint}
+            problem = error
         return {
             "chats": self.listed(find),
             "find": find,
@@ -198,8 +198,3 @@ class AskView:
         name = _NO_NAME.sub(" ", name).strip(" .…")[:80] or "conversation"
         collections = self._site.kb.collections()
         return f"{collections[0].name}/{name}.md" if collections else f"{name}.md"
-
-    def export(self, chat_id: str, path: str) -> str:
-        """Save a conversation as a note, and return the address of the note."""
-        note = self._site.kb.export_chat(chat_id, path)
-        return note_address(note.path)

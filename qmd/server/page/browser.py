@@ -17,15 +17,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from qmd.errors import InputError
+from qmd.errors import InputError, engine_text
 from qmd.server.endpoints.definition import RestError
 
 FIELD = "csrf"
@@ -197,7 +199,7 @@ def _parsed(body: bytes) -> Form:
             max_num_fields=_MAX_FIELDS,
         )
     except ValueError as error:  # UnicodeDecodeError is one
-        raise InputError(f"The form cannot be read: {error}") from None
+        raise InputError(engine_text("The form cannot be read: {error}", error=error)) from None
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value.replace("\r\n", "\n"))
@@ -219,3 +221,46 @@ def _cookies(request: Request) -> list[str]:
 def _cookie_name(request: Request) -> str:
     _, port = request.scope.get("server") or ("", 0)
     return f"qmd_page_{port}"
+
+
+# --- what a browser is told about the form before -------------------------------------
+
+
+MAX_BROWSERS = 200
+"""The notices of so many browsers wait for their next page; the oldest are dropped."""
+
+MAX_NOTICES = 5  # of one browser
+
+
+@dataclass(frozen=True, slots=True)
+class FormNotice:
+    """
+    A sentence above the next page.
+
+    Attributes:
+        text: In the language of the person.
+        change: The number of the change that an undo button takes back; None for no button.
+        is_undo: Whether ``change`` was an undo itself, so that the button does again what it undid.
+    """
+
+    text: str
+    change: int | None = None
+    kind: Literal["ok", "warn", "bad"] = "ok"
+    is_undo: bool = False
+
+
+class Notices:
+    """The notices that wait, by the cookie of the browser. Use it on the event loop only."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[str, list[FormNotice]] = OrderedDict()
+
+    def add(self, cookie: str, notice: FormNotice) -> None:
+        waiting = [*self._waiting.pop(cookie, []), notice]
+        self._waiting[cookie] = waiting[-MAX_NOTICES:]
+        while len(self._waiting) > MAX_BROWSERS:
+            self._waiting.popitem(last=False)
+
+    def take(self, cookie: str) -> list[FormNotice]:
+        """The notices of a browser, which are shown once."""
+        return self._waiting.pop(cookie, [])

@@ -6,11 +6,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from qmd.errors import ConflictError, InputError, QmdError
+from qmd.errors import InputError, QmdError
 from qmd.files.edits.tasks import tasks_of
-from qmd.server.page.addresses import address
-from qmd.server.page.edit import WRITE_S, wants_json
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.browser import FormNotice
+from qmd.server.page.edit import wants_json
+from qmd.server.page.forms import WRITE_S, FormRoute, Sent, Shown, form_routes
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values.edits import UndoReply
 
@@ -22,8 +23,10 @@ def routes(site: Site) -> list[Route]:
     return [
         site.route("/tick/{file:file}", forms.tick, ("GET", "POST")),
         site.route("/move/{file:file}", forms.move, ("GET", "POST")),
-        site.route("/delete/{file:file}", forms.delete, ("GET", "POST")),
-        site.route("/undo/{change}", forms.undo, ("POST",)),
+        site.route("/delete/{file:file}", forms.deletion),
+        *form_routes(
+            site, [FormRoute("/delete/{file:file}", _delete), FormRoute("/undo/{change}", _undo)]
+        ),
     ]
 
 
@@ -45,7 +48,7 @@ class _Forms:
             source = await site.run(request, lambda: site.kb.note_source(file))
             return site.page(request, "tasks.html", source=source, tasks=tasks_of(source.text))
         form = site.form(request)
-        self._require_writable(request)
+        site.require_notes(request)
         line, docid, done = form.get("line"), form.get("docid"), form.get("done") == "1"
         if not (line.isascii() and line.isdecimal() and len(line) < 8 and docid):
             raise InputError("The form does not say which task of which text is meant.")
@@ -61,22 +64,13 @@ class _Forms:
             site.notify(request, FormNotice(words, ticked.change))
         return site.redirect(f"/note/{address(ticked.file)}?line={line}")
 
-    async def delete(self, request: Request) -> Response:
+    async def deletion(self, request: Request) -> Response:
         site, file = self._site, _file(request)
-        if request.method != "POST":
-            would_be = await site.run(request, lambda: site.kb.delete_note(file, preview=True))
-            backlinks = await site.run(request, lambda: site.kb.backlinks(file, limit=20))
-            return site.page(
-                request, "delete.html", file=would_be.file, docid=would_be.docid, links=backlinks
-            )
-        self._require_writable(request)
-        docid = site.form(request).get("docid")
-        deleted = await site.run(
-            request, lambda: site.kb.delete_note(file, if_docid=docid), timeout_s=WRITE_S
+        would_be = await site.run(request, lambda: site.kb.delete_note(file, preview=True))
+        backlinks = await site.run(request, lambda: site.kb.backlinks(file, limit=20))
+        return site.page(
+            request, "delete.html", file=would_be.file, docid=would_be.docid, links=backlinks
         )
-        words = site.text(request, "edit.deleted", file=deleted.file)
-        site.notify(request, FormNotice(words, deleted.change))
-        return site.redirect("/")
 
     async def move(self, request: Request) -> Response:
         site, file, form = self._site, _file(request), None
@@ -86,7 +80,7 @@ class _Forms:
             form = site.form(request)
             new_path = form.get("to").strip()
             try:
-                self._require_writable(request)
+                site.require_notes(request)
                 if form.get("action") == "move":
                     return await self._move(request, file, new_path)
                 plan = await site.run(
@@ -120,39 +114,34 @@ class _Forms:
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, moved.problem or '')}".strip(), moved.change
+                f"{words} {site.translated(request, moved.problem or '')}".strip(), moved.change
             ),
         )
         return site.redirect(f"/note/{address(moved.file)}")
 
-    async def undo(self, request: Request) -> Response:
-        site, text = self._site, request.path_params["change"]
-        self._require_writable(request)
-        if not (text.isascii() and text.isdecimal() and len(text) < 16):
-            raise InputError("The address does not name a change.")
-        number = int(text)
-        reply = await site.run(request, lambda: site.kb.undo.undo_change(number), timeout_s=WRITE_S)
-        if reply.refused:
-            return site.page(request, "undo_refused.html", http_status=409, refused=reply.refused)
-        (undone,) = reply.undone
-        words = site.text(request, "edit.redone" if undone.is_redo else "edit.undone")
-        if undone.first is not None:
-            action, of_file = undone.first
-            words += f" {site.text(request, f'history.action_{action}')} {of_file.file}"
-        site.notify(
-            request,
-            FormNotice(
-                f"{words}. {site.engine_text(request, reply.problem or '')}".strip(),
-                reply.change,
-                is_undo=not undone.is_redo,
-            ),
-        )
-        return site.redirect(_after_undo(reply))
 
-    def _require_writable(self, request: Request) -> None:
-        """Raises ConflictError: the server is read-only."""
-        if self._site.read_only:
-            raise ConflictError(self._site.text(request, "edit.read_only"))
+def _delete(sent: Sent) -> str:
+    sent.site.require_notes(sent.request)
+    deleted = sent.kb.delete_note(sent.path["file"], if_docid=sent["docid"])
+    sent.notify(sent.text("edit.deleted", file=deleted.file), change=deleted.change)
+    return "/"
+
+
+def _undo(sent: Sent) -> str | Shown:
+    sent.site.require_notes(sent.request)
+    number = sent.number(sent.path["change"])
+    if number is None:
+        raise InputError("The address does not name a change.")
+    reply = sent.kb.undo.undo_change(number)
+    if reply.refused:
+        return Shown("undo_refused.html", {"refused": reply.refused}, 409)
+    (undone,) = reply.undone
+    words = sent.text("edit.redone" if undone.is_redo else "edit.undone")
+    if undone.first is not None:
+        action, of_file = undone.first
+        words += f" {sent.text(f'history.action_{action}')} {of_file.file}"
+    sent.notify(f"{words}.", reply.problem, reply.change, undo=not undone.is_redo)
+    return _after_undo(reply)
 
 
 def _file(request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from urllib.parse import quote_plus
 
 from starlette.requests import Request
@@ -11,27 +11,21 @@ from starlette.routing import Route
 
 from qmd.errors import (
     CollectionNotFoundError,
-    ConflictError,
     FileChangedError,
     InputError,
     InvalidPathError,
     NotFoundError,
     QmdError,
 )
-from qmd.files.edits.merge import conflicts, merge, merged_text
+from qmd.files.edits.merge import Choice, Part, PartKind, conflicts, merge, merged_text
 from qmd.kb import KnowledgeBase
 from qmd.render import NoLinks, Options, render_note
-from qmd.server.page import conflict
-from qmd.server.page.addresses import address
-from qmd.server.page.browser import Form
-from qmd.server.page.links import PageLinks
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.browser import Form, FormNotice
+from qmd.server.page.forms import WRITE_S
+from qmd.server.page.links import PageLinks, address
 from qmd.server.page.site import Site
 from qmd.server.security import MAX_BODY_BYTES
 from qmd.values.edits import EditedNote, NoteSource
-
-WRITE_S = 60.0
-"""The most seconds that a form which writes may take."""
 
 _MAX_FORM = MAX_BODY_BYTES - 100_000  # bytes of a form, as sent, with room for what is typed
 
@@ -87,7 +81,7 @@ class _Editor:
             source = await self._source(request)
             if source.docid != docid:  # changed once more
                 return self._conflict(request, source, form)
-            text = merged_text(merge(_base(form), text, source.text), conflict.choices_in(form))
+            text = merged_text(merge(_base(form), text, source.text), choices_in(form))
             if action == "by_hand":
                 return self._page(request, source, text=text)
         try:
@@ -111,8 +105,7 @@ class _Editor:
 
     async def _save(self, request: Request, text: str, docid: str) -> EditedNote:
         site, file = self._site, _file(request)
-        if site.read_only:
-            raise ConflictError(site.text(request, "edit.read_only"))
+        site.require_notes(request)
         return await site.run(
             request,
             lambda: site.kb.replace_note(file, text, if_docid=docid),
@@ -127,7 +120,7 @@ class _Editor:
         if saved.written and not stays:
             words = self._site.text(request, "edit.saved")
             if saved.problem:
-                words = f"{words} {self._site.engine_text(request, saved.problem)}"
+                words = f"{words} {self._site.translated(request, saved.problem)}"
             self._site.notify(request, FormNotice(words, saved.change))
         if wants_json(request):
             return JSONResponse({"docid": saved.docid, "written": saved.written, "address": note})
@@ -195,7 +188,7 @@ class _Editor:
             source=source,
             text=text,
             base=base,
-            parts=conflict.shown_parts(parts),
+            parts=shown_parts(parts),
             conflicts=conflicts(parts),
         )
 
@@ -256,3 +249,62 @@ def _sent_bytes(*texts: str) -> int:
 def wants_json(request: Request) -> bool:
     """Whether a script has sent the form."""
     return request.headers.get("accept", "").startswith("application/json")
+
+
+# --- two edits of one note beside each other ------------------------------------------
+
+
+_CONTEXT_LINES = 3
+_MAX_CHOICES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """
+    A part as the page shows it; texts are lists of lines.
+
+    Attributes:
+        number: That of a conflict, from 0.
+        left_out: How many lines between ``base`` and ``mine`` are not shown, if all are the same.
+    """
+
+    kind: PartKind
+    base: list[str]
+    mine: list[str]
+    theirs: list[str]
+    number: int = 0
+    left_out: int = 0
+
+
+def shown_parts(parts: list[Part]) -> list[ShownPart]:
+    """What the page shows: of lines that are the same only those next to a change."""
+    shown: list[ShownPart] = []
+    number = 0
+    for at, part in enumerate(parts):
+        base, mine, theirs = (
+            text.removesuffix("\n").split("\n") if text else []
+            for text in (part.base, part.mine, part.theirs)
+        )
+        if part.kind == "same":
+            head = base[:_CONTEXT_LINES] if at else []
+            tail = base[-_CONTEXT_LINES:] if at < len(parts) - 1 else []
+            if len(head) + len(tail) >= len(base):
+                shown.append(ShownPart("same", base, [], []))
+            else:
+                left_out = len(base) - len(head) - len(tail)
+                shown.append(ShownPart("same", head, tail, [], left_out=left_out))
+        else:
+            shown.append(ShownPart(part.kind, base, mine, theirs, number))
+        number += part.kind == "conflict"
+    return shown
+
+
+def choices_in(form: Form) -> dict[int, Choice]:
+    """What the person chose for each conflict; "mine" for those without a choice."""
+    choices: dict[int, Choice] = {}
+    for number in range(_MAX_CHOICES):
+        chosen = form.get(f"choice-{number}")
+        if not chosen:
+            break
+        choices[number] = "theirs" if chosen == "theirs" else "both" if chosen == "both" else "mine"
+    return choices

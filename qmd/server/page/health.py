@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import ConflictError, InputError
+from qmd.errors import InputError, engine_text
+from qmd.ingest.verdict import SKIP_REMEDIES
+from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
-from qmd.server.jobs import Pace, ServerJob
-from qmd.server.page import charts, health_collections, health_contexts, health_skipped
-from qmd.server.page.health_rules import can_change, reason_text, require_change, require_writes
+from qmd.server.jobs import JobKind, Pace, ServerJob
+from qmd.server.page import charts, health_forms
 from qmd.server.page.site import Site
 from qmd.system import clock
 from qmd.values import Collection, Context, Freshness
@@ -26,6 +27,8 @@ _CLIENTS = 12
 _CALLS = 8  # of each client
 _CHANGES = 10
 _JOBS = 5
+_PAGE = 50  # files on one page
+_MAX_PAGE = 100_000
 _DOCTOR_S = 120.0  # the checks may ask a slow model
 
 _DAY = timedelta(days=1)
@@ -94,46 +97,66 @@ def routes(site: Site) -> list[Route]:
             height=charts.HEIGHT,
         )
 
-    async def start(request: Request) -> Response:
-        require_change(site)
-        names = tuple(site.form(request).all("collection"))
-        if request.url.path.endswith("/embed"):
-            if not await site.run(request, site.kb.can_embed):
-                raise InputError(
-                    "The embedding model is not on the server's machine.",
-                    hint="Run 'qmd embed' there once, which downloads it.",
-                )
-            site.jobs.start("embedding", names)
-        else:
-            site.jobs.start("indexing", names)
-        return site.redirect("/overview#jobs")
-
     async def check(request: Request) -> Response:
         checks = await site.run(request, site.kb.doctor, timeout_s=_DOCTOR_S)
         return site.page(request, "health_checks.html", checks=checks)
 
-    async def undo(request: Request) -> Response:
-        require_writes(site)
-        number = site.form(request).get("change")
-        if not number.isascii() or not number.isdecimal() or len(number) > 18:
-            raise InputError("The number of the change is missing.")
-        reply = await site.run(request, lambda: site.kb.undo.undo_change(int(number)))
-        for refused in reply.refused:
-            raise ConflictError(f"{refused.file}: {refused.reason}")
-        return site.redirect("/overview?notice=undone#changes")
+    async def skipped(request: Request) -> Response:
+        reason = request.query_params.get("reason", "")
+        number = _page_number(request)
+        files = await site.run(
+            request,
+            lambda: site.kb.skips(reason, offset=(number - 1) * _PAGE, limit=_PAGE + 1),
+        )
+        return site.page(
+            request,
+            "health_skipped.html",
+            reason=reason,
+            remedy=SKIP_REMEDIES.get(reason),
+            files=files[:_PAGE],
+            number=number,
+            has_more=len(files) > _PAGE,
+        )
+
+    async def warned(request: Request) -> Response:
+        number = _page_number(request)
+        documents = await site.run(
+            request, lambda: site.kb.warned(offset=(number - 1) * _PAGE, limit=_PAGE + 1)
+        )
+        return site.page(
+            request,
+            "health_warned.html",
+            documents=documents[:_PAGE],
+            number=number,
+            has_more=len(documents) > _PAGE,
+        )
+
+    async def why(request: Request) -> Response:
+        path = request.query_params.get("path", "").strip()
+        explanation = None
+        if path:
+            if len(path) > MAX_PATH:
+                raise InputError(
+                    engine_text("The path has more than {most} characters.", most=f"{MAX_PATH:,}")
+                )
+            explanation = await site.run(request, lambda: site.kb.why(path))
+        return site.page(request, "health_why.html", typed=path, explanation=explanation)
+
+    async def bar(request: Request) -> Response:
+        """What is being indexed or embedded now, and the time left, at the top of all views."""
+        return site.page(request, "live.html", work=await site.run(request, lambda: _work(site)))
 
     return [
+        site.route("/part/live", bar),
         site.route("/overview", overview),
         site.route("/part/overview/live", live),
         site.route("/part/overview/charts", show_charts),
         site.route("/overview/charts", show_charts),
-        site.route("/overview/index", start, ["POST"]),
-        site.route("/overview/embed", start, ["POST"]),
-        site.route("/overview/check", check, ["POST"]),
-        site.route("/overview/undo", undo, ["POST"]),
-        *health_skipped.routes(site),
-        *health_collections.routes(site),
-        *health_contexts.routes(site),
+        site.route("/overview/check", check, ("POST",)),
+        site.route("/overview/skipped", skipped),
+        site.route("/overview/warnings", warned),
+        site.route("/overview/why", why),
+        *health_forms.routes(site),
     ]
 
 
@@ -174,12 +197,10 @@ def _common(site: Site, request: Request) -> dict[str, Any]:
     now = datetime.now().astimezone()
     offset = now.strftime("%z")
     return {
-        "can_change": can_change(site),
         "now": now.timestamp(),
         "ago": lambda at: _seconds_since(at, now),
         "zone": f"UTC{offset[:3]}:{offset[3:5]}",
         "mcp_url": str(request.base_url).rstrip("/") + site.mcp_path if site.mcp_path else None,
-        "meaning": lambda start, reason: reason_text(site, request, start, reason),
         "notice": request.query_params.get("notice", ""),
     }
 
@@ -192,3 +213,43 @@ def _seconds_since(at: str | float, now: datetime) -> float:
 
 def _latest(times: Sequence[QueryTimes], kind: str) -> QueryTimes | None:
     return next((point for point in reversed(times) if point.kind == kind), None)
+
+
+def _page_number(request: Request) -> int:
+    text = request.query_params.get("page", "1")
+    if not text.isascii() or not text.isdecimal():
+        return 1
+    return min(max(1, int(text[:9])), _MAX_PAGE)
+
+
+# --- the bar at the top of all views --------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """
+    Work that goes on.
+
+    Attributes:
+        pace: How far it is; None if another process does it, or if it has just begun.
+        waiting: The files or documents that are left, if there is no pace.
+    """
+
+    kind: JobKind
+    pace: Pace | None
+    waiting: int = 0
+
+
+def _work(site: Site) -> list[Work]:
+    fresh = site.kb.freshness()
+    waiting: dict[JobKind, int] = {
+        "indexing": fresh.files_pending if fresh.indexing else 0,
+        # Without a process that makes the vectors, they wait for a person.
+        "embedding": fresh.embeddings_pending if fresh.embedding else 0,
+    }
+    work = []
+    for kind, count in waiting.items():
+        pace = site.jobs.running.pace(kind)
+        if pace is not None or count:
+            work.append(Work(kind, pace, count))
+    return work

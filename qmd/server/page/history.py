@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
+from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError, engine_text
+from qmd.files.edits.diff import MAX_LINE_CHARACTERS, diff_lines
 from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
-from qmd.server.page.diff_rows import ShownDiff, diff_rows
+from qmd.server.page.forms import FormRoute, Sent, form_routes
 from qmd.server.page.links import note_address
-from qmd.server.page.notices import FormNotice
 from qmd.server.page.site import Site
 from qmd.values import Revision
 
 MAX_COMPARED = 2_000_000
 """Bytes of a content that is compared; of a longer one no difference is shown."""
-
-_WRITE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,7 @@ class ShownHistory:
 def routes(site: Site) -> list[Route]:
     async def history(request: Request) -> Response:
         name = request.path_params["file"]
-        if request.method == "POST":
-            return await restore(request, name)
-        number = _number(request.query_params.get("revision", ""))
+        number = Sent.number(request.query_params.get("revision", ""))
         with_now = request.query_params.get("with") == "now"
         shown = await site.run(
             request, lambda: read_history(site.kb, name, number, with_now=with_now)
@@ -59,23 +59,19 @@ def routes(site: Site) -> list[Route]:
         may_write = await site.run(request, lambda: site.may_write_in(name.partition("/")[0]))
         return site.page(request, "history.html", history=shown, read_only=not may_write)
 
-    async def restore(request: Request, name: str) -> Response:
-        if site.read_only:
-            raise ReadOnlyError("This server only reads.")
-        number = _number(site.form(request).get("revision"))
-        if number is None:
-            raise NotFoundError("The form names no revision.")
-        restored = await site.run(
-            request, lambda: site.kb.revisions.restore(name, number), timeout_s=_WRITE_S
-        )
-        words = site.text(request, "history.restored", n=number)
-        site.notify(
-            request,
-            FormNotice(f"{words} {site.engine_text(request, restored.problem or '')}".strip()),
-        )
-        return site.redirect(note_address(name))
+    address = "/history/{file:file}"
+    return [site.route(address, history), *form_routes(site, [FormRoute(address, _restore)])]
 
-    return [site.route("/history/{file:file}", history, ("GET", "POST"))]
+
+def _restore(sent: Sent) -> str:
+    if sent.site.read_only:
+        raise ReadOnlyError("This server only reads.")
+    name, number = sent.path["file"], sent.number(sent["revision"])
+    if number is None:
+        raise NotFoundError("The form names no revision.")
+    restored = sent.kb.revisions.restore(name, number)
+    sent.notify(sent.text("history.restored", n=number), restored.problem)
+    return note_address(name)
 
 
 def read_history(
@@ -98,7 +94,9 @@ def read_history(
     if number is not None:
         chosen = kb.revisions.before(revisions, number)
         if chosen is None:
-            raise NotFoundError(f"No change {number} of {name} is kept.")
+            raise NotFoundError(
+                engine_text("No change {number} of {name} is kept.", number=number, name=name)
+            )
     diff = None
     if chosen is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)
@@ -131,5 +129,117 @@ def _text(kb: KnowledgeBase, name: str, revision: Revision) -> str | None:
         return None
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else None
+# --- two texts beside each other ------------------------------------------------------
+
+
+MAX_ROWS = 600
+"""Rows that are shown of one difference."""
+
+_MAX_COMPARISONS = 20_000  # words of a line times those of the other
+_LEAST_ALIKE = 0.4  # below, two lines are shown as two lines
+_WORD = re.compile(r"[A-Za-z0-9\u00c0-\u024f]+|\s+|.", re.DOTALL)
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+
+class Piece(NamedTuple):
+    """A piece of a line; ``is_changed`` if the other line has something else there."""
+
+    text: str
+    is_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """
+    A row: a line that was removed, added or is the same, or where the next lines stand.
+
+    Attributes:
+        line: Its number in the text that has it; 0 for a remark.
+    """
+
+    kind: Literal["removed", "added", "same", "place"]
+    line: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDiff:
+    """``left_out``: rows that are not shown. ``added`` and ``removed`` count lines."""
+
+    rows: tuple[DiffRow, ...]
+    added: int
+    removed: int
+    left_out: int
+
+
+def diff_rows(before: str, after: str) -> ShownDiff:
+    """The difference of two texts; line ends are compared as ``\\n``."""
+    lines = diff_lines(before.replace("\r\n", "\n"), after.replace("\r\n", "\n"))
+    rows = list(_rows(lines[:MAX_ROWS]))
+    return ShownDiff(
+        tuple(rows),
+        sum(line.startswith("+") for line in lines),
+        sum(line.startswith("-") for line in lines),
+        max(0, len(lines) - MAX_ROWS),
+    )
+
+
+def _rows(lines: Sequence[str]) -> Iterator[DiffRow]:
+    old = new = 0
+    removed: list[str] = []
+    added: list[str] = []
+    for line in [*lines, ""]:
+        sign, text = line[:1], line[1:]
+        if sign == "-":
+            removed.append(text)
+            continue
+        if sign == "+":
+            added.append(text)
+            continue
+        yield from _changed(removed, added, old, new)
+        old, new = old + len(removed), new + len(added)
+        removed, added = [], []
+        hunk = _HUNK.match(line)
+        if hunk:
+            old, new = int(hunk[1]), int(hunk[2])
+            yield DiffRow("place", new or old, ())
+        elif sign == "\\":
+            yield DiffRow("place", 0, (Piece(text.strip()),))
+        elif line:
+            yield DiffRow("same", new, (Piece(_cut(text)),))
+            old, new = old + 1, new + 1
+
+
+def _changed(removed: Sequence[str], added: Sequence[str], old: int, new: int) -> Iterator[DiffRow]:
+    """The removed lines, then those in their place, with the words marked that differ."""
+    pairs = [_pieces(a, b) for a, b in zip_longest(removed, added)]
+    for at in range(len(removed)):
+        yield DiffRow("removed", old + at, pairs[at][0])
+    for at in range(len(added)):
+        yield DiffRow("added", new + at, pairs[at][1])
+
+
+def _pieces(a: str | None, b: str | None) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    whole = (Piece(_cut(a or "")),), (Piece(_cut(b or "")),)
+    if a is None or b is None or max(len(a), len(b)) > MAX_LINE_CHARACTERS:
+        return whole
+    old, new = _WORD.findall(a), _WORD.findall(b)
+    if len(old) * len(new) > _MAX_COMPARISONS:
+        return whole
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    if matcher.ratio() < _LEAST_ALIKE:
+        return whole
+    left, right = [], []
+    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
+        is_changed = kind != "equal"
+        left.append(Piece("".join(old[a0:a1]), is_changed))
+        right.append(Piece("".join(new[b0:b1]), is_changed))
+    return tuple(filter(_has_text, left)), tuple(filter(_has_text, right))
+
+
+def _has_text(piece: Piece) -> bool:
+    return bool(piece.text)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…"

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, cast
+
+from qmd.errors import EngineText
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,8 +42,8 @@ class Texts:
             for name, text in tomllib.loads(entry.read_text(encoding="utf-8")).items():
                 self._texts[f"{view}.{name}"] = text
 
-    def names(self) -> list[str]:
-        return sorted(self._texts)
+    def names(self) -> Set[str]:
+        return self._texts.keys()
 
     def text(self, language: Language, name: str, /, **values: object) -> str:
         """
@@ -85,3 +87,52 @@ def language_of(accepted: str) -> Language:
             if primary == language and quality - position * 1e-6 > best[0]:
                 best = (quality - position * 1e-6, language)
     return best[1]
+
+
+# --- sentences of the engine ----------------------------------------------------------
+
+
+class EngineTexts:
+    """
+    The sentences of the engine in the language of the page: errors, hints, what is wrong.
+
+    The engine writes English, for every face, and keeps what stands in the fields of a sentence
+    (`EngineText`). ``engine_zh.toml`` has the Chinese for those sentences that a person of the page
+    may meet, by the English one as the code has it::
+
+        "Document not found: {file}" = "找不到文档：{file}"
+
+    A sentence without an entry stays English. A test compares the English ones with the code.
+    """
+
+    def __init__(self) -> None:
+        source = files("qmd.server.page").joinpath("engine_zh.toml").read_text(encoding="utf-8")
+        self._chinese: dict[str, str] = tomllib.loads(source)
+
+    def translated(self, sentence: str, language: Language) -> str:
+        """A sentence of the engine in a language; as it is if there is no other wording."""
+        if language == "en":
+            return sentence
+        if not isinstance(sentence, EngineText):
+            return self._chinese.get(sentence, sentence)
+        chinese = self._chinese.get(sentence.template)
+        if chinese is None:
+            return sentence
+        fields = {
+            name: self.translated(value, language) if isinstance(value, str) else value
+            for name, value in sentence.fields.items()
+        }
+        return chinese.format_map(fields)
+
+
+def lines_of(text: str) -> list[str]:
+    """The sentences of a text that has one in each line."""
+    if isinstance(text, EngineText) and text.template == "{first}\n{others}":
+        return [line for part in text.fields.values() for line in lines_of(cast("str", part))]
+    return [text] if isinstance(text, EngineText) else text.split("\n")
+
+
+@functools.cache
+def engine_texts() -> EngineTexts:
+    """The sentences, read once for all servers of this process."""
+    return EngineTexts()

@@ -144,3 +144,11 @@ def _file_target(file: str, place: str) -> Target:
     if kind is not None:
         return Target(kind, address, title)
     return Target("file", f"{address}#{quote(place, safe='=&')}" if place else address, title)
+
+
+# --- addresses ------------------------------------------------------------------------
+
+
+def address(file: str) -> str:
+    """The part of an address for ``collection/path``: percent-encoded but for the slashes."""
+    return quote(file, safe="/", errors="surrogatepass")

@@ -7,14 +7,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.errors import QmdError
-from qmd.server.logins import LOGIN_PATH, LOGOUT_PATH
 from qmd.server.page.site import Site
-from qmd.server.sessions import cookie_name
+from qmd.server.sessions import LOGIN_PATH, LOGOUT_PATH, cookie_name, remember
 
 
 def routes(site: Site) -> list[Route]:
-    logins = site.logins
-    if logins is None or not logins.is_needed:
+    sessions = site.sessions
+    if sessions is None or not sessions.takes_tokens:
         return []
 
     def form(
@@ -29,27 +28,18 @@ def routes(site: Site) -> list[Route]:
     async def log_in(request: Request) -> Response:
         sent = site.form(request)
         try:
-            cookie = await logins.begin(sent.get("token").strip())
+            cookie = await sessions.log_in(sent.get("token").strip())
         except QmdError:
             return form(request, sent.get("next"), "login.no_lookup", http_status=503)
         if cookie is None:
             return form(request, sent.get("next"), "login.not_valid", http_status=401)
-        logins.end(request.scope, _cookies(request))
+        sessions.end(request)
         response = site.redirect(_own_path(sent.get("next")))
-        response.set_cookie(
-            cookie_name(request.scope),
-            cookie,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-            path="/",
-        )
+        remember(response, request, cookie)
         return response
 
     async def log_out(request: Request) -> Response:
-        logins.end(request.scope, _cookies(request))
-        if site.sessions is not None:
-            site.sessions.end(request.scope, _cookies(request))
+        sessions.end(request)
         response = site.redirect(LOGIN_PATH)
         response.delete_cookie(
             cookie_name(request.scope), httponly=True, samesite="strict", path="/"
@@ -73,7 +63,3 @@ def _own_path(address: str) -> str:
     """A path on this server; that of the search for any other address."""
     is_own = address.startswith("/") and address[1:2] not in ("/", "\\") and address.isprintable()
     return address if is_own and not address.startswith(LOGIN_PATH) else "/"
-
-
-def _cookies(request: Request) -> bytes:
-    return "; ".join(request.headers.getlist("cookie")).encode("latin-1", "replace")

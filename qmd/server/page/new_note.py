@@ -10,10 +10,10 @@ from starlette.routing import Route
 
 from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server.page.addresses import address
-from qmd.server.page.browser import Form
-from qmd.server.page.edit import WRITE_S, wants_json
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.browser import Form, FormNotice
+from qmd.server.page.edit import wants_json
+from qmd.server.page.forms import WRITE_S
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values import Collection
 
@@ -31,8 +31,7 @@ def routes(site: Site) -> list[Route]:
             return await _page(site, request, collections, _from_link(request, collections))
         fields = _sent(site.form(request), collections)
         try:
-            if site.read_only:
-                raise ConflictError(site.text(request, "edit.read_only"))
+            site.require_notes(request)
             path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
             if not fields["name"]:
                 raise ConflictError(site.text(request, "edit.needs_name"))
@@ -54,7 +53,7 @@ def routes(site: Site) -> list[Route]:
         site.notify(
             request,
             FormNotice(
-                f"{words} {site.engine_text(request, created.problem or '')}".strip(),
+                f"{words} {site.translated(request, created.problem or '')}".strip(),
                 created.change,
             ),
         )

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import InputError, QmdError
+from qmd.errors import InputError, QmdError, engine_text
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.addresses import address
-from qmd.server.page.edit import WRITE_S
+from qmd.server.page.browser import FormNotice
 from qmd.server.page.files import SANDBOX
-from qmd.server.page.notices import FormNotice
+from qmd.server.page.forms import WRITE_S
+from qmd.server.page.links import address
 from qmd.server.page.site import Site
 from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
 
@@ -125,7 +125,7 @@ class _Photos:
             written = await site.run(
                 request, lambda: site.kb.change_photo(file, change), timeout_s=WRITE_S
             )
-            words = site.engine_text(request, written.problem or "") or site.text(
+            words = site.translated(request, written.problem or "") or site.text(
                 request, "photos.saved"
             )
             site.notify(request, FormNotice(words, kind="warn" if written.problem else "ok"))
@@ -163,7 +163,7 @@ class _Photos:
 def _photo_file(request: Request) -> str:
     file: str = request.path_params["file"]
     if not is_photo(file):
-        raise InputError(f"No photo: {file}")
+        raise InputError(engine_text("No photo: {file}", file=file))
     return file
 
 

@@ -18,8 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import DocumentNotFoundError, InputError, QmdError
-from qmd.server.page.excerpt import has_signs, plain_line
+from qmd.errors import DocumentNotFoundError, InputError, QmdError, engine_text
+from qmd.server.page.language import lines_of
+from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.site import Site
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.names import NOTE_SUFFIXES
@@ -105,10 +106,12 @@ def view_of(request: Request) -> SearchView:
 
     mode = values.get("mode") or "both"
     if mode not in MODES:
-        raise InputError(f"There is no mode '{mode}'.", hint=f"Modes: {', '.join(MODES)}.")
+        raise InputError(
+            engine_text("There is no mode '{mode}'.", mode=mode), hint=f"Modes: {', '.join(MODES)}."
+        )
     limit = values.get("n") or str(_STEP)
     if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= _MAX_HITS:
-        raise InputError(f"The number of hits must be 1 to {_MAX_HITS}.")
+        raise InputError(engine_text("The number of hits must be 1 to {most}.", most=_MAX_HITS))
     filters = Filters(
         collections=several("collection"),
         path=values.get("path", "").strip() or None,
@@ -168,7 +171,7 @@ def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
     shown = str if has_signs(view.query) else plain_line
     more = replace(view, limit=min(_MAX_HITS, view.limit + _STEP))
     is_full = len(reply.hits) == view.limit < _MAX_HITS
-    sentences = (reply.notice or "").split("\n")
+    sentences = lines_of(reply.notice or "")
     return {
         "is_of_suggestion": sentences[0].startswith(SHOWING),
         "sentences": sentences[1:] if reply.suggestion else sentences,

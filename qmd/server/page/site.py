@@ -16,30 +16,29 @@ from starlette.routing import Route
 
 from qmd import __version__
 from qmd.agent.chat import Chats
-from qmd.errors import QmdError
+from qmd.errors import ConflictError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
-from qmd.server.connected import while_connected
+from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
-from qmd.server.logins import IN_SESSION, Logins
 from qmd.server.page.browser import (
     HEADER,
     READS,
     Browser,
     Browsers,
     Form,
+    FormNotice,
+    Notices,
     StaleFormError,
     read_form,
     require_own_page,
 )
-from qmd.server.page.engine_texts import engine_texts
-from qmd.server.page.language import LANGUAGES, Language, language_of, page_texts
-from qmd.server.page.notices import FormNotice, Notices
+from qmd.server.page.language import LANGUAGES, Language, engine_texts, language_of, page_texts
 from qmd.server.page.static_files import static_files
-from qmd.server.sessions import Sessions
-from qmd.server.workers import CallQueue
+from qmd.server.sessions import IN_SESSION, Sessions
+from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ class Site:
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
         editor: The setting, see `qmd.system.editors`.
-        logins: The sessions that began with a token; None if nobody can log in.
-        sessions: Those that began with a link.
+        sessions: The browsers that are logged in; None if nobody can log in.
     """
 
     def __init__(
@@ -87,11 +85,9 @@ class Site:
         activity: Activity | None = None,
         chats: Chats | None = None,
         editor: str | None = None,
-        logins: Logins | None = None,
         sessions: Sessions | None = None,
     ) -> None:
         self.kb = kb
-        self.logins = logins
         self.sessions = sessions
         self.chats = chats or Chats(kb, may_write=not read_only)
         self.read_only = read_only
@@ -119,6 +115,27 @@ class Site:
     def may_administer(self) -> bool:
         """Whether the person may change collections and the index, and not only notes."""
         return not isinstance(self.kb, ScopedKnowledgeBase)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the person may change the index or files."""
+        return self.may_administer and not self.read_only and self.kb.policy.writable
+
+    def require_writes(self, *, administrator: bool) -> None:
+        """Raises RestError (403): nothing may be changed here, or only notes may."""
+        if self.read_only or not self.kb.policy.writable:
+            raise RestError(
+                403,
+                "This server is read-only.\n\n"
+                "Start it without --read-only to allow what changes the index.",
+            )
+        if administrator and not self.can_change:
+            raise RestError(403, "This is for the administrator; your token opens notes alone.")
+
+    def require_notes(self, request: Request) -> None:
+        """Raises ConflictError: the server writes no notes."""
+        if self.read_only:
+            raise ConflictError(self.text(request, "edit.read_only"))
 
     def may_write_in(self, collection: str) -> bool:
         """Whether the person may change files of a collection; it asks the database."""
@@ -301,13 +318,13 @@ class Site:
         """A text of the page in the language of the person."""
         return self.texts.text(self.language(request), name, **values)
 
-    def engine_text(self, request: Request, sentence: str) -> str:
+    def translated(self, request: Request, sentence: str) -> str:
         """A sentence of the engine in the language of the person, see `EngineTexts`."""
         return self._engine_texts.translated(sentence, self.language(request))
 
     def error_text(self, request: Request, error: QmdError) -> str:
         """The message and the hint of an error in the language of the person."""
-        sentences = [self.engine_text(request, each) for each in (str(error), error.hint) if each]
+        sentences = [self.translated(request, each) for each in (error.message, error.hint) if each]
         has_blank = not sentences[0].endswith("。")  # a Chinese full stop is as wide as a letter
         return (" " if has_blank else "").join(sentences)
 
@@ -328,6 +345,7 @@ class Site:
                 "read_only": self.read_only,
                 "has_photos": self._has_photos,
                 "may_administer": self.may_administer,
+                "can_change": self.can_change,
                 # The name of the token of a person who can log out; None for others.
                 "logged_in": self._scope_name
                 if getattr(request.state, IN_SESSION, False)
@@ -356,8 +374,8 @@ class Site:
         if failure.is_of_http:
             message = self.text(request, f"base.error_{failure.status}")
         else:
-            message = self.engine_text(request, message)
-        hint = hint and self.engine_text(request, hint)
+            message = self.translated(request, message)
+        hint = hint and self.translated(request, hint)
         is_part = request.url.path.startswith("/part/")
         template = "error_part.html" if is_part else "error.html"
         return self.page(request, template, http_status=failure.status, message=message, hint=hint)

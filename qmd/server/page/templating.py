@@ -8,10 +8,9 @@ from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from qmd.server.page.addresses import address
-from qmd.server.page.engine_texts import EngineTexts, engine_texts
-from qmd.server.page.excerpt import plain_line
-from qmd.server.page.language import Language, Texts, page_texts
+from qmd.server.page.language import EngineTexts, Language, Texts, engine_texts, page_texts
+from qmd.server.page.links import address
+from qmd.server.page.note_text import plain_line
 from qmd.server.page.static_files import StaticFiles, static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
@@ -49,8 +48,13 @@ class Templates:
         def text(key: str, /, **parts: object) -> str:
             return self._texts.text(language, key, **parts)
 
-        def engine(sentence: object) -> str:
-            return self._engine_texts.translated(str(sentence), language)
+        def meaning(start: str, reason: str) -> str | None:
+            """What a reason of the engine means; None for one without a text."""
+            key = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
+            return self._texts.text(language, key) if key in self._texts.names() else None
+
+        def engine(sentence: str) -> str:
+            return self._engine_texts.translated(sentence, language)
 
         template = self._environment.get_template(name)
         script_texts = self._texts.of_view
@@ -58,6 +62,7 @@ class Templates:
             {
                 "t": text,
                 "engine": engine,
+                "meaning": meaning,
                 "lang": language,
                 "script_texts": lambda view: script_texts(language, view),
                 **values,

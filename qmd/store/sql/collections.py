@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries, values
-from qmd.errors import CollectionNotFoundError, ConflictError
+from qmd.errors import CollectionNotFoundError, ConflictError, engine_text
 from qmd.store import sql as capabilities
 from qmd.store.sql import Sql
 from qmd.system import clock
@@ -196,7 +196,9 @@ class CollectionsWriter(Collections):
             hint = "Choose another name with --name, or 'qmd collection remove' the old one."
             if same[0] == path:
                 hint = "It is this very folder; 'qmd index' brings it up to date."
-            raise ConflictError(f"There is already a collection named '{name}'.", hint=hint)
+            raise ConflictError(
+                engine_text("There is already a collection named '{name}'.", name=name), hint=hint
+            )
         if not owner:  # a token may have been promised to push a folder of this name
             capabilities.access.remove_scopes(self._sql, name)
         self._sql.run(
@@ -217,7 +219,8 @@ class CollectionsWriter(Collections):
         collection = self.by_name(old)
         if self._sql.run("SELECT 1 FROM collections WHERE name = ?", [new]).fetchone():
             raise ConflictError(
-                f"There is already a collection named '{new}'.", hint="Choose another name."
+                engine_text("There is already a collection named '{name}'.", name=new),
+                hint="Choose another name.",
             )
         self._sql.run("UPDATE collections SET name = ? WHERE id = ?", [new, collection.id])
         capabilities.access.rename_scopes(self._sql, old, new)
