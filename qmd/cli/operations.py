@@ -129,11 +129,13 @@ def _params(field: FieldFacts) -> Iterable[click.Parameter]:
     shell = field.get(Shell) or Shell()
     completes: Callable[..., Any] | None = getattr(complete, shell.completes, None)
     if _is_positional(field):
+        # With a default, also None, click takes a command line without the argument.
+        default: dict[str, Any] = {} if field.is_required else {"default": field.default}
         yield click.Argument(
             [field.name],
             type=_type(field),
             required=field.is_required,
-            default=None if field.is_required else field.default,
+            **default,
             metavar=shell.metavar or None,
             shell_complete=completes,
         )

@@ -368,6 +368,16 @@ def test_the_description_says_which_errors_an_operation_gives() -> None:
             assert error.code in response["headers"]["Qmd-Error"]["schema"]["examples"]
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_command_misses_an_argument_that_it_needs(served: Served, name: str) -> None:
+    operation = OPERATIONS[name]
+    if operation.words is None or not any(each.is_required for each in operation.arguments):
+        pytest.skip("it needs none")
+    result = served.scratch.call("--db", str(served.database), *operation.words.split())
+    assert result.code == 2
+    assert "Missing argument" in result.err
+
+
 def test_every_operation_says_what_it_is_in_both_languages() -> None:
     for operation in OPERATIONS.values():
         summary = operation.paragraphs[0]
