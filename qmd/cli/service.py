@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd import __version__, inference
+from qmd import __version__
 from qmd.cli.command import Command, Group, command, json_option
 from qmd.cli.daemon import (
     environment_of_settings,
@@ -27,6 +27,7 @@ from qmd.cli.serve import server_alone
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
+from qmd.inference.llm.key import variables_with_keys
 from qmd.system import installation, running
 from qmd.system.log_file import log_file
 from qmd.system.services import managers
@@ -124,7 +125,7 @@ def install(
         write(f"The service {planned.name} serves {url} (MCP: {url}/mcp); its page: qmd open\n")
     if remark := manager.remark():
         note(remark)
-    if keys := inference.llm.key.variables_with_keys(os.environ):
+    if keys := variables_with_keys(os.environ):
         note(f"Not kept: the key in {', '.join(keys)}. A service takes it from llm_key_file.")
 
 

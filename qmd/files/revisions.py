@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ConflictError, NotFoundError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import ConflictError, NotFoundError
 from qmd.files.writing.writer import FileWriter
 from qmd.system.beneath import READ
 from qmd.values import Revision

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import shown_text
 from qmd.files.writing.change_writer import ChangeWriter, is_other_case

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import InvalidPathError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InvalidPathError
 from qmd.files.writing.policy import ResolvedPath
 from qmd.system import cancellation
 from qmd.system.beneath import walk_beneath

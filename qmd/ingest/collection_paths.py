@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from qmd.errors import CollectionNotFoundError, InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import CollectionNotFoundError, InputError
 from qmd.system.surrogates import shown
 from qmd.values import Collection
 

@@ -21,7 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from qmd.errors import InputError, with_cause
+from qmd.engine_text import with_cause
+from qmd.errors import InputError
 from qmd.ingest.git_trust import OVERRIDES, Repository, trusted_repository, work_tree_of
 from qmd.system import cancellation
 from qmd.values import Collection

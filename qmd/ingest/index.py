@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import InputError, NotFoundError, with_cause
+from qmd.engine_text import with_cause
+from qmd.errors import InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.parse.warnings import group_warnings

@@ -13,7 +13,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import ConflictError, InputError, NotFoundError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, printable
 from qmd.system import cancellation

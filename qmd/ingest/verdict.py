@@ -11,7 +11,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.ingest.gitignore import IgnoreRule
 from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
 from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from qmd import files, values
-from qmd.errors import ChatNotFoundError, ConflictError, InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import ChatNotFoundError, ConflictError, InputError
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
 from qmd.system import clock

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import files, ingest, values
+from qmd.engine_text import engine_text, sentences
 from qmd.errors import (
     ConflictError,
     DocumentNotFoundError,
@@ -15,8 +16,6 @@ from qmd.errors import (
     InvalidPathError,
     NotFoundError,
     QmdError,
-    engine_text,
-    sentences,
 )
 from qmd.files import edits
 from qmd.kb.files import FileMethods

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from qmd.errors import NotFoundError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import NotFoundError
 from qmd.search.query.dates import moment
 from qmd.store.sql.documents import Order
 from qmd.system import clock

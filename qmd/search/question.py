@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError, InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InferenceError, InputError
 from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError, with_cause
+from qmd.engine_text import with_cause
+from qmd.errors import InferenceError
 from qmd.search import meaning
 from qmd.search.candidates import Candidate, Run
 from qmd.search.question import Question, SearchModels, parse_query

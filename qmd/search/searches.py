@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import search
-from qmd.errors import sentences, with_cause
+from qmd.engine_text import sentences, with_cause
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
-from qmd.errors import engine_text, sentences
+from qmd.engine_text import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search import graph

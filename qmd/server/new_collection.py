@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from qmd.errors import InputError, NotFoundError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, NotFoundError
 from qmd.kb import KnowledgeBase
 from qmd.server.endpoints.client_paths import require_absolute
 from qmd.values import Collection

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.values.properties import MAX_KEY, date_of, fold_key, fold_value, number_of, year_of
 
 Column = Literal["text", "number", "date"]

@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote
 
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.values.facts import (
     DateOrSpan,
     Describe,

@@ -14,7 +14,8 @@ import pytest
 from support.site import Served, serve
 
 import qmd
-from qmd.errors import NotFoundError, engine_text, with_cause
+from qmd.engine_text import engine_text, with_cause
+from qmd.errors import NotFoundError
 from qmd.server.page.language import engine_texts
 
 if sys.version_info >= (3, 11):

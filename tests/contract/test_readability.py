@@ -145,6 +145,10 @@ def attributes_of_packages(tree: ast.Module, packages: set[str]) -> Iterator[tup
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names:
                 yield names[name], attribute
+            case ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=name), attr=inner), attr=attribute
+            ) if f"{names.get(name)}.{inner}" in packages:
+                yield f"{names[name]}.{inner}", attribute
 
 
 def offers(package: ModuleType, name: str) -> bool:

@@ -20,7 +20,8 @@ from qmd.agent.loop import (
 )
 from qmd.agent.parser import AnswerText, ToolCall
 from qmd.agent.reading import Reading
-from qmd.errors import EngineText, QmdError, TransientInferenceError
+from qmd.engine_text import EngineText
+from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.llm import Delta, Retry
 from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock

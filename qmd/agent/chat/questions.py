@@ -9,7 +9,8 @@ from pathlib import Path
 
 from qmd.agent.chat.event_log import EventLog
 from qmd.agent.chat.stopping import StopSignal
-from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
 from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock

@@ -15,13 +15,8 @@ from qmd.agent.chat.keeping import ChatKeeper, DatabaseKeeper, MemoryKeeper
 from qmd.agent.chat.questions import ANSWER_S, Questions
 from qmd.agent.chat.turn import AgentTurn, TurnSetup
 from qmd.agent.engine import Engine
-from qmd.errors import (
-    ChatNotFoundError,
-    ConflictError,
-    NoLanguageModelError,
-    WritesForbiddenError,
-    engine_text,
-)
+from qmd.engine_text import engine_text
+from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase

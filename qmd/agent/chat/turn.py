@@ -23,7 +23,8 @@ from qmd.agent.chat.stopping import StoppableModel, StopSignal
 from qmd.agent.loop import LoopResult
 from qmd.agent.prompt import Prompt, tokens
 from qmd.agent.reading import Reading
-from qmd.errors import NotFoundError, QmdError, WritesForbiddenError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.store.sql.conversations import ChatSummary, StoredTurn

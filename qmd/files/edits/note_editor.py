@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qmd.engine_text import engine_text
 from qmd.errors import (
     EditError,
     FileAccessError,
@@ -18,7 +19,6 @@ from qmd.errors import (
     NoteExistsError,
     NotFoundError,
     QmdError,
-    engine_text,
 )
 from qmd.files.edits import operations, properties, tasks
 from qmd.files.edits.diff import short_diff

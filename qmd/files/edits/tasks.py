@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from qmd.errors import EditError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import EditError
 from qmd.files.edits.operations import in_words
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline

@@ -11,7 +11,8 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from qmd.errors import DecodeError, EditError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import DecodeError, EditError
 from qmd.parse.decode import decode
 
 _BOMS = (

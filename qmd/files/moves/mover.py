@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd.engine_text import engine_text
 from qmd.errors import (
     ConflictError,
     DecodeError,
@@ -16,7 +17,6 @@ from qmd.errors import (
     FileAccessError,
     NotFoundError,
     QmdError,
-    engine_text,
 )
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.note_editor import (

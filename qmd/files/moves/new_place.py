@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
-from qmd.errors import InvalidPathError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InvalidPathError
 from qmd.files.edits.note_editor import NotePlace
 from qmd.files.vault import Vault, plain_path
 from qmd.files.writing.change_writer import is_other_case

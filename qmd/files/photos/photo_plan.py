@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from qmd.errors import ExifToolError, PhotoError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import ExifToolError, PhotoError
 from qmd.files.photos.exiftool import Turn, escape
 from qmd.parse.photo.iptc import Iptc, iptc_in_utf8
 from qmd.parse.photo.source import PhotoKind

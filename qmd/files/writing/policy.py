@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
-from qmd.errors import OutsideRootsError, SteeringFileError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import OutsideRootsError, SteeringFileError
 from qmd.files.writing.steering import link_to, steering_reason
 from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
 from qmd.system.surrogates import shown

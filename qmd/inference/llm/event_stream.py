@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from qmd.errors import TransientInferenceError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import TransientInferenceError
 from qmd.inference.llm import trouble
 from qmd.inference.llm.endpoint import parsed_json
 from qmd.inference.llm.settings import LlmSettings

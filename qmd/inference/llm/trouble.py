@@ -7,13 +7,8 @@ import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-from qmd.errors import (
-    ConfigError,
-    InferenceError,
-    NativeCallsRefusedError,
-    TransientInferenceError,
-    engine_text,
-)
+from qmd.engine_text import engine_text
+from qmd.errors import ConfigError, InferenceError, NativeCallsRefusedError, TransientInferenceError
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.key import VARIABLE
 from qmd.inference.llm.settings import LlmSettings

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingError
 from qmd.inference.protocols import token_embedder
 from qmd.search import meaning
 from qmd.search.candidates import Candidate

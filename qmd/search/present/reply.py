@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qmd import search
-from qmd.errors import sentences
+from qmd.engine_text import sentences
 from qmd.search.candidates import Candidate
 from qmd.search.judge import notice
 from qmd.search.present.snippet import make_snippet, needles

@@ -11,7 +11,8 @@ import re
 from datetime import date, datetime, timedelta, timezone
 
 from qmd import parse
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.system import clock
 
 #: What is shown where a text is neither a date nor a span.

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from qmd.errors import EngineText
+from qmd.engine_text import EngineText
 from qmd.system import clock
 
 SHORT_CHARS = 200

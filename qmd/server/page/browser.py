@@ -27,7 +27,8 @@ import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.server.endpoints.definition import RestError
 
 FIELD = "csrf"

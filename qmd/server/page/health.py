@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import InputError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError
 from qmd.ingest.verdict import SKIP_REMEDIES
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times

@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import ConflictError, InputError, with_cause
+from qmd.engine_text import with_cause
+from qmd.errors import ConflictError, InputError
 from qmd.server.endpoints.client_paths import context_path
 from qmd.server.new_collection import add_collection, permitted_directory
 from qmd.server.page.browser import Form

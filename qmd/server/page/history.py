@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
 from qmd.files.edits.diff import MAX_LINE_CHARACTERS, diff_lines
 from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Set
 from importlib.resources import files
 from typing import Literal, cast
 
-from qmd.errors import EngineText
+from qmd.engine_text import EngineText
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import InputError, QmdError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, QmdError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
 from qmd.server.page.browser import FormNotice

@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from qmd.errors import DocumentNotFoundError, InputError, QmdError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import DocumentNotFoundError, InputError, QmdError
 from qmd.server.page.language import lines_of
 from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.site import Site

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries, values
-from qmd.errors import CollectionNotFoundError, ConflictError, engine_text
+from qmd.engine_text import engine_text
+from qmd.errors import CollectionNotFoundError, ConflictError
 from qmd.store import sql as capabilities
 from qmd.store.sql import Sql
 from qmd.system import clock
