@@ -77,6 +77,14 @@ def test_what_stands_in_a_field_may_be_a_sentence_itself() -> None:
     assert shown == "只按字词搜索了：找不到文档：a.md请再试一次。"
 
 
+def test_a_warning_that_the_database_keeps_as_text_is_translated() -> None:
+    warning = "The frontmatter is not valid YAML in line 2 (mapping values); read line by line."
+    shown = engine_texts().translated(warning, "zh")
+    assert shown == "属性区不是有效的 YAML（mapping values），已逐行读取。"
+    for other in (f"{warning} And more.", f"So: {warning}", "The frontmatter is not valid YAML"):
+        assert engine_texts().translated(other, "zh") == other
+
+
 def test_a_sentence_without_a_wording_stays_as_it_is() -> None:
     assert engine_texts().translated("Nobody has translated this.", "zh") == (
         "Nobody has translated this."

@@ -176,7 +176,8 @@ async def read_form(request: Request) -> Form:
     """
     The fields of a form in a request; none if its body is of another type.
 
-    Line ends become LF: browsers send CRLF, whatever the text had.
+    Line ends become LF: browsers send CRLF, whatever the text had. (`request.form()` replaces bytes
+    that are no UTF-8 without a word, and a note would be saved with them.)
 
     Raises:
         InputError: It has too many fields, or is not UTF-8.

@@ -12,6 +12,7 @@ A template asks for it as ``t("VIEW.placeholder")``, and names what a text has i
 from __future__ import annotations
 
 import functools
+import string
 import sys
 from collections.abc import Mapping, Set
 from importlib.resources import files
@@ -92,6 +93,10 @@ def language_of(accepted: str) -> Language:
 # --- sentences of the engine ----------------------------------------------------------
 
 
+#: A sentence that the database keeps as text: the warning of a document.
+STORED_WARNING = "The frontmatter is not valid YAML{line} ({problem}); read line by line."
+
+
 class EngineTexts:
     """
     The sentences of the engine in the language of the page: errors, hints, what is wrong.
@@ -114,7 +119,9 @@ class EngineTexts:
         if language == "en":
             return sentence
         if not isinstance(sentence, EngineText):
-            return self._chinese.get(sentence, sentence)
+            if (stored := read_back(STORED_WARNING, sentence)) is None:
+                return self._chinese.get(sentence, sentence)
+            sentence = stored
         chinese = self._chinese.get(sentence.template)
         if chinese is None:
             return sentence
@@ -123,6 +130,21 @@ class EngineTexts:
             for name, value in sentence.fields.items()
         }
         return chinese.format_map(fields)
+
+
+def read_back(template: str, text: str) -> EngineText | None:
+    """The sentence of ``template`` whose words ``text`` has; None if it has others."""
+    parts = list(string.Formatter().parse(template))
+    fields: dict[str, object] = {}
+    start, name = 0, None
+    for literal, following, _, _ in [*parts, ("", None, None, None)]:
+        end = text.find(literal, start) if literal else len(text)
+        if end < 0 or (name is None and end > start):
+            return None
+        if name is not None:
+            fields[name] = text[start:end]
+        start, name = end + len(literal), following
+    return EngineText(template, fields) if start == len(text) else None
 
 
 def lines_of(text: str) -> list[str]:
