@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from urllib import request
 
     import fastembed
+    import filelock
     import loguru
     import numpy as np
     import onnxruntime
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cross_encoder",
     "fastembed",
+    "filelock",
     "futures",
     "hashlib",
     "hmac",

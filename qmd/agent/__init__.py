@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.agent import chat
+    from qmd.agent import chat, engine, loop
 
-__all__ = ["chat"]
+__all__ = ["chat", "engine", "loop"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -7,8 +7,32 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.cli import bars, chat_talk, daemon, habits, operations, shell_completion
+    from qmd.cli import (
+        ask_view,
+        ask_writes,
+        bars,
+        chat_talk,
+        daemon,
+        habits,
+        operations,
+        remote,
+        render_hits,
+        render_reports,
+        shell_completion,
+    )
 
-__all__ = ["bars", "chat_talk", "daemon", "habits", "operations", "shell_completion"]
+__all__ = [
+    "ask_view",
+    "ask_writes",
+    "bars",
+    "chat_talk",
+    "daemon",
+    "habits",
+    "operations",
+    "remote",
+    "render_hits",
+    "render_reports",
+    "shell_completion",
+]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd import agent, cli
 from qmd.cli.command import command, json_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
@@ -20,6 +21,7 @@ from qmd.cli.terminal import confirmed, note, one_line, write_json
 from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.errors import TransientInferenceError
+from qmd.inference import llm
 from qmd.system.database_files import is_missing
 from qmd.values.chats import check_question
 
@@ -154,21 +156,20 @@ def _answer(
     as_json: bool,
 ) -> LoopResult:
     """Put one question to the model, and show its run."""
-    from qmd.agent.engine import Engine
-    from qmd.cli.ask_view import view_of_a_run
-    from qmd.cli.ask_writes import WriteQuestions
-    from qmd.inference.llm import LlmClient
-
     with (
-        view_of_a_run(settings.model, silent=as_json, strict=strict) as view,
+        cli.ask_view.view_of_a_run(settings.model, silent=as_json, strict=strict) as view,
         _interrupts() as interrupts,
     ):
-        questions = WriteQuestions(yes=yes, pause=view.end, answering=interrupts.answering)
+        questions = cli.ask_writes.WriteQuestions(
+            yes=yes, pause=view.end, answering=interrupts.answering
+        )
         with _open(session(), questions if may_write else None) as kb:
             check_question(question, kb.language_model.window)
             model_time_s = session().settings.ask_timeout or MODEL_TIME_S
-            client = LlmClient(settings)
-            engine = Engine(kb, toolsets, max_rounds=max_rounds, model_time_s=model_time_s)
+            client = llm.LlmClient(settings)
+            engine = agent.engine.Engine(
+                kb, toolsets, max_rounds=max_rounds, model_time_s=model_time_s
+            )
 
             def listen(happening: Happening) -> None:
                 interrupts.heed(happening)
@@ -290,10 +291,8 @@ class _Interrupts:
         self._in_tool = False
 
     def heed(self, happening: Happening) -> None:
-        from qmd.agent.loop import ToolExecution, ToolStarted
-
-        if isinstance(happening, (ToolStarted, ToolExecution)):
-            self._in_tool = isinstance(happening, ToolStarted)
+        if isinstance(happening, (agent.loop.ToolStarted, agent.loop.ToolExecution)):
+            self._in_tool = isinstance(happening, agent.loop.ToolStarted)
 
     @contextmanager
     def answering(self) -> Iterator[None]:

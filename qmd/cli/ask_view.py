@@ -14,6 +14,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
 from qmd.agent.citations import format_citation, marked
 from qmd.agent.loop import Answered, Asking, BadBlock, Happening, ToolExecution, ToolStarted
 from qmd.agent.parser import AnswerText, ToolCall
@@ -21,7 +27,7 @@ from qmd.cli.terminal import Wrapping, harmless, note, one_line, use_color, writ
 from qmd.inference.llm import Delta, Retry
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.status import Status
 
 _MAX_CARD_WIDTH = 100
@@ -198,8 +204,6 @@ class _Cards:
     """Prints a card on the terminal for each tool call, and shows what the run waits for."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-
         self._console: Console = Console(
             file=sys.stderr,
             highlight=False,
@@ -212,8 +216,6 @@ class _Cards:
         self.idle()
         if self._console.is_dumb_terminal:
             return
-        from rich.text import Text
-
         self._status = self._console.status(Text(activity, style="dim"), spinner="dots")
         self._status.start()
 
@@ -234,11 +236,6 @@ class _Cards:
 
 def card(execution: ToolExecution) -> RenderableType:
     """A card for a tool call: name, parameters, result, time and duration."""
-    from rich.console import Group
-    from rich.panel import Panel
-    from rich.rule import Rule
-    from rich.text import Text
-
     success = execution.result.success
     colour = "green" if success else "red"
     result = Text(_excerpt(execution.result.text) or "(nothing)", style="" if success else "red")
@@ -257,9 +254,6 @@ def card(execution: ToolExecution) -> RenderableType:
 
 
 def _parameters(call: ToolCall) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
     if not call.params:
         return None
     table = Table.grid(padding=(0, 1))

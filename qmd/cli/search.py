@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from qmd import cli
 from qmd import search as steps
 from qmd.cli.command import command
 from qmd.cli.places import Places, places
@@ -88,31 +89,29 @@ def query(request: SearchRequest, view: View) -> None:
 
 
 def _answer(command: SearchCommand, request: SearchRequest, view: View) -> None:
-    from qmd.cli.render_hits import HAS_NOTICE, render_hits
-
     answer = _answer_from_server if view.mode == "server" else _answer_here
     # Each format takes another number of tokens, so the budget is applied here.
     reply, bodies, where, is_embedding = answer(command, replace(request, max_tokens=None), view)
     if request.max_tokens is not None:
-        from qmd.cli.render_hits import printed_tokens
-
-        size = partial(printed_tokens, output=view.output, where=where)
+        size = partial(cli.render_hits.printed_tokens, output=view.output, where=where)
         reply = steps.budget.fit_hits(reply, request.max_tokens, size, frame_tokens=_FRAME_TOKENS)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif command != "search" and reply.needs_embedding:
-        from qmd.cli.render_reports import count
-
-        waiting = f"{count(reply.needs_embedding, 'document')} without vectors yet"
+        waiting = (
+            f"{cli.render_reports.count(reply.needs_embedding, 'document')} without vectors yet"
+        )
         remedy = "made in the background (qmd status)" if is_embedding else "qmd embed"
         note(f"qmd: {waiting}: {remedy}")
-    if reply.notice and view.output not in HAS_NOTICE:
+    if reply.notice and view.output not in cli.render_hits.HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
-    render_hits(reply, view.output, bodies=bodies, line_numbers=view.line_numbers, where=where)
+    cli.render_hits.render_hits(
+        reply, view.output, bodies=bodies, line_numbers=view.line_numbers, where=where
+    )
     if reply.left_out:
-        from qmd.cli.render_reports import count
-
-        note(f"{count(reply.left_out, 'more hit')} left out: raise --max-tokens.")
+        note(
+            f"{cli.render_reports.count(reply.left_out, 'more hit')} left out: raise --max-tokens."
+        )
     elif not reply.hits and view.output == "cli":
         sys.stdout.flush()
         sys.stderr.write(f'No results found for "{one_line(request.query)}"\n')
@@ -143,9 +142,7 @@ def _told_to_wait(command: SearchCommand, view: View) -> AbstractContextManager[
 
 
 def _answer_from_server(command: SearchCommand, request: SearchRequest, view: View) -> _Answered:
-    from qmd.cli.remote import Remote
-
-    remote = Remote(session().settings.db)
+    remote = cli.remote.Remote(session().settings.db)
     reply = remote.search(command, request)
     bodies = [remote.text(hit.file) for hit in reply.hits] if view.full else None
     with session().open() as kb:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 import qmd
+from qmd import libraries
 from qmd.cli.progress import progress_bar_if_needed
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
@@ -68,9 +69,7 @@ class Session:
         """The option that a command in a hint needs to use the same database; may be empty."""
         if self.db is None and self.index is None:
             return ""
-        import shlex  # needed for hints alone, so it does not slow the start of commands
-
-        return f" --db {shlex.quote(str(self.settings.db))}"
+        return f" --db {libraries.shlex.quote(str(self.settings.db))}"
 
     def database_arguments(self) -> list[str]:
         """

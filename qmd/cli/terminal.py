@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from qmd import libraries
 from qmd.errors import ConfigError
 from qmd.values.printable import escape_json, exact, harmless, one_line
 
@@ -321,9 +322,7 @@ def _width(stream: TextIO) -> int:
 
 
 def _size() -> os.terminal_size:
-    import shutil  # for a terminal alone
-
-    return shutil.get_terminal_size()
+    return libraries.shutil.get_terminal_size()
 
 
 class _Pager(io.TextIOWrapper):
@@ -348,12 +347,13 @@ def paged(command: str | None) -> Iterator[None]:
     if not command or not sys.stdout.isatty():
         yield
         return
-    import shlex
     import subprocess
 
     environment = {"LESS": "FRX", "LV": "-c", **os.environ}
     try:
-        process = subprocess.Popen(shlex.split(command), stdin=subprocess.PIPE, env=environment)
+        process = subprocess.Popen(
+            libraries.shlex.split(command), stdin=subprocess.PIPE, env=environment
+        )
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"The pager {command!r} cannot be started: {error}",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qmd import libraries
 from qmd.engine_text import engine_text
 from qmd.errors import InvalidPathError
 from qmd.files.writing.policy import ResolvedPath
@@ -232,18 +233,15 @@ def matching_notes(path: str, notes: Sequence[str]) -> list[str]:
 
 def suggestions(path: str, notes: Sequence[str]) -> list[str]:
     """At most three notes whose path or name is like this one, nearest first."""
-    from rapidfuzz import process
-    from rapidfuzz.distance import Levenshtein
-
     typed = _folded(path).removesuffix(".md")
     paths = [_folded(note).removesuffix(".md") for note in notes]
     name, *names = (each.rpartition("/")[2] for each in (typed, *paths))
     scores: dict[str, float] = {}
     for query, choices in ((typed, paths), (name, names)):
-        similar = process.extract(
+        similar = libraries.rapidfuzz.process.extract(
             query,
             choices,
-            scorer=Levenshtein.normalized_similarity,
+            scorer=libraries.rapidfuzz.distance.Levenshtein.normalized_similarity,
             score_cutoff=_ALIKE,
             limit=2 * _SUGGESTIONS,
         )

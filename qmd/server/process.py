@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from qmd import __version__
+from qmd import __version__, agent, server
 from qmd.errors import ConfigError, ConflictError, InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.definition import Language
@@ -268,12 +268,10 @@ def _listen(
         only_server: Refuse to listen if another server of the database runs, because commands
             would not know the token of the second one.
     """
-    from qmd.server.http import listen
-
     try:
         if only_server:
             _refuse_second_server(options)
-        return listen(options.host, options.port)
+        return server.http.listen(options.host, options.port)
     except ConflictError as error:
         if is_only_transport:
             raise _with_other_server(error, options) from None
@@ -389,20 +387,18 @@ class _ServerProcess:
         port = self._port
         if port is None or port.listener is None:
             return None
-        from qmd.agent.chat import Chats
-        from qmd.server.app import MCP_PATH, build_app
-        from qmd.server.http import HttpServer, url_of
-        from qmd.server.oauth import check_options
-        from qmd.server.streams import Streams
-
-        streams = Streams()
+        streams = server.streams.Streams()
         options = self._options
         oauth = None
         if options.oauth_issuer is not None:
-            resource = options.oauth_resource or url_of(port.listener) + MCP_PATH
-            oauth = check_options(options.oauth_issuer, resource)
-        self._chats = Chats(self._kb, toolsets=options.toolsets, may_write=not options.read_only)
-        app = build_app(
+            resource = (
+                options.oauth_resource or server.http.url_of(port.listener) + server.app.MCP_PATH
+            )
+            oauth = server.oauth.check_options(options.oauth_issuer, resource)
+        self._chats = agent.chat.Chats(
+            self._kb, toolsets=options.toolsets, may_write=not options.read_only
+        )
+        app = server.app.build_app(
             self._kb,
             security=port.security,
             oauth=oauth,
@@ -413,9 +409,9 @@ class _ServerProcess:
             chats=self._chats,
             editor=self._options.editor,
         )
-        self._url = url_of(port.listener)
+        self._url = server.http.url_of(port.listener)
         self._announce(self._url, port)
-        return HttpServer(app, port.listener, streams, peers=port.peers)
+        return server.http.HttpServer(app, port.listener, streams, peers=port.peers)
 
     def _announce(self, url: str, port: _HttpPort) -> None:
         """Store the address beside the database, where other qmd processes look for it."""

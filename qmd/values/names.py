@@ -14,6 +14,8 @@ import unicodedata
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from qmd import libraries
+
 #: The suffixes that a link to a note, and a person, may leave out.
 NOTE_SUFFIXES = (".md", ".markdown")
 #: The kinds of links that are Markdown's; the others are wikilinks.
@@ -83,10 +85,8 @@ def are_alike(typed: str, name: str) -> bool:
     A swap of two letters is one mistake, and so is a letter of two. What all paths of a folder
     share, the folder and the suffix, must not be in the names.
     """
-    from rapidfuzz.distance import OSA
-
     least = 0.6 if max(len(typed), len(name)) > 2 else 0.5
-    return OSA.normalized_similarity(typed, name) >= least
+    return libraries.rapidfuzz.distance.OSA.normalized_similarity(typed, name) >= least
 
 
 def name_key(path: str) -> str:

@@ -29,6 +29,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
+from qmd import libraries
 from qmd.files.writing.directories import (
     make_directories,
     open_directory,
@@ -148,13 +149,11 @@ class LockedFolder:
     def _acquire(self, deadline: float) -> None:
         if self._fd is not None and self._lock_directory_itself(self._fd, deadline):
             return
-        from filelock import FileLock, Timeout
-
         digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:32]
-        lock = FileLock(_lock_directory() / f"{digest}.lock")
+        lock = libraries.filelock.FileLock(_lock_directory() / f"{digest}.lock")
         try:
             lock.acquire(timeout=max(0.0, deadline - time.monotonic()), poll_interval=0.005)
-        except Timeout:
+        except libraries.filelock.Timeout:
             self._busy()
         self._lock = lock
 

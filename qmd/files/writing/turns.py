@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.errors import ConflictError
 from qmd.system.database_files import lock_beside
 
@@ -33,12 +34,10 @@ def one_move_at_a_time(database: DatabaseLocation, *, wait_s: float = WAIT_S) ->
         ConflictError: Another move or undo has held the lock for longer than ``wait_s``.
         OSError: The lock file cannot be made.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(str(lock_beside(database, ".moves.lock")))
+    lock = libraries.filelock.FileLock(str(lock_beside(database, ".moves.lock")))
     try:
         lock.acquire(timeout=wait_s, poll_interval=0.01)
-    except Timeout:
+    except libraries.filelock.Timeout:
         raise _busy() from None
     token = _held.set(lock)
     try:
@@ -61,8 +60,6 @@ def turn_given_up(*, wait_s: float = WAIT_S) -> Iterator[None]:
     Raises:
         ConflictError: Another move still has the lock ``wait_s`` after the block.
     """
-    from filelock import Timeout
-
     lock = _held.get()
     assert lock is not None
     lock.release()
@@ -71,7 +68,7 @@ def turn_given_up(*, wait_s: float = WAIT_S) -> Iterator[None]:
     finally:
         try:
             lock.acquire(timeout=wait_s, poll_interval=0.01)
-        except Timeout:
+        except libraries.filelock.Timeout:
             raise _busy() from None
 
 

@@ -104,8 +104,6 @@ def make_snippet(
     in_name = max((_weight(name, query_needles) for name in names), default=0.0)
     best = _best_line(text, page, query_needles, span, in_name)
     if best is None and keys:
-        from qmd.search.present.snippet import property_line
-
         best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
     if best is None:
         best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
