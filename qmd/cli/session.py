@@ -21,7 +21,7 @@ from qmd.system.session import name_process
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
-    from qmd.settings import BackendSettings, Role
+    from qmd.settings import Role
     from qmd.values.location import DatabaseLocation
     from qmd.values.proposed import Confirm
 

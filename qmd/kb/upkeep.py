@@ -13,8 +13,6 @@ from qmd.system import clock
 from qmd.values.location import ServerDatabase, as_location
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from qmd.store import Reader, Store
     from qmd.values import (
         Check,

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from time import gmtime, strftime, time_ns
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 #: The range of times in SQLite and ISO, the years 1 to 9999, in seconds since 1970.
 _FIRST_S, _LAST_S = -62135596800, 253402300799
