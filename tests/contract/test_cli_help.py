@@ -278,6 +278,26 @@ def is_package(module: str) -> bool:
     return (DOCS.parent / module.replace(".", "/") / "__init__.py").exists()
 
 
+def modules_after(folder: Path, *arguments: str) -> list[str]:
+    """The modules that a command has loaded when it ends."""
+    code = (
+        "import json, sys\n"
+        "from qmd.cli.main import main\n"
+        f"assert main(['--db', 'a.sqlite', *{arguments!r}]) == 0\n"
+        "print(); print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return loaded
+
+
 @pytest.mark.unmeasured
 def test_a_search_loads_nothing_slow(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("boats and harbours", encoding="utf-8")
@@ -289,21 +309,9 @@ def test_a_search_loads_nothing_slow(tmp_path: Path) -> None:
         "    kb.index()\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
-    code = (
-        "import json, sys\n"
-        "from qmd.cli.main import main\n"
-        "assert main(['--db', 'a.sqlite', 'search', 'boats', '--json']) == 0\n"
-        "print(); print(json.dumps(sorted(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    loaded = json.loads(done.stdout.splitlines()[-1])
+    loaded = modules_after(tmp_path, "search", "boats", "--json")
+    reindexed = modules_after(tmp_path, "index", "--no-embed")
+    assert [name for name in reindexed if name in HEAVY] == []
     assert [name for name in loaded if name in HEAVY + SLOW + UNUSED] == []
     of_others = [name for name in loaded if name.startswith(NAMES_ONLY)]
     assert [name for name in of_others if not is_package(name)] == []

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from qmd import libraries
 from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.common_words import (
@@ -29,6 +28,7 @@ from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from qmd.store.sqlite.library import Connection
@@ -183,7 +183,7 @@ class _Sum:
     """Adds up the occurrences of all terms with one beginning."""
 
     def __init__(self) -> None:
-        self._frequencies = np.zeros(0, np.int64)
+        self._frequencies = libraries.np.zeros(0, libraries.np.int64)
         #: Whether a word that begins so was stored.
         self.has_words = False
 
@@ -193,13 +193,13 @@ class _Sum:
             return
         highest = int(ids[-1])
         if highest >= len(self._frequencies):
-            grown = np.zeros(highest + 1, np.int64)
+            grown = libraries.np.zeros(highest + 1, libraries.np.int64)
             grown[: len(self._frequencies)] = self._frequencies
             self._frequencies = grown
         self._frequencies[ids] += frequencies
 
     def occurrences(self) -> Occurrences:
-        ids = np.flatnonzero(self._frequencies)
+        ids = libraries.np.flatnonzero(self._frequencies)
         return Occurrences(ids, self._frequencies[ids])
 
 
@@ -254,11 +254,13 @@ def _read_terms(connection: Connection, step: ReadTerms) -> Occurrences:
         f" FROM temp.qmd_occurrences WHERE {'term = ?' if is_one else 'term BETWEEN ? AND ?'}",
         [step.first] if is_one else [step.first, step.last],
     ).fetchone()
-    pairs = np.fromstring(text or "", np.int64, sep=" ").reshape(-1, 2)
+    pairs = libraries.np.fromstring(text or "", libraries.np.int64, sep=" ").reshape(-1, 2)
     if not is_one:
-        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-    ids, starts = np.unique(pairs[:, 0], return_index=True)
-    return Occurrences(ids, np.add.reduceat(pairs[:, 1], starts) if len(ids) else pairs[:, 1])
+        pairs = pairs[libraries.np.argsort(pairs[:, 0], kind="stable")]
+    ids, starts = libraries.np.unique(pairs[:, 0], return_index=True)
+    return Occurrences(
+        ids, libraries.np.add.reduceat(pairs[:, 1], starts) if len(ids) else pairs[:, 1]
+    )
 
 
 def _stored_as(name: str, occurrences: Occurrences) -> Iterator[CommonWord]:
@@ -274,13 +276,21 @@ def _stored_as(name: str, occurrences: Occurrences) -> Iterator[CommonWord]:
 
 
 def _common_word(token: str, ids: NDArray[np.int64], frequencies: NDArray[np.int64]) -> CommonWord:
-    return CommonWord(token, len(ids), _packed(np.diff(ids, prepend=0)), _packed(frequencies))
+    return CommonWord(
+        token, len(ids), _packed(libraries.np.diff(ids, prepend=0)), _packed(frequencies)
+    )
 
 
 def _packed(numbers: NDArray[np.int64]) -> bytes:
     """The numbers in as few bytes as the greatest needs."""
     greatest = int(numbers.max())
-    kind = np.uint8 if greatest < 1 << 8 else np.uint16 if greatest < 1 << 16 else np.uint32
+    kind = (
+        libraries.np.uint8
+        if greatest < 1 << 8
+        else libraries.np.uint16
+        if greatest < 1 << 16
+        else libraries.np.uint32
+    )
     return numbers.astype(kind).tobytes()
 
 
@@ -303,7 +313,7 @@ def read_lengths(reader: Reader) -> bytes:
     """uint32[highest document id + 1]: how many tokens each document has."""
     connection = reader.connection
     (highest,) = connection.execute("SELECT max(id) FROM z_documents_fts_docsize").fetchone()
-    lengths = np.zeros((highest or 0) + 1, np.uint32)
+    lengths = libraries.np.zeros((highest or 0) + 1, libraries.np.uint32)
     for document_id, sizes in connection.execute("SELECT id, sz FROM z_documents_fts_docsize"):
         lengths[document_id] = sum(sqlite.common_words.varints(sizes))
     return lengths.tobytes()
