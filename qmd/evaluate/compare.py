@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from math import floor, fsum
 from typing import TYPE_CHECKING
 
-import numpy as np
+from qmd import libraries
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 SEED = 20061
@@ -55,15 +56,17 @@ class Resampling:
         """
         # Python's generator gives the same numbers in every version; numpy's need not.
         draw = random.Random(seed).random  # noqa: S311  no secret
-        self._times = np.zeros((resamples, questions), np.uint16)
+        self._times = libraries.np.zeros((resamples, questions), libraries.np.uint16)
         for row in self._times:
             for _ in range(questions):
                 row[floor(draw() * questions)] += 1
 
     def compare(self, baseline: Sequence[float], other: Sequence[float]) -> Difference:
         """The difference of two systems; both lists have a figure per question, in one order."""
-        differences = np.array(other, np.float64) - np.array(baseline, np.float64)
-        means = np.sort(self._times @ differences) / len(differences)
+        differences = libraries.np.array(other, libraries.np.float64) - libraries.np.array(
+            baseline, libraries.np.float64
+        )
+        means = libraries.np.sort(self._times @ differences) / len(differences)
         low, high = _quantile(means, (1 - LEVEL) / 2), _quantile(means, (1 + LEVEL) / 2)
         return Difference(mean(list(differences)), low, high)
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from qmd import libraries
 from qmd.system.user_dirs import user_dir
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -61,7 +60,8 @@ class LogWriter:
 
     def _rotate(self, needed: int) -> None:
         """Rename the file, unless another process has done so meanwhile."""
-        with suppress(Timeout), FileLock(f"{self._path}.lock", timeout=1.0, mode=0o600):
+        lock = libraries.filelock.FileLock(f"{self._path}.lock", timeout=1.0, mode=0o600)
+        with suppress(libraries.filelock.Timeout), lock:
             self._reopen()
             if os.fstat(self._descriptor).st_size + needed > self._max_bytes:
                 os.close(self._descriptor)  # Windows renames no open file

@@ -86,6 +86,25 @@ def test_a_pipe_gets_the_source(tmp_path: Path) -> None:
     assert Scratch(tmp_path).ok("man").out == man_page(cli)
 
 
+@pytest.mark.unmeasured
+def test_the_page_is_made_with_click_alone() -> None:
+    """Where pip builds the wheel, none of the other requirements is installed."""
+    code = (
+        "import runpy, sys\n"
+        "class Refused:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] not in {*sys.stdlib_module_names, 'click', 'qmd'}:\n"
+        "            raise ModuleNotFoundError(f'{name} is not required for a build')\n"
+        "sys.meta_path.insert(0, Refused())\n"
+        "sys.argv = ['qmd', 'man']\n"
+        "runpy.run_module('qmd', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
 def test_a_terminal_shows_the_page(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
