@@ -47,8 +47,11 @@ class Overlap(NamedTuple):
 
 def overlaps(folders: Iterable[tuple[int, str]]) -> list[Overlap]:
     """The overlaps of collections of this machine, of which ids and folders are given."""
+    in_order = sorted(folders)
+    if len(in_order) < 2:
+        return []
     by_path: dict[str, list[int]] = {}
-    for collection_id, path in sorted(folders):
+    for collection_id, path in in_order:
         by_path.setdefault(path.rstrip(os.sep) or os.sep, []).append(collection_id)
     pairs = [
         Overlap(outer, inner, "")

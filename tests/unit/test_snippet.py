@@ -37,6 +37,13 @@ def test_a_line_with_more_of_the_query_wins() -> None:
     assert snippet("boat red", "red\nboat\nred boat\n")[1] == 3
 
 
+def test_a_word_such_as_the_counts_less_than_one_that_tells_something() -> None:
+    text = "what is in it for the boat\na needle\n"
+    assert snippet("what is the needle for", text)[1] == 2
+    assert snippet('"what is"', "a needle\n\nwhat is in it\n")[1] == 3
+    assert snippet("what is the", text)[1] == 1
+
+
 def test_a_long_line_is_cropped_around_the_word() -> None:
     text = "x " * 500 + "needle" + " y" * 500
     shown, line = snippet("needle", text)

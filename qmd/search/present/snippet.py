@@ -62,7 +62,8 @@ def needles(query: ParsedQuery) -> dict[str, float]:
     weights: dict[str, float] = {}
     for term in query.terms:
         whole = fold(term.text)
-        if not is_cjk(whole) or len(whole) <= 2:
+        is_stop_word = whole in STOP_WORDS and not term.quoted
+        if not is_stop_word and (not is_cjk(whole) or len(whole) <= 2):
             weights[whole] = max(weights.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
         for word in map(str.casefold, loose_parts(term)):
             weights.setdefault(stem(word), 0.1 if word in STOP_WORDS else 1.0)
@@ -206,13 +207,19 @@ def _best_line(
     }
     folded_starts = starts if text.isascii() else line_starts(folded)
     weights = _weights(folded, folded_starts, heavy or query_needles)
+    scores = {
+        index: weight + 1.5 if low <= index <= high else weight
+        for index, weight in weights.items()
+        if index >= page.first or weight > in_name
+    }
     name_lines = page.name_lines()
     best, best_score = None, 0.0
-    for index, weight in sorted(weights.items()):
-        if index < page.first and weight <= in_name:
-            continue
-        score = (weight + 1.5 if low <= index <= high else weight) * page.worth(index, name_lines)
-        if score > best_score:
+    # No line is worth more than 1, so the lines behind a better one need not be looked at.
+    for index in sorted(scores, key=lambda index: (-scores[index], index)):
+        if scores[index] < best_score:
+            break
+        score = scores[index] * page.worth(index, name_lines)
+        if score > best_score or (score == best_score and best is not None and index < best):
             best, best_score = index, score
     return best
 

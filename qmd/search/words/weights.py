@@ -127,7 +127,7 @@ class QueryWords(NamedTuple):
             folded = segment.fold(title)
             held_terms = [segment.fold(term.text) in folded for term in self.query.terms]
             return sum(held_terms) / len(held_terms) if held_terms else 0.0
-        stems = {stem(part) for part in text_parts(title)}
+        stems = _stems(title)
         return self.coverage(word for word in self.weights if stem(word) in stems)
 
     @property
@@ -167,17 +167,28 @@ def _kind(word: str, weighed: Word, is_common: bool) -> _Kind:
 
 
 def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> dict[str, Word]:
-    """Word → its weight, for all words of a query; documents are counted up to ``most``."""
+    """
+    Word → its weight, for the words of a query; documents are counted up to ``most``.
+
+    Stop words have one only if there are no others: it takes long to count their documents.
+    """
     terms = [term for group in query.groups for term in group]
     loose = [part for t in terms if not t.quoted and not t.field for part in loose_parts(t)]
+    phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
+    matches = {word: match for word, match in phrases.items() if match is not None}
+    content = {word: match for word, match in matches.items() if word.casefold() not in STOP_WORDS}
     weights = {}
-    for word in list(dict.fromkeys(loose))[:MAX_PARTS]:
-        match = phrase(word)
-        if match is not None:
-            documents = reader.full_text.count(match, most)
-            loudness = QUIET if word in CHATTER else 1.0
-            weights[word] = Word(documents, loudness * idf(documents, total))
+    for word, match in (content or matches).items():
+        documents = reader.full_text.count(match, most)
+        loudness = QUIET if word in CHATTER else 1.0
+        weights[word] = Word(documents, loudness * idf(documents, total))
     return weights
+
+
+@lru_cache(maxsize=1024)  # a server shows the same documents again and again
+def _stems(title: str) -> frozenset[str]:
+    """The stems of the words of a title."""
+    return frozenset(map(stem, text_parts(title)))
 
 
 @lru_cache(maxsize=1024)  # each hit's title is compared with the same words of the query
