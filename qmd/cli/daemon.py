@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
 from qmd.cli.session import Session, lasting_name, session
-from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
 from qmd.config import SETTINGS, Setting
 from qmd.errors import ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
@@ -124,9 +124,17 @@ def _find(database: DatabaseLocation) -> RunningServer | None:
     return server if server is not None and running.answers(server) else None
 
 
-@command("stop", examples=("qmd server stop", "qmd --index work server stop"))
-@json_option
-def stop(as_json: bool) -> None:
+def _render_stopped(stopped: dict[str, Any]) -> None:
+    what = f"'{stopped['command']}', process" if stopped["command"] else "process"
+    write(one_line(f"Stopped the server at {stopped['stopped']} ({what} {stopped['pid']})") + "\n")
+
+
+@command(
+    "stop",
+    render=_render_stopped,
+    examples=("qmd server stop", "qmd --index work server stop"),
+)
+def stop() -> dict[str, Any]:
     """
     End the server of this database, however it was started.
 
@@ -161,11 +169,7 @@ def stop(as_json: bool) -> None:
             f"Process {server.pid} has not ended within {_END_S:g} s.",
             hint="See 'qmd server logs'.",
         )
-    if as_json:
-        write_json({"stopped": server.url, "pid": server.pid, "command": server.command})
-    else:
-        what = f"'{server.command}', process" if server.command else "process"
-        write(one_line(f"Stopped the server at {server.url} ({what} {server.pid})") + "\n")
+    return {"stopped": server.url, "pid": server.pid, "command": server.command}
 
 
 #: What a server without a terminal sets itself: it serves HTTP and logs as text.
