@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,7 +22,7 @@ from qmd.system.session import SERVES_ONLY
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.server.process import ServerOptions
+    from qmd.server.process import ServerOptions, Transport
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -213,15 +213,14 @@ def _serve_unless_subcommand(ctx: click.Context, options: dict[str, Any]) -> Non
 
 
 def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
-    if options["daemon"]:
+    if options.pop("daemon"):
         refuse_unless_server(ctx)
-
         cli.daemon.start_in_background(ctx)
         return 0
 
     command_session = session()
     command_session.interrupted = "The server has stopped."
-    chosen = chosen_options(options)
+    chosen = chosen_options(**options)
     return qmd.server.process.serve(
         lambda: _open(command_session, read_only=chosen.read_only), chosen
     )
@@ -237,33 +236,29 @@ def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
     )
 
 
-def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
-    """What a server is to do, by the options of a command; those that it lacks have defaults."""
-
+def chosen_options(
+    *,
+    transport: Transport = "http",
+    only_http: bool = False,
+    toolsets: tuple[str, ...],
+    no_watch: bool = False,
+    **others: Any,
+) -> ServerOptions:
+    """What a server is to do, by the options of a command: `ServerOptions` has the ``others``."""
+    settings = session().settings
     # By default the posts are in "data"; a folder with that name may hold anything, so it must
     # not become part of all searches.
-    posts_dir_is_set = session().settings.sources["posts_dir"] != "default"
-    toolsets = options["toolsets"]
+    posts_dir_is_set = settings.sources["posts_dir"] != "default"
     return qmd.server.process.ServerOptions(
-        transport="http" if options.get("only_http") else options.get("transport", "http"),
-        database=session().settings.db,
-        host=options["host"],
-        port=options["port"],
-        token=options["token"],
-        oauth_issuer=options["oauth_issuer"],
-        oauth_resource=options["oauth_resource"],
-        allowed_hosts=options["allowed_hosts"],
-        allowed_origins=session().settings.allow_origins,
-        allow_other_users=session().settings.allow_other_users,
-        read_only=options.get("read_only", False),
+        **others,
+        transport="http" if only_http else transport,
         toolsets=toolsets,
         adopt_posts="posts" in toolsets or (posts_dir_is_set and (not toolsets or ALL in toolsets)),
-        language=options["language"],
-        plain_text=options["plain_text"],
-        watch=not options.get("no_watch", False),
-        log_format=options.get("log_format", "text"),
-        access_log=options.get("access_log", False),
+        watch=not no_watch,
+        database=settings.db,
+        allowed_origins=settings.allow_origins,
+        allow_other_users=settings.allow_other_users,
+        editor=settings.editor,
         command=session().command,
-        editor=session().settings.editor,
         log_file=None if SERVES_ONLY in os.environ else log_file(),
     )
