@@ -21,7 +21,7 @@ from qmd.errors import DatabaseMissingError
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.kb.transfer import Program
+    from qmd.transfer.programs import Program
     from qmd.values.imports import ImportReport, NotTaken, UnpackReport
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -8,25 +8,21 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.transfer import (
-        basic_memory,
         copy_to,
         export,
         markdown_zip,
-        obsidian,
+        programs,
         take_back,
         take_over,
-        tobi,
     )
 
 __all__ = [
-    "basic_memory",
     "copy_to",
     "export",
     "markdown_zip",
-    "obsidian",
+    "programs",
     "take_back",
     "take_over",
-    "tobi",
 ]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

@@ -78,7 +78,7 @@ class FolderPush:
     def __init__(self, server: PushServer, folder: LocalFolder, *, checksum: bool = False) -> None:
         """``checksum``: compare the content of all files, not their size and time."""
         self._server = server
-        self._folder = folder
+        self.folder = folder
         self._checksum = checksum
         self._remote: dict[str, PushedFile] | None = None
 
@@ -90,10 +90,10 @@ class FolderPush:
             NotFoundError, InputError: The folder cannot be read, or is empty and the copy is not.
             ServerUnreachableError and others: As `PushServer.push`.
         """
-        summary = PushSummary(self._folder.name)
+        summary = PushSummary(self.folder.name)
         local, unreadable = self._scan(summary)
         if self._remote is None:
-            self._remote = self._server.files(self._folder.name)
+            self._remote = self._server.files(self.folder.name)
         remote = self._remote
         gone = self._gone(remote, local, unreadable)
         changed = [file for file in local.values() if self._is_new(file, remote.get(file.path))]
@@ -120,7 +120,7 @@ class FolderPush:
         gone = [path for path in remote if path not in local and not path.startswith(below)]
         if gone and not local:
             raise InputError(
-                f"{self._folder.root} has no files, but the server has {len(gone):,} of it.",
+                f"{self.folder.root} has no files, but the server has {len(gone):,} of it.",
                 hint="Is its disk mounted? To delete them, remove the collection on the server.",
             )
         return gone
@@ -131,7 +131,7 @@ class FolderPush:
 
     def _scan(self, summary: PushSummary) -> tuple[dict[str, ScannedFile], list[str]]:
         """The files to push by path, and the directories that cannot be read."""
-        folder = self._folder
+        folder = self.folder
         rules = Rules(folder.root, folder.pattern, folder.ignore)
         local: dict[str, ScannedFile] = {}
         unreadable: list[str] = []
@@ -212,7 +212,7 @@ class FolderPush:
     def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
         """The bytes of a file; None if it cannot be read or is gone."""
         try:
-            return read_file(self._folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
+            return read_file(self.folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
         except UnreadableFileError as error:
             summary.refused.append(RefusedFile(file.path, str(error)))
         return None
@@ -227,8 +227,8 @@ class FolderPush:
         """Send one step, and remember what the server has after it."""
         assert self._remote is not None
         sent = tuple(files)
-        push = Push(self._folder.owner, self._folder.pattern, sent, tuple(parts), tuple(deleted))
-        report = self._server.push(self._folder.name, push)
+        push = Push(self.folder.owner, self.folder.pattern, sent, tuple(parts), tuple(deleted))
+        report = self._server.push(self.folder.name, push)
         lacking = {each.sha256 for each in report.needed}
         refused = {each.path for each in report.refused}
         for file in sent:

@@ -15,11 +15,9 @@ COMPARE_S = 600.0
 #: The shortest and the longest pause before an unreachable server is asked again, in seconds.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
-Pushing = tuple[LocalFolder, FolderPush]
-
 
 def follow(
-    pushes: Sequence[Pushing],
+    pushes: Sequence[FolderPush],
     notice: Callable[[str], None],
     *,
     changes: ChangedPaths | None = None,
@@ -39,15 +37,15 @@ def follow(
     changes = changes or ChangedPaths()
     factory = WatchFactory(changes)
     try:
-        for number, (folder, _) in enumerate(pushes):
-            _, reason = factory.start(_as_collection(number, folder))
+        for number, push in enumerate(pushes):
+            _, reason = factory.start(_as_collection(number, push.folder))
             if reason is not None:
                 notice(reason)
         due = set(range(len(pushes)))  # they may have changed before the watches began
         pause_s = FIRST_PAUSE_S
         while True:
             for number in sorted(due):
-                push = pushes[number][1]
+                push = pushes[number]
                 try:
                     yield push.run()
                 except ServerUnreachableError as error:
