@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.config import SETTINGS, Configuration, load_settings
+from qmd.config import SETTINGS, load_settings
 from qmd.errors import ConfigError, InputError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is asked elsewhere")
