@@ -65,7 +65,7 @@ def with_member(text: str, path: Sequence[str], value: object) -> str:
     for depth, key in enumerate(path):
         if not isinstance(at, Object):
             where = ".".join(path[:depth]) or "the file"
-            raise ValueError(f"{where} is no object")
+            raise ValueError(f"{where} is no object")  # noqa: TRY004 - the text is wrong
         place = at.place(key)
         if place is None:
             for outer in reversed(path[depth + 1 :]):
@@ -80,14 +80,11 @@ def with_member(text: str, path: Sequence[str], value: object) -> str:
     return text[:begin] + written + text[end:]
 
 
-def member(text: str, path: Sequence[str]) -> Any:
-    """The value at the keys of ``path``; None if there is none. Raises ValueError."""
-    value = decoded(text)
+def value_at(values: object, path: Sequence[str]) -> Any:
+    """What decoded values have at the keys of ``path``; None if there is nothing."""
     for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
