@@ -140,7 +140,7 @@ def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, objec
     """The fields of a document for `_COLUMNS`."""
     document, text = item.document, _text(item, line_numbers)
     excerpt = item if isinstance(item, DocumentSlice) else None  # None: it is too large
-    context = excerpt and excerpt.context
+    context = None if excerpt is None else excerpt.context
     return {
         "docid": document.docid,
         "file": where.name(document.file),
