@@ -34,15 +34,7 @@ def read(path: Path, qrels: Path | None = None) -> Judgments:
         return _judged(path.name, _topics(path), trec.qrels(_text(qrels), qrels.name))
     if path.is_dir():
         return _beir(path)
-    text = _text(path)
-    if not text.strip():
-        raise _wrong(path.name, "the file is empty")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = list(_lines(text, path.name))
-    if isinstance(value, dict) and "queries" not in value and "query" in value:
-        value = [value]  # JSON lines of one line
+    value = _value(path, "queries", "query")
     fixture = value if isinstance(value, dict) else {"queries": value}
     return _fixture(fixture, path.name)
 
@@ -57,16 +49,25 @@ def objects(path: Path, key: str, field: str) -> list[dict[str, Any]]:
     Raises:
         InputError: The file cannot be read, is empty, or holds something else.
     """
+    value = _value(path, key, field)
+    if isinstance(value, dict):
+        value = value.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(e, dict) for e in value):
+        raise _wrong(path.name, f'no "{key}", which is a list of objects with "{field}"')
+    return value
+
+
+def _value(path: Path, key: str, field: str) -> Any:
+    """A JSON value, or the list of the objects in JSON lines, also of one line."""
     text = _text(path)
+    if not text.strip():
+        raise _wrong(path.name, "the file is empty")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = list(_lines(text, path.name))
-    if isinstance(value, dict):
-        value = [value] if key not in value and field in value else value.get(key)
-    if not isinstance(value, list) or not value or not all(isinstance(e, dict) for e in value):
-        raise _wrong(path.name, f'no "{key}", which is a list of objects with "{field}"')
-    return value
+    is_line = isinstance(value, dict) and key not in value and field in value
+    return [value] if is_line else value
 
 
 def _text(path: Path) -> str:
