@@ -24,7 +24,7 @@ from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference
-    from qmd.evaluate.judgments import Judgments
+    from qmd.evaluate.fixtures import Judgments
     from qmd.evaluate.run import BenchReport
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback

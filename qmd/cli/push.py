@@ -178,7 +178,7 @@ def _follow(
     reported = {summary.collection: summary.refused for summary in summaries}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
-    for summary in transfer.follow.follow(pushes, lambda text: note(text, style="warning")):
+    for summary in transfer.folder.follow(pushes, lambda text: note(text, style="warning")):
         is_news = summary.refused != reported[summary.collection]
         reported[summary.collection] = summary.refused
         if summary.stored or summary.deleted or is_news:

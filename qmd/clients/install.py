@@ -16,8 +16,7 @@ from typing import NamedTuple
 from qmd.clients import jsonc, toml_text
 from qmd.clients.table import Client, Entry
 from qmd.errors import InputError
-from qmd.system.regular_file import read_regular
-from qmd.system.toml_values import toml_values
+from qmd.system.settings_file import read_regular, toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""

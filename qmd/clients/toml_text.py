@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qmd.clients.jsonc import value_at
-from qmd.system.toml_values import toml_values
+from qmd.system.settings_file import toml_values
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")

@@ -16,7 +16,7 @@ from qmd.values import Filters, Progress
 from qmd.values.facts import Name
 
 if TYPE_CHECKING:
-    from qmd.evaluate.judgments import JudgedQuestion, Judgments
+    from qmd.evaluate.fixtures import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
 

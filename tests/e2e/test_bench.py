@@ -11,7 +11,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.cli.bench import render_bench
-from qmd.evaluate.judgments import JudgedQuestion, Judgments
+from qmd.evaluate.fixtures import JudgedQuestion, Judgments
 from qmd.evaluate.run import BenchReport, Measured, Relevance, run
 from qmd.evaluate.systems import SYSTEMS, WITHOUT
 from qmd.inference.protocols import Expansion

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from qmd.clients import install, jsonc, toml_text
 from qmd.clients.table import CLIENTS
 from qmd.errors import InputError
-from qmd.system.toml_values import toml_values
+from qmd.system.settings_file import toml_values
 
 keys = st.sampled_from(["mcpServers", "qmd", "a", "b", "名", "a.b", 'c"d'])
 blanks = st.sampled_from(["", " ", "\n", "\r\n", "\t", " // note\n", "/* {} */", "\n  ", "\n    "])

@@ -8,7 +8,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.transfer.push import folder as folder
-    from qmd.transfer.push import follow as follow
     from qmd.transfer.push import remote as remote
 
 __getattr__ = lazy.load(__name__)

@@ -1,5 +1,5 @@
 """
-Compares a folder with what the server has of it, and sends the difference.
+Compares a folder with what the server has of it, and sends the difference, once or on each change.
 
 As rsync does, files of equal size and time count as equal. Of the others the hash is sent first,
 and the content only if the server lacks it. Each step is stored and indexed before the next one is
@@ -9,16 +9,18 @@ sent, so a push that is interrupted goes on where it was.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qmd.errors import InputError, UnreadableFileError
+from qmd.errors import InputError, ServerUnreachableError, UnreadableFileError
+from qmd.ingest.keep.changed_paths import ChangedPaths
+from qmd.ingest.keep.watch import WatchFactory
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.transfer.push.remote import PushServer
-from qmd.values import Progress, ProgressCallback
+from qmd.values import Collection, Progress, ProgressCallback
 from qmd.values.pushes import (
     MAX_FILE_BYTES,
     MAX_FILES,
@@ -35,6 +37,10 @@ from qmd.values.pushes import (
 BATCH_FILES = 500
 #: Bytes of one part. A request has at most twice as many bytes, and a server takes 4 MB of Base64.
 PART_BYTES = 1 << 20
+#: Seconds after which all folders are compared again, whatever the system has reported.
+COMPARE_S = 600.0
+#: The shortest and the longest pause before an unreachable server is asked again, in seconds.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(slots=True)
@@ -263,3 +269,59 @@ class _Moves:
         path = (same_name or paths)[0]
         paths.remove(path)
         return path
+
+
+def follow(
+    pushes: Sequence[FolderPush],
+    notice: Callable[[str], None],
+    *,
+    changes: ChangedPaths | None = None,
+) -> Iterator[PushSummary]:
+    """
+    Push folders as they change; yields what each push has done. It does not end by itself.
+
+    Args:
+        pushes: What has been pushed once.
+        notice: Called with a sentence on each difficulty, such as a server that does not answer.
+        changes: What gathers the changes; `ChangedPaths.wake` makes it compare all folders.
+
+    Raises:
+        NotFoundError, InputError: A folder cannot be read or watched.
+        WritesForbiddenError, ConflictError: The server does not take a folder any more.
+    """
+    changes = changes or ChangedPaths()
+    factory = WatchFactory(changes)
+    try:
+        for number, push in enumerate(pushes):
+            _, reason = factory.start(_as_collection(number, push.folder))
+            if reason is not None:
+                notice(reason)
+        due = set(range(len(pushes)))  # they may have changed before the watches began
+        pause_s = FIRST_PAUSE_S
+        while True:
+            for number in sorted(due):
+                push = pushes[number]
+                try:
+                    yield push.run()
+                except ServerUnreachableError as error:
+                    push.forget()
+                    problem = str(error).rstrip(".")
+                    notice(f"{problem}. It is tried again in {pause_s:.0f} s.")
+                    break
+                due.discard(number)
+                pause_s = FIRST_PAUSE_S
+            changed = changes.take(pause_s if due else COMPARE_S)
+            if due:
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                due |= changed.keys()
+            else:
+                due = set(changed) or set(range(len(pushes)))
+    finally:
+        factory.close()
+
+
+def _as_collection(number: int, folder: LocalFolder) -> Collection:
+    """The folder in the form that the watches take."""
+    return Collection(
+        number, folder.name, str(folder.root), folder.pattern, folder.ignore, 0, None, None
+    )
