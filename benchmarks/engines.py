@@ -21,7 +21,7 @@ from measure import Row, percentile, report
 
 from qmd import KnowledgeBase
 from qmd.evaluate import corpus, fixtures
-from qmd.evaluate.judgments import Judgments
+from qmd.evaluate.fixtures import Judgments
 from qmd.evaluate.run import run
 from qmd.values.location import ServerDatabase, database_location
 

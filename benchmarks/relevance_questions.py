@@ -20,7 +20,7 @@ from qmd.evaluate.names import DocumentNames
 
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
-    from qmd.evaluate.judgments import Judgments
+    from qmd.evaluate.fixtures import Judgments
     from qmd.values import DocumentInfo
 
 Size = Literal["whole", "ten"]

@@ -1,7 +1,7 @@
 """
 Load the modules of a package when one is used (PEP 562), so that imports stand at the top.
 
-    __getattr__ = lazy.load(__name__, modules=("guard",), attributes={"Store": "qmd.store.store"})
+    __getattr__ = lazy.load(__name__, attributes={"Store": "qmd.store.store"})
 
 `from qmd import store` then costs one small file, and `store.Store` loads what it needs.
 """
@@ -19,26 +19,28 @@ if TYPE_CHECKING:
 def load(
     package: str,
     *,
-    modules: Collection[str] = (),
     attributes: Mapping[str, str] | None = None,
     libraries: Mapping[str, str] | None = None,
+    modules: Collection[str] = (),
 ) -> Callable[[str], object]:
     """
-    The `__getattr__` of `package`: its `modules` by name, attributes of the modules named, and
+    The `__getattr__` of `package`: its modules by their names, attributes of the modules named, and
     modules from elsewhere under a name of their own.
 
-    An attribute that it lacks raises `AttributeError`, in Python's own words.
+    What it lacks raises `AttributeError`, in Python's own words.
     """
-    whole = {name: f"{package}.{name}" for name in modules} | dict(libraries or {})
-    places = attributes or {}
+    places = {**(attributes or {}), **(libraries or {})}
 
     def __getattr__(name: str) -> object:
-        place = whole.get(name) or places.get(name)
-        if place is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        __import__(place)  # importlib does the same, and costs a start two modules
+        place = places.get(name) or f"{package}.{name}"
+        try:
+            __import__(place)  # importlib does the same, and costs a start two modules
+        except ModuleNotFoundError as error:
+            if error.name != place:
+                raise
+            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
         module = sys.modules[place]
-        value = module if name in whole else getattr(module, name)
+        value = getattr(module, name) if attributes and name in attributes else module
         vars(sys.modules[package])[name] = value  # the next use need not ask here
         return value
 

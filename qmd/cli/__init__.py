@@ -7,32 +7,16 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.cli import (
-        ask_view,
-        ask_writes,
-        bars,
-        chat_talk,
-        daemon,
-        habits,
-        operations,
-        remote,
-        render_hits,
-        render_reports,
-        shell_completion,
-    )
+    from qmd.cli import ask_view as ask_view
+    from qmd.cli import ask_writes as ask_writes
+    from qmd.cli import bars as bars
+    from qmd.cli import chat_talk as chat_talk
+    from qmd.cli import daemon as daemon
+    from qmd.cli import habits as habits
+    from qmd.cli import operations as operations
+    from qmd.cli import remote as remote
+    from qmd.cli import render_hits as render_hits
+    from qmd.cli import render_reports as render_reports
+    from qmd.cli import shell_completion as shell_completion
 
-__all__ = [
-    "ask_view",
-    "ask_writes",
-    "bars",
-    "chat_talk",
-    "daemon",
-    "habits",
-    "operations",
-    "remote",
-    "render_hits",
-    "render_reports",
-    "shell_completion",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

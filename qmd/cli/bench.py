@@ -20,11 +20,12 @@ from qmd.evaluate import compare, corpus, fixtures
 from qmd.evaluate.metrics import DEPTH, METRICS
 from qmd.evaluate.run import run
 from qmd.evaluate.systems import SYSTEMS, WITHOUT, systems_for
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.evaluate.compare import Difference
-    from qmd.evaluate.judgments import Judgments
-    from qmd.evaluate.run import BenchReport, Measured, SystemAnswer
+    from qmd.evaluate.fixtures import Judgments
+    from qmd.evaluate.run import BenchReport
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
 
@@ -189,8 +190,7 @@ def render_bench(report: BenchReport) -> None:
         f"{one_line(report.name)}: {count(report.questions, 'question')}, "
         f"{count(report.documents, 'document')}",
         *_means(report),
-        *_differences(report),
-        *_gains(report),
+        *_comparisons(report),
         *_relevances(report),
     ]
     for name, system in report.systems.items():
@@ -206,50 +206,40 @@ def _means(report: BenchReport) -> list[str]:
     if not report.answerable:
         return []
     rows = [
-        [name, *(f"{system.means[metric]:.3f}" for metric in METRICS), _milliseconds(system)]
+        [name, *(f"{system.means[metric]:.3f}" for metric in METRICS), f"{system.median_ms:.0f}"]
         for name, system in report.systems.items()
     ]
     return ["", *table(["", *(_SHORT.get(name, name) for name in METRICS), "ms"], rows)]
 
 
-def _differences(report: BenchReport) -> list[str]:
-    """The table of the differences of each system from the baseline."""
-    compared = {name: system for name, system in report.systems.items() if system.differences}
-    rows = [
-        [name, *(_difference(system.differences[metric]) for metric in _COMPARED_METRICS)]
-        for name, system in compared.items()
-        if not _is_gain(report, name)
-    ]
+def _comparisons(report: BenchReport) -> list[str]:
+    """
+    The tables of the differences from the baseline, and of what each part of `query` gains.
+
+    A part gains what `query` is ahead of `query` without it.
+    """
+    compared, gains = {}, {}
+    for name, system in report.systems.items():
+        if report.baseline == "query" and name.startswith(WITHOUT):
+            gains[name.removeprefix(WITHOUT)] = {
+                metric: -difference for metric, difference in system.differences.items()
+            }
+        elif system.differences:
+            compared[name] = system.differences
     lines = []
-    if rows:
-        lines += ["", f"Difference from {report.baseline}, 95 % interval (* leaves out 0)"]
-        lines += table(["", *_COMPARED_METRICS], rows)
-    return lines
-
-
-def _gains(report: BenchReport) -> list[str]:
-    """The table of what each part of `query` gains, and a warning about few questions."""
-    rows = [
-        [
-            name.removeprefix(WITHOUT),
-            *(_difference(-system.differences[metric]) for metric in _COMPARED_METRICS),
+    for title, systems in (
+        (f"Difference from {report.baseline}, 95 % interval (* leaves out 0)", compared),
+        ("What each part of query gains, beside query --without it", gains),
+    ):
+        rows = [
+            [name, *(_difference(differences[metric]) for metric in _COMPARED_METRICS)]
+            for name, differences in systems.items()
+            if differences
         ]
-        for name, system in report.systems.items()
-        if system.differences and _is_gain(report, name)
-    ]
-    lines = []
-    if rows:
-        lines += ["", "What each part of query gains, beside query --without it"]
-        lines += table(["", *_COMPARED_METRICS], rows)
-    is_compared = any(system.differences for system in report.systems.values())
-    if is_compared and report.answerable < _ENOUGH_QUESTIONS:
+        lines += ["", title, *table(["", *_COMPARED_METRICS], rows)] if rows else []
+    if lines and report.answerable < _ENOUGH_QUESTIONS:
         lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
     return lines
-
-
-def _is_gain(report: BenchReport, system: str) -> bool:
-    """Whether the difference of a system from the baseline shows what a part of `query` gains."""
-    return report.baseline == "query" and system.startswith(WITHOUT)
 
 
 def _relevances(report: BenchReport) -> list[str]:
@@ -258,7 +248,7 @@ def _relevances(report: BenchReport) -> list[str]:
     if not unanswerable:
         return []
     rows = [
-        [name, _share(system.relevance), _share(system.absent)]
+        [name, _share(system.relevance.answered), _share(system.relevance.absent)]
         for name, system in report.systems.items()
     ]
     title = f"Relevance of the best hit ({count(unanswerable, 'question')} without an answer)"
@@ -292,54 +282,34 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _milliseconds(system: Measured) -> str:
-    return f"{system.median_s * 1000:.0f}"
-
-
 def bench_object(report: BenchReport) -> dict[str, Any]:
-    return {
-        "fixture": report.name,
-        "questions": report.questions,
-        "answerable": report.answerable,
-        "documents": report.documents,
-        "baseline": report.baseline,
-        "depth": DEPTH,
-        "interval": {
-            "method": "paired bootstrap, percentiles",
-            "level": compare.LEVEL,
-            "resamples": compare.RESAMPLES,
-            "seed": compare.SEED,
-        },
-        "systems": {name: _system_object(system) for name, system in report.systems.items()},
-        "left_out": dict(report.left_out),
-        "unknown": list(report.unknown),
+    """The report for JSON, with figures to six places."""
+    about = to_wire(report)
+    about["systems"] = {
+        name: to_wire(system)
+        | {"differences": {key: to_wire(each) for key, each in system.differences.items()}}
+        for name, system in report.systems.items()
     }
+    first = {name: about.pop(name) for name in _FIRST}
+    rounded: dict[str, Any] = _rounded({**first, "depth": DEPTH, "interval": _INTERVAL, **about})
+    return rounded
 
 
-def _system_object(system: Measured) -> dict[str, Any]:
-    return {
-        "metrics": {name: round(value, 6) for name, value in system.means.items()},
-        "differences": {
-            name: {
-                "mean": round(difference.mean, 6),
-                "low": round(difference.low, 6),
-                "high": round(difference.high, 6),
-            }
-            for name, difference in system.differences.items()
-        },
-        "relevance": {"answered": system.relevance, "absent": system.absent},
-        "median_ms": round(system.median_s * 1000, 2),
-        "notes": list(system.notes),
-        "answers": [_answer_object(answer) for answer in system.answers],
-    }
+#: The fields in front of those that say how was measured.
+_FIRST = ("fixture", "questions", "answerable", "documents", "baseline")
 
 
-def _answer_object(answer: SystemAnswer) -> dict[str, Any]:
-    return {
-        "id": answer.question,
-        "rank": answer.rank,
-        "best": answer.best,
-        "relevance": answer.relevance,
-        "metrics": {name: round(value, 6) for name, value in answer.metrics.items()},
-        "ms": round(answer.seconds * 1000, 2),
-    }
+_INTERVAL = {
+    "method": "paired bootstrap, percentiles",
+    "level": compare.LEVEL,
+    "resamples": compare.RESAMPLES,
+    "seed": compare.SEED,
+}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return round(value, 6) if isinstance(value, float) else value

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qmd.cli.command import command, json_option
-from qmd.cli.daemon import (
-    environment_of_settings,
-    typed_server_options,
-    typed_setting_options,
-)
+from qmd.cli.daemon import environment_of_settings, typed_options
 from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
@@ -176,7 +172,7 @@ def install_(
 
     home = Path.home()
     client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
-    arguments = typed_server_options(ctx, tool_options)
+    arguments = typed_options(ctx, tool_options)
     if undo and client in BY_HAND:
         raise InputError(f"{client.name} keeps its entries itself: delete it in its settings.")
     if undo:
@@ -212,7 +208,7 @@ def _program_and_settings(arguments: Sequence[str] = ()) -> tuple[str, list[str]
     program, *first = installation.program()
     here = session()
     database = [] if here.settings.sources["db"] == "default" else here.database_arguments()
-    words = [*first, *database, "mcp", *arguments, *typed_setting_options(here)]
+    words = [*first, *database, "mcp", *arguments]
     return program, words, environment_of_settings(here)
 
 

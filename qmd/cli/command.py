@@ -11,6 +11,7 @@ import importlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,7 +20,7 @@ from qmd import cli
 from qmd.cli import complete
 from qmd.cli.query_words import options_taken_for_words, with_words
 from qmd.cli.session import Session
-from qmd.cli.terminal import note, paged
+from qmd.cli.terminal import note, paged, write_json
 from qmd.system.session import SERVES_ONLY
 from qmd.values.facts import LARGEST_INTEGER
 
@@ -400,16 +401,51 @@ def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> N
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def command(name: str, *, examples: Sequence[str], **kwargs: Any) -> Callable[[F], Command]:
-    """Declare a command; its help must show an example."""
+def command(
+    name: str,
+    *,
+    examples: Sequence[str],
+    render: Callable[[Any], None] | None = None,
+    fails: Callable[[Any], bool] = lambda value: False,
+    **kwargs: Any,
+) -> Callable[[Callable[..., Any]], Command]:
+    """
+    Declare a command; its help must show an example.
 
-    def wrap(function: F) -> Command:
-        declared = click.command(name, cls=Command, examples=examples, **kwargs)(function)
+    Args:
+        render: Prints what the function returns, for people; with ``--json``, which the command
+            then has, it is printed as JSON. None for a function that prints by itself.
+        fails: Whether the exit code is 1 for what the function returns.
+    """
+
+    def wrap(function: Callable[..., Any]) -> Command:
+        callback = function if render is None else _printing(function, render, fails)
+        declared = click.command(name, cls=Command, examples=examples, **kwargs)(callback)
         assert isinstance(declared, Command)
+        if render is not None:
+            declared.params.insert(-len(database_options(hidden=True)), _json())
         return declared
 
     return wrap
 
 
+def _printing(
+    function: Callable[..., Any], render: Callable[[Any], None], fails: Callable[[Any], bool]
+) -> Callable[..., None]:
+    @wraps(function)
+    def run(as_json: bool, **options: Any) -> None:
+        value = function(**options)
+        (write_json if as_json else render)(value)
+        if fails(value):
+            raise click.exceptions.Exit(1)
+
+    return run
+
+
+def _json() -> click.Option:
+    return click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+
+
 def json_option(function: F) -> F:
+    """Add ``--json`` to a command that prints by itself."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)

@@ -9,6 +9,7 @@ read, there are no completions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import TYPE_CHECKING
 
 from qmd import system
@@ -56,15 +57,44 @@ def commands(
     return [CommandItem(name) for name in names if name.startswith(incomplete)]
 
 
+def _from_database(read: Callable[[KnowledgeBase, str], Items]) -> Completions:
+    """What a function reads for the beginning that was typed; nothing if it cannot be read."""
+
+    @wraps(read)
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        try:
+            with ctx, ctx.ensure_object(Session).open() as kb:
+                return read(kb, incomplete)
+        except (QmdError, OSError):
+            return []
+
+    return complete
+
+
 def documents(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """
     Documents, folder by folder; or file names, as long as no collection begins so.
 
     A path on the disk, which ``/``, ``~`` or ``.`` begins, is completed by the shell.
     """
-    if incomplete.startswith(("/", "~", "./", "../")):
-        return files(ctx, param, incomplete)
-    return _of_database(ctx, lambda kb: _documents(kb, incomplete))
+    on_disk = incomplete.startswith(("/", "~", "./", "../"))
+    return (files if on_disk else _documents)(ctx, param, incomplete)
+
+
+@_from_database
+def _documents(kb: KnowledgeBase, incomplete: str) -> Items:
+    scheme = "qmd://" if incomplete.startswith("qmd://") else ""
+    prefix = incomplete.removeprefix("qmd://")
+    names = [name for name in kb.paths_from(prefix, limit=MOST) if name.isprintable()]
+    if not names and not scheme and "/" not in prefix:
+        # A file name alone also names a document, and begins with what was typed.
+        paths = kb.files_named(prefix, limit=MOST)
+        names = list(dict.fromkeys(path.rpartition("/")[2] for path in paths))
+    return [
+        _item(scheme + name, FOLDER if name.endswith("/") else DOCUMENT)
+        for name in names
+        if name.isprintable()
+    ]
 
 
 def documents_or_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -72,55 +102,58 @@ def documents_or_files(ctx: click.Context, param: click.Parameter, incomplete: s
     return documents(ctx, param, incomplete) or files(ctx, param, incomplete)
 
 
-def collections(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def collections(kb: KnowledgeBase, incomplete: str) -> Items:
     """Names of collections, with their directories."""
-    return _of_database(
-        ctx,
-        lambda kb: _items(sorted((each.name, each.path) for each in kb.collections()), incomplete),
-    )
+    return _items(sorted((each.name, each.path) for each in kb.collections()), incomplete)
 
 
-def tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def tags(kb: KnowledgeBase, incomplete: str) -> Items:
     """Tags that documents have, with the number of documents."""
-    return _of_database(ctx, lambda kb: _tags(kb, incomplete))
+    mark = "#" if incomplete.startswith("#") else ""
+    counts = kb.tags(limit=1000).tags
+    return _items(((mark + each.tag, str(each.documents)) for each in counts), incomplete)
 
 
-def property_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def property_keys(kb: KnowledgeBase, incomplete: str) -> Items:
     """Properties that documents have."""
-    return _of_database(ctx, lambda kb: _items(_keys(kb), incomplete))
+    return _items(_keys(kb), incomplete)
 
 
-def sort_keys(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def sort_keys(kb: KnowledgeBase, incomplete: str) -> Items:
     """What documents can be sorted by."""
-    fixed = [("date", ""), ("title", "")]
-    return _of_database(ctx, lambda kb: _items([*fixed, *_keys(kb)], incomplete))
+    return _items([("date", ""), ("title", ""), *_keys(kb)], incomplete)
 
 
-def conditions(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def conditions(kb: KnowledgeBase, incomplete: str) -> Items:
     """``KEY:VALUE``: first the properties, then the values of one."""
-    return _of_database(ctx, lambda kb: _conditions(kb, incomplete))
+    key, colon, _ = incomplete.partition(":")
+    if not colon:
+        return [_item(f"{item.value}:", FOLDER) for item in _items(_keys(kb), incomplete)]
+    values = kb.property_values(key, limit=MOST)
+    return _items(((f"{key}:{each.value}", "") for each in values), incomplete)
 
 
-def models(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def models(kb: KnowledgeBase, incomplete: str) -> Items:
     """Models, those of the database first; takes 0.7 s, because fastembed lists most of them."""
-    return _of_database(
-        ctx, lambda kb: _items(((model.name, "") for model in kb.models.list()), incomplete)
-    )
+    return _items(((model.name, "") for model in kb.models.list()), incomplete)
 
 
-def authors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def authors(kb: KnowledgeBase, incomplete: str) -> Items:
     """Authors of posts."""
-    return _of_database(
-        ctx, lambda kb: _items(((name, "") for name in kb.posts.authors()), incomplete)
-    )
+    return _items(((name, "") for name in kb.posts.authors()), incomplete)
 
 
-def chats(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+@_from_database
+def chats(kb: KnowledgeBase, incomplete: str) -> Items:
     """Ids of conversations, with their names."""
-    return _of_database(
-        ctx,
-        lambda kb: _items(((chat.id, chat.name) for chat in kb.chats(limit=100).chats), incomplete),
-    )
+    return _items(((chat.id, chat.name) for chat in kb.chats(limit=100).chats), incomplete)
 
 
 def indexes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
@@ -131,7 +164,6 @@ def indexes(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
 
 def editors(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
     """Names of editors."""
-
     return _items(((name, "") for name in system.editors.EDITORS), incomplete)
 
 
@@ -166,45 +198,8 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> Item
     return [_item(incomplete, "dir")]
 
 
-def _of_database(ctx: click.Context, read: Callable[[KnowledgeBase], Items]) -> Items:
-    try:
-        with ctx, ctx.ensure_object(Session).open() as kb:
-            return read(kb)
-    except (QmdError, OSError):
-        return []
-
-
-def _documents(kb: KnowledgeBase, incomplete: str) -> Items:
-    scheme = "qmd://" if incomplete.startswith("qmd://") else ""
-    prefix = incomplete.removeprefix("qmd://")
-    names = [name for name in kb.paths_from(prefix, limit=MOST) if name.isprintable()]
-    if not names and not scheme and "/" not in prefix:
-        # A file name alone also names a document, and begins with what was typed.
-        paths = kb.files_named(prefix, limit=MOST)
-        names = list(dict.fromkeys(path.rpartition("/")[2] for path in paths))
-    return [
-        _item(scheme + name, FOLDER if name.endswith("/") else DOCUMENT)
-        for name in names
-        if name.isprintable()
-    ]
-
-
-def _tags(kb: KnowledgeBase, incomplete: str) -> Items:
-    mark = "#" if incomplete.startswith("#") else ""
-    counts = kb.tags(limit=1000).tags
-    return _items(((mark + each.tag, str(each.documents)) for each in counts), incomplete)
-
-
 def _keys(kb: KnowledgeBase) -> Iterable[tuple[str, str]]:
     return ((each.key, "") for each in kb.properties())
-
-
-def _conditions(kb: KnowledgeBase, incomplete: str) -> Items:
-    key, colon, _ = incomplete.partition(":")
-    if not colon:
-        return [_item(f"{item.value}:", FOLDER) for item in _items(_keys(kb), incomplete)]
-    values = kb.property_values(key, limit=MOST)
-    return _items(((f"{key}:{each.value}", "") for each in values), incomplete)
 
 
 def _items(rows: Iterable[tuple[str, str]], incomplete: str) -> Items:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
 from qmd.cli.session import Session, lasting_name, session
-from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
 from qmd.config import SETTINGS, Setting
 from qmd.errors import ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
@@ -26,7 +26,6 @@ from qmd.system.user_dirs import moved_directories
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from qmd.system.running import RunningServer
     from qmd.values.location import DatabaseLocation
 
 _START_S = 30.0  # the longest wait until a new server answers
@@ -42,39 +41,38 @@ def start_in_background(ctx: click.Context) -> None:
         ConflictError: A server of this database runs already.
         QmdError: The server ended, or does not answer in time.
     """
-
-    here = session()
-    database = here.settings.db
-    server = _find(database)
-    if server is not None:
-        raise ConflictError(
-            f"A server of this database runs already: {server.url} (process {server.pid}).",
-            hint="'qmd server stop' ends it.",
-        )
-    environment: dict[str, str] = dict(os.environ)
-    arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
-    token = ctx.params["token"]
-    if token == "auto":  # noqa: S105 - the option's word for a generated token
-        arguments += ["--token", "auto"]
-    elif token:
-        environment["QMD_TOKEN"] = token  # everybody may read the arguments of a process
+    database = session().settings.db
+    refuse_second_server(database, "'qmd server stop' ends it.")
+    arguments, secret = typed_server(ctx)
+    environment = os.environ | secret
     chosen: list[str] = []
     if isinstance(database, ServerDatabase):
         environment["QMD_DB"] = database.url  # it may hold a password
     else:
         chosen = ["--db", str(database)]
-    program = [*installation.program(), *chosen, "server", "--transport", "http"]
     process = subprocess.Popen(
-        [*program, *arguments],
+        [*installation.program(), *chosen, *arguments],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # the log file has it, too
         **_detached(),
     )
-    server = _wait_for(process, database)
+    server = running.wait_for(database, _START_S, goes_on=lambda: process.poll() is None)
+    if server is None:
+        raise _failure(process)
     write(f"Serving at {server.url} (MCP: {server.url}/mcp), process {server.pid}\n")
     write("Its log: qmd server logs    End it: qmd server stop\n")
+
+
+def refuse_second_server(database: DatabaseLocation, hint: str) -> None:
+    """Raises ConflictError: A server of this database runs already."""
+    server = running.answering(database)
+    if server is not None:
+        raise ConflictError(
+            f"A server of this database runs already: {server.url} (process {server.pid}).",
+            hint=hint,
+        )
 
 
 def _detached() -> dict[str, Any]:
@@ -85,19 +83,14 @@ def _detached() -> dict[str, Any]:
     return {"start_new_session": True}
 
 
-def _wait_for(process: subprocess.Popen[bytes], database: DatabaseLocation) -> RunningServer:
-    end = time.monotonic() + _START_S
-    while process.poll() is None and time.monotonic() < end:
-        server = _find(database)
-        if server is not None:
-            return server
-        time.sleep(_STEP_S)
+def _failure(process: subprocess.Popen[bytes]) -> QmdError:
+    """Why a server that was started does not answer; it is ended, if it still runs."""
     if process.poll() is None:
         process.terminate()
-        raise QmdError(
+        return QmdError(
             f"The server did not answer within {_START_S:g} s.", hint="See 'qmd server logs'."
         )
-    raise QmdError(
+    return QmdError(
         _last_error(process.pid) or "The server cannot start.",
         hint="For more run it in the foreground: qmd server --transport http",
     )
@@ -105,28 +98,23 @@ def _wait_for(process: subprocess.Popen[bytes], database: DatabaseLocation) -> R
 
 def _last_error(pid: int) -> str:
     """What a process wrote into the log last; "" for nothing."""
-
     reader = LogReader(log_file())
-    message = ""
-    for line in reader.lines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # a record that was cut
-        if isinstance(entry, dict) and entry.get("pid") == pid:
-            message = str(entry.get("message", ""))
+    entries = [entry for line in reader.lines() if (entry := _entry(line)) and entry["pid"] == pid]
     reader.close()
-    return message
+    return str(entries[-1]["message"]) if entries else ""
 
 
-def _find(database: DatabaseLocation) -> RunningServer | None:
-    server = running.find(database)
-    return server if server is not None and running.answers(server) else None
+def _render_stopped(stopped: dict[str, Any]) -> None:
+    what = f"'{stopped['command']}', process" if stopped["command"] else "process"
+    write(one_line(f"Stopped the server at {stopped['stopped']} ({what} {stopped['pid']})") + "\n")
 
 
-@command("stop", examples=("qmd server stop", "qmd --index work server stop"))
-@json_option
-def stop(as_json: bool) -> None:
+@command(
+    "stop",
+    render=_render_stopped,
+    examples=("qmd server stop", "qmd --index work server stop"),
+)
+def stop() -> dict[str, Any]:
     """
     End the server of this database, however it was started.
 
@@ -134,7 +122,7 @@ def stop(as_json: bool) -> None:
     servers of their own, which end with them.
     """
     database = session().settings.db
-    server = _find(database)
+    server = running.answering(database)
     if server is None:
         raise NotFoundError(
             f"No server over HTTP runs for {database}.",
@@ -161,53 +149,47 @@ def stop(as_json: bool) -> None:
             f"Process {server.pid} has not ended within {_END_S:g} s.",
             hint="See 'qmd server logs'.",
         )
-    if as_json:
-        write_json({"stopped": server.url, "pid": server.pid, "command": server.command})
-    else:
-        what = f"'{server.command}', process" if server.command else "process"
-        write(one_line(f"Stopped the server at {server.url} ({what} {server.pid})") + "\n")
+    return {"stopped": server.url, "pid": server.pid, "command": server.command}
 
 
 #: What a server without a terminal sets itself: it serves HTTP and logs as text.
-_FIXED = {"transport", "only_http", "daemon", "log_format", "token"}
+_FIXED = {"transport", "only_http", "daemon", "log_format", "token", "db", "index"}
 
 
-def typed_server_options(ctx: click.Context, names: Collection[str] | None = None) -> list[str]:
-    """The options that were typed (of these names), in the form in which the server takes them."""
+def typed_server(ctx: click.Context) -> tuple[list[str], dict[str, str]]:
+    """
+    The command line, without the program, of a server over HTTP with the options that were typed.
+
+    The variables that it needs besides have its token: everybody may read the arguments of a
+    process.
+    """
+    words = ["server", "--transport", "http", *typed_options(ctx)]
+    token = ctx.params["token"]
+    if token == "auto":  # noqa: S105 - the option's word for a generated token
+        return [*words, "--token", "auto"], {}
+    return words, {"QMD_TOKEN": token} if token else {}
+
+
+def typed_options(ctx: click.Context, names: Collection[str] | None = None) -> list[str]:
+    """
+    The options that were typed, as a server that starts later takes them: with full paths.
+
+    ``names``: of those that set no setting only these; None for all.
+    """
     words: list[str] = []
     for param in ctx.command.params:
-        name = str(param.name)
-        if names is not None and name not in names:
-            continue
+        name, option = str(param.name), param.opts[-1]
         is_typed = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not is_typed or name in _FIXED or name not in ctx.params:
+        is_setting = name in SETTINGS
+        if not is_typed or name in _FIXED or not (is_setting or names is None or name in names):
             continue
-        value: Any = ctx.params[name]
-        option = param.opts[-1]
+        value = _lasting(session(), SETTINGS[name]) if is_setting else ctx.params[name]
         if value is True:
             words.append(option)
-        elif name == "toolsets":
-            words += [option, ",".join(value)]
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple) and param.multiple:
             words += [word for each in value for word in (option, str(each))]
         else:
-            words += [option, str(value)]
-    return words
-
-
-def typed_setting_options(here: Session) -> list[str]:
-    """The settings that were typed as options, with full paths."""
-    words: list[str] = []
-    for name, setting in SETTINGS.items():
-        if here.settings.sources[name] != setting.option or name == "db" or not setting.option:
-            continue
-        value = getattr(here.settings, name)
-        if setting.kind == "switch":
-            words.append(setting.option)
-        elif setting.is_list:
-            words += [word for each in value for word in (setting.option, str(each))]
-        else:
-            words += [setting.option, _lasting(value, setting)]
+            words += [option, ",".join(value) if isinstance(value, tuple) else str(value)]
     return words
 
 
@@ -222,26 +204,24 @@ def environment_of_settings(here: Session) -> dict[str, str]:
     for name, setting in SETTINGS.items():
         if here.settings.sources[name] != setting.variable or name == "db":
             continue
-        value = getattr(here.settings, name)
         if setting.kind == "paths":
-            environment[setting.variable] = os.pathsep.join(map(str, value))
+            environment[setting.variable] = os.pathsep.join(_lasting(here, setting))
         elif setting.is_path:
-            environment[setting.variable] = _lasting(value, setting)
+            environment[setting.variable] = _lasting(here, setting)
         else:
             environment[setting.variable] = os.environ[setting.variable]
     return environment
 
 
-def _lasting(value: Any, setting: Setting) -> str:
-    """Raises InputError: A URL holds a password."""
+def _lasting(here: Session, setting: Setting) -> Any:
+    """The value of a setting, with full paths. Raises InputError: A URL holds a password."""
+    value = getattr(here.settings, setting.name)
     if setting.kind == "database":
         return lasting_name(value)
-    return full_path(value) if setting.is_path else str(value)
-
-
-def full_path(path: object) -> str:
-    """The absolute path; links stay, as in the settings."""
-    return os.path.abspath(str(path))  # noqa: PTH100 - Path.resolve follows links
+    if setting.is_list:
+        return tuple(map(str, value))
+    # Path.resolve follows links, which stay, as in the settings.
+    return os.path.abspath(value) if setting.is_path else value  # noqa: PTH100
 
 
 LEVELS = ("info", "warning", "error")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -55,6 +55,41 @@ def numbered(text: str, first: int = 1, lines: int = 0) -> str:
 def flat(text: str | None) -> str:
     """Join the lines of a context, which may have paragraphs, to one line."""
     return " · ".join(line.strip() for line in (text or "").splitlines() if line.strip())
+
+
+class Columns(NamedTuple):
+    """
+    What the formats for programs, JSON apart, have of the items of a reply.
+
+    Attributes:
+        element: The name of the element of one item in XML, and of that of all.
+        xml: The attributes of an element, which has the field "text" between its tags.
+    """
+
+    files: tuple[str, ...]
+    csv: tuple[str, ...]
+    xml: tuple[str, ...]
+    element: tuple[str, str]
+
+
+def table(
+    items: Iterable[Mapping[str, object]], output: str, columns: Columns, *, whole: bool = True
+) -> str:
+    """
+    The items of a reply, each with its fields by name, as ``files``, ``csv`` or ``xml``.
+
+    ``whole``: with the element around all.
+    """
+    names: tuple[str, ...] = getattr(columns, output)
+    if output != "xml":
+        rows = [["" if item[name] is None else item[name] for name in names] for item in items]
+        return csv_rows([names, *rows] if output == "csv" else rows)
+    element, outer = columns.element
+    text = "".join(
+        xml_element(element, {name: item[name] for name in names}, str(item["text"]))
+        for item in items
+    )
+    return f"<{outer}>\n{text}</{outer}>\n" if whole else text
 
 
 def csv_rows(rows: Iterable[Sequence[object]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,11 +17,11 @@ from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
-from qmd.errors import DatabaseMissingError
+from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.kb.transfer import Program
+    from qmd.transfer.programs import Program
     from qmd.values.imports import ImportReport, NotTaken, UnpackReport
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +51,7 @@ def import_() -> None:
 
 
 def folder_options(function: F) -> F:
-    """Add the options that all programs with folders share."""
+    """Add the options that all imports share."""
     for option in (
         json_option,
         click.option(
@@ -82,9 +82,7 @@ def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> No
     What qmd does not take, such as update commands and models, is listed. What is a collection or
     a context here already stays as it is, so the command may be repeated.
     """
-    _take_over(
-        "tobi", source or session().index, dry_run=dry_run, no_index=no_index, as_json=as_json
-    )
+    _take_over("tobi", source or session().index, dry_run, no_index, as_json)
 
 
 @command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
@@ -96,7 +94,7 @@ def basic_memory(file: str | None, dry_run: bool, no_index: bool, as_json: bool)
 
     It reads config.json in ~/.basic-memory, or FILE. Projects in the cloud are listed.
     """
-    _take_over("basic-memory", file, dry_run=dry_run, no_index=no_index, as_json=as_json)
+    _take_over("basic-memory", file, dry_run, no_index, as_json)
 
 
 @command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
@@ -108,13 +106,12 @@ def obsidian(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> 
 
     It reads the obsidian.json of this machine, or FILE.
     """
-    _take_over("obsidian", file, dry_run=dry_run, no_index=no_index, as_json=as_json)
+    _take_over("obsidian", file, dry_run, no_index, as_json)
 
 
 def _take_over(
-    program: Program, file: str | None, *, dry_run: bool, no_index: bool, as_json: bool
+    program: Program, file: str | None, dry_run: bool, no_index: bool, as_json: bool
 ) -> None:
-
     plan = qmd.KnowledgeBase.plan_import(program, file)
     with _opened(dry_run) as kb:
         report = kb.import_folders(plan, dry_run=dry_run)
@@ -122,7 +119,7 @@ def _take_over(
             write_json(report)
         else:
             _render(report)
-        _index_new(kb, report, no_index=no_index or dry_run, as_json=as_json)
+        _index_new(kb, report, no_index=no_index, as_json=as_json)
 
 
 def _index_new(kb: KnowledgeBase, report: ImportReport, *, no_index: bool, as_json: bool) -> None:
@@ -130,14 +127,18 @@ def _index_new(kb: KnowledgeBase, report: ImportReport, *, no_index: bool, as_js
     names = [each.name for each in report.collections if each.state == "new"]
     if not names or report.dry_run:
         return
-    if no_index:
-        if not as_json:
-            write("Fill them with: qmd index\n")
-    elif as_json:
+    if not no_index:
+        _index(kb, names, as_json=as_json)
+    if not as_json:
+        hint = "Fill them with: qmd index" if no_index else "For search by meaning run: qmd embed"
+        write(f"{hint}\n")
+
+
+def _index(kb: KnowledgeBase, names: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
         kb.index(names)
     else:
         index_and_report(kb, names)
-        write("For search by meaning run: qmd embed\n")
 
 
 @command(
@@ -171,7 +172,7 @@ def export_of_qmd(
     Collections, contexts and conversations are added to those that are here; a history only to a
     database without one. The folders of the collections must be on this machine: say with --move
     where. Read config.toml before --settings: settings name programs that qmd starts.
-    """  # fmt: skip
+    """
     with _opened(dry_run) as kb:
         report = kb.import_export(export, moves=tuple(map(_move, moves)), dry_run=dry_run)
         written = settings and not dry_run and _write_settings(report.settings)
@@ -186,7 +187,7 @@ def export_of_qmd(
             )
             if report.settings is not None and not written:
                 write("Settings: not taken. --settings writes config.toml where there is none.\n")
-        _index_new(kb, report.folders, no_index=no_index or dry_run, as_json=as_json)
+        _index_new(kb, report.folders, no_index=no_index, as_json=as_json)
 
 
 @command(
@@ -223,8 +224,7 @@ def markdown_zip(
 
     Notion, Joplin, Bear and others export such archives. A file that is there already is never
     replaced, and nothing is written outside of FOLDER.
-    """  # fmt: skip
-
+    """
     report = qmd.KnowledgeBase.unpack_notes(file, folder, encoding=encoding, dry_run=dry_run)
     if as_json:
         write_json(report)
@@ -238,13 +238,10 @@ def markdown_zip(
         parents = {Path(report.folder), *Path(report.folder).parents}
         around = [each.name for each in kb.collections() if Path(each.path) in parents]
         names = around or [kb.add_collection(report.folder, name=name, mask=mask).name]
-        if as_json:
-            if not no_index:
-                kb.index(names)
-            return
-        write(f"Collection: {one_line(names[0])}\n")
+        if not as_json:
+            write(f"Collection: {one_line(names[0])}\n")
         if not no_index:
-            index_and_report(kb, names)
+            _index(kb, names, as_json=as_json)
 
 
 def _render_unpacked(report: UnpackReport) -> None:
@@ -280,21 +277,15 @@ def _write_settings(text: str | None) -> bool:
 @contextmanager
 def _opened(dry_run: bool) -> Iterator[KnowledgeBase]:
     """The database; where there is none, a new one, which a dry run throws away."""
-    if not dry_run:
-        with session().open(create=True) as kb:
-            yield kb
-        return
-    try:
-        kb = session().open()
-    except DatabaseMissingError:
+    if dry_run and is_missing(session().settings.db):
         with (
             tempfile.TemporaryDirectory() as folder,
             qmd.KnowledgeBase.open(Path(folder) / "empty.sqlite", create=True) as empty,
         ):
             yield empty
-        return
-    with kb:
-        yield kb
+    else:
+        with session().open(create=not dry_run) as kb:
+            yield kb
 
 
 def _render(report: ImportReport) -> None:

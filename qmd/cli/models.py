@@ -10,12 +10,12 @@ import click
 
 from qmd import models as kept
 from qmd.cli import complete
-from qmd.cli.command import Command, Group, command, json_option
+from qmd.cli.command import Group, command
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import count
-from qmd.cli.session import Session, session
-from qmd.cli.terminal import fitting, note, one_line, paint, use_color, write, write_json
+from qmd.cli.session import session
+from qmd.cli.terminal import fitting, note, one_line, paint, use_color, write
 from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:
@@ -34,111 +34,7 @@ def models() -> None:
     """List, fetch and choose models for search by meaning."""
 
 
-@command("list", pages=True, examples=("qmd models list", "qmd models list --json"))
-@click.option("--ready", is_flag=True, help="Only those that need no download.")
-@json_option
-def list_(ready: bool, as_json: bool) -> None:
-    """
-    List the models: embedding models first, then rerankers.
-
-    A star marks the model whose vectors answer, an arrow a model that will replace it, a plus
-    models that need no download. Besides these, you can name the path of any folder with an
-    ONNX model and tokenizer.json, and openai:MODEL for a model of an OpenAI-compatible server.
-    """
-    listed = _list(session())
-    if ready:
-        listed = [model for model in listed if model.ready or model.state]
-    if as_json:
-        write_json(listed)
-    else:
-        _render(listed)
-
-
-@command(
-    "pull",
-    examples=("qmd models pull", "qmd models pull BAAI/bge-small-zh-v1.5"),
-)
-@click.argument("name", required=False, shell_complete=complete.models)
-@json_option
-def pull(name: str | None, as_json: bool) -> None:
-    """
-    Fetch a model: an embedding model or a reranker.
-
-    Without NAME it is the model chosen for this database, or else the default. Models other
-    than the default come from the Hugging Face hub; HF_ENDPOINT names a mirror.
-    """
-    session().interrupted = "What was fetched stays: run the command again to go on."
-    with progress_bar() as progress:
-        if not is_missing(session().settings.db):
-            with session().open() as kb:
-                model = kb.models.pull(name, progress)
-        else:
-            settings = session().settings
-            chosen = name or settings.model or kept.embedders.DEFAULT_MODEL
-            model = kept.catalogue.pull(chosen, settings.cache_dir, progress)
-    if as_json:
-        write_json(model)
-        return
-    write(f"{one_line(model.name)} is on this machine.\n")
-    if model.kind == "reranker":
-        write(f"To use it: reranker = {model.name!r} in the settings file, or QMD_RERANKER.\n")
-    elif model.state != "active":
-        write(f"To use it: qmd models use {one_line(model.name)}\n")
-
-
-@command(
-    "use",
-    examples=(
-        "qmd models use BAAI/bge-small-zh-v1.5",
-        "qmd models use ~/models/my-model",
-        "qmd models use openai:nomic-embed-text",
-    ),
-)
-@click.argument("name", shell_complete=complete.models)
-@json_option
-def use(name: str, as_json: bool) -> None:
-    """
-    Choose the embedding model of this database, for all programs.
-
-    All documents get new vectors: in the background, if a server or 'qmd watch' runs, else by
-    'qmd embed'. The old vectors answer searches until the last new one is made. They stay until
-    'qmd db cleanup', in case you want to go back.
-    """
-    with session().open(write=True) as kb:
-        change = kb.models.use(name)
-    if as_json:
-        write_json(change)
-    else:
-        _render_change(change)
-    settings = session().settings
-    if settings.model not in {None, change.model, name}:
-        note(
-            f"{settings.sources['model']} names {one_line(str(settings.model))}: what was chosen"
-            " for the database counts."
-        )
-
-
-def _render_change(change: ModelChange) -> None:
-    name = one_line(change.model)
-    if not change.waiting:
-        write(f"{name} is the model of this database; every document has its vectors.\n")
-        return
-    write(f"{name} ({change.dimension} dimensions) is to be the model of this database.\n")
-    how = "in the background" if change.kept else "with: qmd embed"
-    write(f"{count(change.waiting, 'chunk')} get vectors {how}\n")
-    if change.before and change.before != change.model:
-        write(f"Until all have them, those of {one_line(change.before)} answer.\n")
-
-
-def _list(here: Session) -> list[ModelInfo]:
-    if not is_missing(here.settings.db):
-        with here.open() as kb:
-            return kb.models.list()
-
-    return kept.catalogue.list_models(here.settings.cache_dir, target=here.settings.model)
-
-
-def _render(listed: Sequence[ModelInfo]) -> None:
+def _render_models(listed: Sequence[ModelInfo]) -> None:
     color = use_color(sys.stdout)
     width = min(max((len(one_line(model.name)) for model in listed), default=0), _NAME_WIDTH)
     kind = None
@@ -151,10 +47,8 @@ def _render(listed: Sequence[ModelInfo]) -> None:
         name = one_line(model.name)
         facts = one_line(_facts(model)).rstrip()
         line = f"{_mark(model)} {paint(f'{name:<{width}}', style, color)}"
-        if len(name) > width:
-            write(f"{line}\n  {'':<{width}} {fitting(facts, width + 3)}\n")
-        else:
-            write(f"{line} {fitting(facts, width + 3)}\n")
+        gap = f"\n  {'':<{width}}" if len(name) > width else ""
+        write(f"{line}{gap} {fitting(facts, width + 3)}\n")
 
 
 def _mark(model: ModelInfo) -> str:
@@ -170,6 +64,101 @@ def _facts(model: ModelInfo) -> str:
     return f"{dimension:>5}  {size:>8}  {model.languages or ''}"
 
 
+@command(
+    "list",
+    pages=True,
+    render=_render_models,
+    examples=("qmd models list", "qmd models list --json"),
+)
+@click.option("--ready", is_flag=True, help="Only those that need no download.")
+def list_(ready: bool) -> list[ModelInfo]:
+    """
+    List the models: embedding models first, then rerankers.
+
+    A star marks the model whose vectors answer, an arrow a model that will replace it, a plus
+    models that need no download. Besides these, you can name the path of any folder with an
+    ONNX model and tokenizer.json, and openai:MODEL for a model of an OpenAI-compatible server.
+    """
+    settings = session().settings
+    if is_missing(settings.db):
+        listed = kept.catalogue.list_models(settings.cache_dir, target=settings.model)
+    else:
+        with session().open() as kb:
+            listed = kb.models.list()
+    return [model for model in listed if not ready or model.ready or model.state]
+
+
+def _render_pulled(model: ModelInfo) -> None:
+    write(f"{one_line(model.name)} is on this machine.\n")
+    if model.kind == "reranker":
+        write(f"To use it: reranker = {model.name!r} in the settings file, or QMD_RERANKER.\n")
+    elif model.state != "active":
+        write(f"To use it: qmd models use {one_line(model.name)}\n")
+
+
+@command(
+    "pull",
+    render=_render_pulled,
+    examples=("qmd models pull", "qmd models pull BAAI/bge-small-zh-v1.5"),
+)
+@click.argument("name", required=False, shell_complete=complete.models)
+def pull(name: str | None) -> ModelInfo:
+    """
+    Fetch a model: an embedding model or a reranker.
+
+    Without NAME it is the model chosen for this database, or else the default. Models other
+    than the default come from the Hugging Face hub; HF_ENDPOINT names a mirror.
+    """
+    session().interrupted = "What was fetched stays: run the command again to go on."
+    with progress_bar() as progress:
+        settings = session().settings
+        if is_missing(settings.db):
+            chosen = name or settings.model or kept.embedders.DEFAULT_MODEL
+            return kept.catalogue.pull(chosen, settings.cache_dir, progress)
+        with session().open() as kb:
+            return kb.models.pull(name, progress)
+
+
+def _render_change(change: ModelChange) -> None:
+    name = one_line(change.model)
+    if not change.waiting:
+        write(f"{name} is the model of this database; every document has its vectors.\n")
+    else:
+        write(f"{name} ({change.dimension} dimensions) is to be the model of this database.\n")
+        how = "in the background" if change.kept else "with: qmd embed"
+        write(f"{count(change.waiting, 'chunk')} get vectors {how}\n")
+        if change.before and change.before != change.model:
+            write(f"Until all have them, those of {one_line(change.before)} answer.\n")
+
+
+@command(
+    "use",
+    render=_render_change,
+    examples=(
+        "qmd models use BAAI/bge-small-zh-v1.5",
+        "qmd models use ~/models/my-model",
+        "qmd models use openai:nomic-embed-text",
+    ),
+)
+@click.argument("name", shell_complete=complete.models)
+def use(name: str) -> ModelChange:
+    """
+    Choose the embedding model of this database, for all programs.
+
+    All documents get new vectors: in the background, if a server or 'qmd watch' runs, else by
+    'qmd embed'. The old vectors answer searches until the last new one is made. They stay until
+    'qmd db cleanup', in case you want to go back.
+    """
+    with session().open(write=True) as kb:
+        change = kb.models.use(name)
+    settings = session().settings
+    if settings.model not in {None, change.model, name}:
+        note(
+            f"{settings.sources['model']} names {one_line(str(settings.model))}: what was chosen"
+            " for the database counts."
+        )
+    return change
+
+
 for _command in (list_, pull, use):
-    assert isinstance(_command, Command)
     models.add_command(_command)

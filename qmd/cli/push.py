@@ -31,9 +31,7 @@ from qmd.errors import (
 from qmd.transfer import push as transfer
 
 if TYPE_CHECKING:
-    from qmd.transfer.push.folder import LocalFolder, PushSummary
-    from qmd.transfer.push.follow import Pushing
-    from qmd.values.pushes import RefusedFile
+    from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
 
 
 @command(
@@ -81,44 +79,37 @@ def push(
     are gone here are deleted there. The server must have been started with --push-folder; its
     token is read from QMD_PUSH_TOKEN. An interrupted push goes on where it was.
     """
-
     token = os.environ.get("QMD_PUSH_TOKEN", "").strip() or None
     server = transfer.remote.PushServer(url, token, allow_plain_http=allow_plain_http)
     owner = owner or _this_person()
     chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
     session().interrupted = "What was sent is stored; the next 'qmd server push' goes on."
-    pushes = [
-        (each, transfer.folder.FolderPush(server, each, checksum=checksum)) for each in chosen
-    ]
+    pushes = [transfer.folder.FolderPush(server, each, checksum=checksum) for each in chosen]
     pushed, problems = _push_all(pushes)
-    _show(pushed, as_json=as_json)
+    summaries = [summary for _, summary in pushed]
+    _show(summaries, as_json=as_json)
     if problems and not (watch and pushed):
         others = "The other folders were pushed." if pushed else "No folder was pushed."
         raise QmdError("\n".join(problems), hint=others)
     if watch:
-        _note_all(problems)
-        reported = {summary.collection: summary.refused for _, summary in pushed}
-        _follow([each for each, _ in pushed], reported, as_json=as_json)
-    if any(summary.refused for _, summary in pushed):
+        for problem in problems:
+            note(problem, style="warning")
+        _follow([each for each, _ in pushed], summaries, as_json=as_json)
+    if any(summary.refused for summary in summaries):
         raise click.exceptions.Exit(1)
 
 
-def _note_all(problems: Sequence[str]) -> None:
-    for problem in problems:
-        note(problem, style="warning")
-
-
-def _show(pushed: Sequence[tuple[Pushing, PushSummary]], *, as_json: bool) -> None:
+def _show(summaries: Sequence[PushSummary], *, as_json: bool) -> None:
     if as_json:
-        write_json([summary for _, summary in pushed])
+        write_json(summaries)
         return
-    for (folder, _), summary in pushed:
-        _render(folder, summary)
+    for summary in summaries:
+        _render(summary)
 
 
 def _push_all(
-    pushes: Sequence[Pushing],
-) -> tuple[list[tuple[Pushing, PushSummary]], list[str]]:
+    pushes: Sequence[FolderPush],
+) -> tuple[list[tuple[FolderPush, PushSummary]], list[str]]:
     """
     Push each folder; one that the server refuses, or that cannot be read, stops no other.
 
@@ -128,23 +119,22 @@ def _push_all(
     Raises:
         QmdError: The only folder was not pushed, or the server takes nothing.
     """
-    pushed: list[tuple[Pushing, PushSummary]] = []
+    pushed: list[tuple[FolderPush, PushSummary]] = []
     problems = []
     with progress_bar() as progress:
         for each in pushes:
             try:
-                pushed.append((each, each[1].run(progress or (lambda tick: None))))
+                pushed.append((each, each.run(progress or (lambda tick: None))))
             except (ConflictError, InputError, NotFoundError, WritesForbiddenError) as error:
                 if len(pushes) == 1:
                     raise
-                problems.append(f"{each[0].name}: {error} {error.hint or ''}".rstrip())
+                problems.append(f"{each.folder.name}: {error} {error.hint or ''}".rstrip())
     return pushed, problems
 
 
 def _given_folders(
     folders: Sequence[str], name: str | None, mask: str, ignore: tuple[str, ...], owner: str
 ) -> list[LocalFolder]:
-
     if name is not None and len(folders) > 1:
         raise InputError("--name is for one folder.", hint="Push the folders one by one.")
     chosen = []
@@ -159,7 +149,6 @@ def _given_folders(
 
 def _collections(name: str | None, owner: str) -> list[LocalFolder]:
     """The collections of this machine, with their names, masks and ignore patterns."""
-
     if name is not None:
         raise InputError("--name needs a folder.", hint="qmd server push URL FOLDER --name NAME")
     with session().open() as kb:
@@ -183,31 +172,28 @@ def _this_person() -> str:
 
 
 def _follow(
-    pushes: Sequence[Pushing],
-    reported: dict[str, list[RefusedFile]],
-    *,
-    as_json: bool,
+    pushes: Sequence[FolderPush], summaries: Sequence[PushSummary], *, as_json: bool
 ) -> None:
-    """Push each change. What is not pushed is in ``reported``, and is said again if it differs."""
-
-    folders = {folder.name: folder for folder, _ in pushes}
+    """Push each change. Which files are not pushed is said again where it differs from before."""
+    reported = {summary.collection: summary.refused for summary in summaries}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
-    for summary in transfer.follow.follow(pushes, lambda text: note(text, style="warning")):
+    for summary in transfer.folder.follow(pushes, lambda text: note(text, style="warning")):
         is_news = summary.refused != reported[summary.collection]
         reported[summary.collection] = summary.refused
         if summary.stored or summary.deleted or is_news:
             if as_json:
                 write_json(summary)
             else:
-                _render(folders[summary.collection], summary, with_refused=is_news)
+                _render(summary, with_refused=is_news)
             sys.stdout.flush()
 
 
-def _render(folder: LocalFolder, summary: PushSummary, *, with_refused: bool = True) -> None:
+def _render(summary: PushSummary, *, with_refused: bool = True) -> None:
     write(
-        f"Pushed '{one_line(folder.name)}': {summary.stored} stored · {summary.deleted} deleted ·"
-        f" {summary.unchanged} unchanged · {readable_size(summary.sent_bytes)} sent\n"
+        f"Pushed '{one_line(summary.collection)}': {summary.stored} stored"
+        f" · {summary.deleted} deleted · {summary.unchanged} unchanged"
+        f" · {readable_size(summary.sent_bytes)} sent\n"
     )
     not_pushed = summary.refused if with_refused else []
     for refused in not_pushed[:SHOWN]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.formats import csv_rows, flat, numbered, xml_element
+from qmd.cli.formats import Columns, flat, numbered, table
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
     group_headings,
@@ -44,7 +44,7 @@ def render_document(item: DocumentSlice, output: str, *, line_numbers: bool, whe
         is_exact = is_whole and not sys.stdout.isatty()
         write_text(item.text if is_exact and not line_numbers else _lines(item, line_numbers))
     else:
-        _table([item], output, where, line_numbers=line_numbers)
+        write_text(table([_fields(item, where, line_numbers=line_numbers)], output, _COLUMNS))
 
 
 def render_documents(
@@ -65,7 +65,8 @@ def render_documents(
                 write(f"{where.link(heading, item.document.file)}\n")
             write_text(_text(item, line_numbers, is_ended=True))
     else:
-        _table(items, output, where, line_numbers=line_numbers)
+        fields = (_fields(item, where, line_numbers=line_numbers) for item in items)
+        write_text(table(fields, output, _COLUMNS))
 
 
 def document_object(item: Item, where: Places) -> dict[str, Any]:
@@ -127,45 +128,31 @@ def _too_large(item: SkippedDocument) -> str:
     return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"
 
 
-def _table(items: Sequence[Item], output: str, where: Places, *, line_numbers: bool) -> None:
-    names = [where.name(item.document.file) for item in items]
-    if output == "files":
-        write_text(
-            csv_rows(
-                (item.document.docid, name, flat(_context(item)))
-                for item, name in zip(items, names, strict=True)
-            )
-        )
-    elif output == "csv":
-        rows: list[Sequence[object]] = [("docid", "file", "title", "context", "from_line", "body")]
-        for item, name in zip(items, names, strict=True):
-            document = item.document
-            line = item.from_line if isinstance(item, DocumentSlice) else ""
-            text = _text(item, line_numbers) if line_numbers or line == "" else _body(item)
-            rows.append((document.docid, name, document.title, _context(item) or "", line, text))
-        write_text(csv_rows(rows))
-    else:
-        elements = []
-        for item, name in zip(items, names, strict=True):
-            attributes: dict[str, object | None] = {
-                "docid": item.document.docid,
-                "file": name,
-                "uri": item.document.uri,
-                "title": item.document.title,
-                "context": _context(item),
-            }
-            if isinstance(item, SkippedDocument):
-                attributes["skipped"] = "true"
-            elements.append(xml_element("document", attributes, _text(item, line_numbers)))
-        write_text("<documents>\n" + "".join(elements) + "</documents>\n")
+_COLUMNS = Columns(
+    files=("docid", "file", "flat_context"),
+    csv=("docid", "file", "title", "context", "from_line", "body"),
+    xml=("docid", "file", "uri", "title", "context", "skipped"),
+    element=("document", "documents"),
+)
 
 
-def _context(item: Item) -> str | None:
-    return item.context if isinstance(item, DocumentSlice) else None
-
-
-def _body(item: Item) -> str:
-    return item.text if isinstance(item, DocumentSlice) else ""
+def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, object]:
+    """The fields of a document for `_COLUMNS`."""
+    document, text = item.document, _text(item, line_numbers)
+    excerpt = item if isinstance(item, DocumentSlice) else None  # None: it is too large
+    context = None if excerpt is None else excerpt.context
+    return {
+        "docid": document.docid,
+        "file": where.name(document.file),
+        "uri": document.uri,
+        "title": document.title,
+        "context": context,
+        "flat_context": flat(context),
+        "from_line": excerpt and excerpt.from_line,
+        "body": text if excerpt is None or line_numbers else excerpt.text,
+        "skipped": "true" if excerpt is None else None,
+        "text": text,
+    }
 
 
 def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:

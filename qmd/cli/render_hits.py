@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.formats import csv_rows, flat, md_code, md_fenced, numbered, xml_element
+from qmd.cli.formats import Columns, flat, md_code, md_fenced, numbered, table
 from qmd.cli.places import DISPLAY_PATHS, Places
 from qmd.cli.terminal import (
     columns,
@@ -61,35 +61,42 @@ def render_hits(
     pairs = list(zip(reply.hits, texts, strict=True))
     if output == "json":
         write_json([hit_object(hit, body, where) for hit, body in pairs])
-    elif output == "csv":
-        write_text(_csv(pairs, where, with_body=bodies is not None))
-    elif output == "files":
-        write_text(_files(reply.hits, where))
     elif output == "md":
-        write_text(
-            "\n".join((*_paragraph(reply.notice), *(_markdown(*pair, where) for pair in pairs)))
-        )
-    elif output == "xml":
-        write_text("<results>\n" + "".join(_xml(*pair, where) for pair in pairs) + "</results>\n")
-    else:
+        blocks = (_markdown(*pair, where) for pair in pairs)
+        write_text("\n".join((*_paragraph(reply.notice), *blocks)))
+    elif output == "cli":
         _for_people(reply, pairs, where)
+    else:
+        columns = _COLUMNS if bodies is None else _COLUMNS_WITH_BODY
+        write_text(table((_fields(*pair, where) for pair in pairs), output, columns))
 
 
-def _csv(pairs: Sequence[Pair], where: Places, *, with_body: bool) -> str:
-    columns = ["docid", "score", "file", "title", "context", "line", "snippet"]
-    rows: list[list[object]] = [[*columns, "body"] if with_body else [*columns]]
-    for hit, body in pairs:
-        row: list[object] = [hit.docid, f"{hit.score:.4f}", where.name(hit.file), hit.title]
-        row += [hit.context or "", hit.line, hit.snippet]
-        rows.append([*row, body] if with_body else row)
-    return csv_rows(rows)
+_COLUMNS = Columns(
+    files=("docid", "rounded_score", "file", "flat_context"),
+    csv=("docid", "score", "file", "title", "context", "line", "snippet"),
+    xml=("docid", "file", "uri", "title", "score", "context", "line", "match"),
+    element=("file", "results"),
+)
+_COLUMNS_WITH_BODY = _COLUMNS._replace(csv=(*_COLUMNS.csv, "body"))
 
 
-def _files(hits: Sequence[Hit], where: Places) -> str:
-    return csv_rows(
-        (hit.docid, f"{rounded(hit.score):.2f}", where.name(hit.file), flat(hit.context))
-        for hit in hits
-    )
+def _fields(hit: Hit, body: str | None, where: Places) -> dict[str, object]:
+    """The fields of a hit for `_COLUMNS`."""
+    return {
+        "docid": hit.docid,
+        "score": f"{hit.score:.4f}",
+        "rounded_score": f"{rounded(hit.score):.2f}",
+        "file": where.name(hit.file),
+        "uri": hit.uri,
+        "title": hit.title,
+        "context": hit.context,
+        "flat_context": flat(hit.context),
+        "line": hit.line,
+        "match": hit.match,
+        "snippet": hit.snippet,
+        "body": body,
+        "text": hit.snippet if body is None else body,
+    }
 
 
 def hit_object(hit: Hit, body: str | None, where: Places = DISPLAY_PATHS) -> dict[str, Any]:
@@ -113,11 +120,9 @@ def printed_tokens(hit: Hit, output: str, where: Places) -> float:
 
     if output == "json":
         return estimate_tokens(json_text([hit_object(hit, None, where)]))
-    if output == "csv":
-        return estimate_tokens(_csv([(hit, None)], where, with_body=False))
-    if output == "files":
-        return estimate_tokens(_files([hit], where))
-    return estimate_tokens(_xml(hit, None, where) if output == "xml" else _for_reading(hit, where))
+    if output in ("cli", "md"):
+        return estimate_tokens(_for_reading(hit, where))
+    return estimate_tokens(table([_fields(hit, None, where)], output, _COLUMNS, whole=False))
 
 
 def _for_reading(hit: Hit, where: Places) -> str:
@@ -140,20 +145,6 @@ def _markdown(hit: Hit, body: str | None, where: Places) -> str:
         + "\n\n"
         + md_fenced(hit.snippet if body is None else body)
     )
-
-
-def _xml(hit: Hit, body: str | None, where: Places) -> str:
-    attributes: dict[str, object | None] = {
-        "docid": hit.docid,
-        "file": where.name(hit.file),
-        "uri": hit.uri,
-        "title": hit.title,
-        "score": f"{hit.score:.4f}",
-        "context": hit.context,
-        "line": hit.line,
-        "match": hit.match,
-    }
-    return xml_element("file", attributes, hit.snippet if body is None else body)
 
 
 def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -15,16 +14,14 @@ from qmd.cli import complete
 from qmd.cli.command import Group, refuse_unless_server
 from qmd.cli.commands import below
 from qmd.cli.session import Session, session
-from qmd.cli.setting_options import apply_options, setting_option
+from qmd.cli.setting_options import Decorator, setting_option, together
 from qmd.system.database_files import is_missing
 from qmd.system.log_file import log_file
 from qmd.system.session import SERVES_ONLY
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
-    from qmd.server.process import ServerOptions
-
-F = TypeVar("F", bound=Callable[..., Any])
+    from qmd.server.process import ServerOptions, Transport
 
 PORT = 18765
 
@@ -44,72 +41,6 @@ def _token(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     return value if value is not None else os.environ.get("QMD_TOKEN")
 
 
-def address_options(function: F) -> F:
-    """Add the options of the HTTP address and of access to it."""
-    options = [
-        click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST",
-                     help="Listen on this address; one that others can reach needs a token."),
-        click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
-                     metavar="N", help="Listen on this port; 0 takes a free one."),
-        click.option("--token", callback=_token, metavar="TOKEN",
-                     help="Require 'Authorization: Bearer TOKEN'; 'auto' creates a token, which "
-                     "qmd's own commands find.  [env: QMD_TOKEN]"),
-        click.option("--oauth-issuer", metavar="URL",
-                     help="Also take tokens (JWT) that this OAuth 2.1 server issues."),
-        click.option("--oauth-resource", metavar="URL",
-                     help="The URL of /mcp that clients use, for which such tokens are issued; "
-                     "default: that of this server."),
-        click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
-                     help="Accept this host name too, e.g. that of a proxy; repeat for several."),
-        setting_option("allow_origins"),
-        setting_option("allow_other_users"),
-    ]  # fmt: skip
-    return apply_options(options, function)
-
-
-def conduct_options(function: F) -> F:
-    """Add the options of what the server does and logs."""
-    options = [
-        click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
-        setting_option("db_read"),
-        setting_option("push_folder"),
-        click.option("--no-watch", is_flag=True, help="Do not keep the index up to date."),
-        click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
-                     show_default=True, help="How to write to stderr what happens."),
-        click.option("--access-log", is_flag=True, help="Log each request, without its query."),
-    ]  # fmt: skip
-    return apply_options(options, function)
-
-
-def tool_options(function: F) -> F:
-    """Add the options that select the MCP tools and their directories."""
-    options = [
-        click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
-                     help="Offer these tools: " + ", ".join((*TOOLSETS, ALL)) + ".",
-                     shell_complete=complete.listed((*TOOLSETS, ALL))),
-        setting_option("write_roots"),
-        setting_option("posts_dir"),
-        setting_option("vault"),
-    ]  # fmt: skip
-    return apply_options(options, function)
-
-
-def mcp_options(function: F) -> F:
-    """Add the options of the MCP tools, and of how they are described and answer."""
-    options = [
-        tool_options,
-        click.option(
-            "--lang", "language", type=click.Choice(["en", "zh"]),
-            help="Describe the MCP tools in this language; else each as its specification does.",
-        ),
-        click.option(
-            "--plain-text", is_flag=True,
-            help="Answer over MCP in one text, for clients that refuse embedded resources.",
-        ),
-    ]  # fmt: skip
-    return apply_options(options, function)
-
-
 def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
     for name in names:
@@ -121,23 +52,82 @@ def _toolsets(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     return names
 
 
-def server_options(transport: str) -> Callable[[F], F]:
-    """Add the options of ``qmd server``; ``transport`` is the default transport."""
+#: The options of the HTTP address and of access to it.
+address_options = together(
+    click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST",
+                 help="Listen on this address; one that others can reach needs a token."),
+    click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+                 metavar="N", help="Listen on this port; 0 takes a free one."),
+    click.option("--token", callback=_token, metavar="TOKEN",
+                 help="Require 'Authorization: Bearer TOKEN'; 'auto' creates a token, which "
+                 "qmd's own commands find.  [env: QMD_TOKEN]"),
+    click.option("--oauth-issuer", metavar="URL",
+                 help="Also take tokens (JWT) that this OAuth 2.1 server issues."),
+    click.option("--oauth-resource", metavar="URL",
+                 help="The URL of /mcp that clients use, for which such tokens are issued; "
+                 "default: that of this server."),
+    click.option("--allow-host", "allowed_hosts", multiple=True, metavar="NAME",
+                 help="Accept this host name too, e.g. that of a proxy; repeat for several."),
+    setting_option("allow_origins"),
+    setting_option("allow_other_users"),
+)  # fmt: skip
 
-    def wrap(function: F) -> F:
-        function = mcp_options(address_options(conduct_options(function)))
-        function = click.option(
-            "--daemon", is_flag=True,
-            help="Serve over HTTP in the background; 'qmd server stop' ends it.",
-        )(function)  # fmt: skip
-        # tobi/qmd has this name for --transport http.
-        function = click.option("--http", "only_http", is_flag=True, hidden=True)(function)
-        return click.option(
+
+#: The options of what the server does and logs.
+conduct_options = together(
+    click.option("--read-only", is_flag=True, help="Refuse everything that writes."),
+    setting_option("db_read"),
+    setting_option("push_folder"),
+    click.option("--no-watch", is_flag=True, help="Do not keep the index up to date."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), default="text",
+                 show_default=True, help="How to write to stderr what happens."),
+    click.option("--access-log", is_flag=True, help="Log each request, without its query."),
+)  # fmt: skip
+
+
+#: The options that select the MCP tools and their directories.
+tool_options = together(
+    click.option("--toolset", "toolsets", callback=_toolsets, metavar="NAME[,NAME]...",
+                 help="Offer these tools: " + ", ".join((*TOOLSETS, ALL)) + ".",
+                 shell_complete=complete.listed((*TOOLSETS, ALL))),
+    setting_option("write_roots"),
+    setting_option("posts_dir"),
+    setting_option("vault"),
+)  # fmt: skip
+
+
+#: The options of the MCP tools, and of how they are described and answer.
+mcp_options = together(
+    tool_options,
+    click.option(
+        "--lang", "language", type=click.Choice(["en", "zh"]),
+        help="Describe the MCP tools in this language; else each as its specification does.",
+    ),
+    click.option(
+        "--plain-text", is_flag=True,
+        help="Answer over MCP in one text, for clients that refuse embedded resources.",
+    ),
+)  # fmt: skip
+
+
+def server_options(transport: str) -> Decorator:
+    """The options of ``qmd server``; ``transport`` is the default transport."""
+
+    return together(
+        click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,
             show_default=True, help="MCP over stdin and stdout, REST and MCP over HTTP, or both.",
-        )(function)  # fmt: skip
-
-    return wrap
+        ),
+        # tobi/qmd has this name for --transport http.
+        click.option("--http", "only_http", is_flag=True, hidden=True),
+        click.option(
+            "--daemon", is_flag=True,
+            help="Serve over HTTP in the background; 'qmd server stop' ends it.",
+        ),
+        mcp_options,
+        address_options,
+        conduct_options,
+    )  # fmt: skip
 
 
 @click.group(
@@ -213,15 +203,14 @@ def _serve_unless_subcommand(ctx: click.Context, options: dict[str, Any]) -> Non
 
 
 def _serve(ctx: click.Context, options: dict[str, Any]) -> int:
-    if options["daemon"]:
+    if options.pop("daemon"):
         refuse_unless_server(ctx)
-
         cli.daemon.start_in_background(ctx)
         return 0
 
     command_session = session()
     command_session.interrupted = "The server has stopped."
-    chosen = chosen_options(options)
+    chosen = chosen_options(**options)
     return qmd.server.process.serve(
         lambda: _open(command_session, read_only=chosen.read_only), chosen
     )
@@ -237,33 +226,29 @@ def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
     )
 
 
-def chosen_options(options: Mapping[str, Any]) -> ServerOptions:
-    """What a server is to do, by the options of a command; those that it lacks have defaults."""
-
+def chosen_options(
+    *,
+    transport: Transport = "http",
+    only_http: bool = False,
+    toolsets: tuple[str, ...],
+    no_watch: bool = False,
+    **others: Any,
+) -> ServerOptions:
+    """What a server is to do, by the options of a command: `ServerOptions` has the ``others``."""
+    settings = session().settings
     # By default the posts are in "data"; a folder with that name may hold anything, so it must
     # not become part of all searches.
-    posts_dir_is_set = session().settings.sources["posts_dir"] != "default"
-    toolsets = options["toolsets"]
+    posts_dir_is_set = settings.sources["posts_dir"] != "default"
     return qmd.server.process.ServerOptions(
-        transport="http" if options.get("only_http") else options.get("transport", "http"),
-        database=session().settings.db,
-        host=options["host"],
-        port=options["port"],
-        token=options["token"],
-        oauth_issuer=options["oauth_issuer"],
-        oauth_resource=options["oauth_resource"],
-        allowed_hosts=options["allowed_hosts"],
-        allowed_origins=session().settings.allow_origins,
-        allow_other_users=session().settings.allow_other_users,
-        read_only=options.get("read_only", False),
+        **others,
+        transport="http" if only_http else transport,
         toolsets=toolsets,
         adopt_posts="posts" in toolsets or (posts_dir_is_set and (not toolsets or ALL in toolsets)),
-        language=options["language"],
-        plain_text=options["plain_text"],
-        watch=not options.get("no_watch", False),
-        log_format=options.get("log_format", "text"),
-        access_log=options.get("access_log", False),
+        watch=not no_watch,
+        database=settings.db,
+        allowed_origins=settings.allow_origins,
+        allow_other_users=settings.allow_other_users,
+        editor=settings.editor,
         command=session().command,
-        editor=session().settings.editor,
         log_file=None if SERVES_ONLY in os.environ else log_file(),
     )

@@ -9,24 +9,19 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd import __version__
-from qmd.cli.command import Command, Group, command, json_option
-from qmd.cli.daemon import (
-    environment_of_settings,
-    typed_server_options,
-    typed_setting_options,
-)
+from qmd.cli.command import CONTEXT_SETTINGS, Command, Group, command, json_option
+from qmd.cli.daemon import environment_of_settings, refuse_second_server, typed_server
 from qmd.cli.serve import server_alone
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
-from qmd.errors import ConflictError, InputError, NotFoundError, QmdError
+from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.inference.llm.key import variables_with_keys
 from qmd.system import installation, running
 from qmd.system.log_file import log_file
@@ -66,7 +61,6 @@ class _InstallCommand(Command):
     """Completes the options of the server, too, which it passes on."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-
         items = super().shell_complete(ctx, incomplete)
         present = {item.value for item in items}
         others = server_alone.shell_complete(click.Context(server_alone, ctx), incomplete)
@@ -81,11 +75,7 @@ class _InstallCommand(Command):
         "qmd server service install --port 9000 --read-only",
         "QMD_TOKEN=… qmd server service install --host 0.0.0.0",
     ),
-    context_settings={
-        "ignore_unknown_options": True,
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-    },
+    context_settings={**CONTEXT_SETTINGS, "ignore_unknown_options": True},
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be written and run.")
 @_manager_option
@@ -101,7 +91,6 @@ def install(
     variables and a token are kept with them, in a file that only you can read; settings in
     config.toml are read at each start. Installing again replaces the options.
     """
-
     manager = _manager(manager_name)
     planned = _service(options)
     if dry_run:
@@ -110,9 +99,10 @@ def install(
     _refuse_foreign(manager_name)
     file = manager.file(planned.name)
     if not file.exists():
-        _refuse_second_server(session())
+        refuse_second_server(session().settings.db, "Stop it first; the service takes its place.")
     managers.install(manager, planned)
-    url = _wait_for_server(session())
+    server = running.wait_for(session().settings.db, _START_S)
+    url = None if server is None else server.url
     if as_json:
         write_json({"name": planned.name, "file": str(file), "url": url})
         return
@@ -135,7 +125,6 @@ def install(
 @json_option
 def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     """Stop the service and remove it; the database and the log stay."""
-
     manager, name = _manager(manager_name), service_name(session())
     file = manager.file(name)
     if dry_run:
@@ -160,55 +149,47 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
         write(f"Removed the service {name}: {one_line(str(file))}\n")
 
 
-@command("status", examples=("qmd server service status", "qmd server service status --json"))
-@json_option
-@click.pass_context
-def status(ctx: click.Context, as_json: bool) -> None:
+def _render_status(state: dict[str, Any]) -> None:
+    place = "not installed: qmd server service install"
+    write(f"service: {state['name']}, {one_line(state['file']) if state['file'] else place}\n")
+    write(f"{state['manager']}: {'runs' if state['active'] else 'does not run'}\n")
+    if state["url"] is None:
+        write("server:  none answers; what was logged: qmd server logs\n")
+        return
+    write(f"server:  {state['url']}, process {state['pid']}, version {state['version']}\n")
+    if state["active"] and state["version"] != __version__:
+        note(f"This is version {__version__}: 'qmd server service install' restarts the service.")
+
+
+@command(
+    "status",
+    render=_render_status,
+    fails=lambda state: not state["active"],
+    examples=("qmd server service status", "qmd server service status --json"),
+)
+def status() -> dict[str, Any]:
     """
     Say whether the service of this database is installed and runs.
 
     The exit code is 1 if it does not run.
     """
-
     manager, name = _manager(None), service_name(session())
     file = manager.file(name)
     is_installed = file.exists()
-    is_active = is_installed and managers.is_active(manager, name)
-    server = running.find(session().settings.db)
-    if server is not None and not running.answers(server):
-        server = None
-    if as_json:
-        write_json(
-            {
-                "name": name,
-                "manager": manager.name,
-                "file": str(file) if is_installed else None,
-                "active": is_active,
-                "url": None if server is None else server.url,
-                "pid": None if server is None else server.pid,
-                "version": None if server is None else server.version,
-            }
-        )
-    else:
-        place = one_line(str(file)) if is_installed else "not installed: qmd server service install"
-        write(f"service: {name}, {place}\n")
-        write(f"{manager.name}: {'runs' if is_active else 'does not run'}\n")
-        if server is not None:
-            write(f"server:  {server.url}, process {server.pid}, version {server.version}\n")
-            if is_active and server.version != __version__:
-                note(
-                    f"This is version {__version__}: 'qmd server service install' restarts the"
-                    " service."
-                )
-        else:
-            write("server:  none answers; what was logged: qmd server logs\n")
-    if not is_active:
-        ctx.exit(1)
+    server = running.answering(session().settings.db)
+    return {
+        "name": name,
+        "manager": manager.name,
+        "file": str(file) if is_installed else None,
+        "active": is_installed and managers.is_active(manager, name),
+        "url": None if server is None else server.url,
+        "pid": None if server is None else server.pid,
+        "version": None if server is None else server.version,
+    }
 
 
 def service_name(here: Session) -> str:
     """``qmd`` for the default database, else a name made from the database's."""
-
     database = here.settings.db
     if not isinstance(database, Path):
         name = re.sub(r"[^A-Za-z0-9]+", "-", database.name).strip("-") or "database"
@@ -222,24 +203,12 @@ def service_name(here: Session) -> str:
 
 
 def _manager(name: str | None) -> Manager:
-
     return managers.MANAGERS[name or managers.manager_of_system()]()
 
 
 def _refuse_foreign(name: str | None) -> None:
-
     if name not in (None, managers.manager_of_system()):
         raise InputError(f"This system has no {name}.", hint="Add --dry-run to see the file.")
-
-
-def _refuse_second_server(here: Session) -> None:
-
-    server = running.find(here.settings.db)
-    if server is not None and running.answers(server):
-        raise ConflictError(
-            f"A server of this database runs already: {server.url} (process {server.pid}).",
-            hint="Stop it first; the service takes its place.",
-        )
 
 
 def _service(options: Sequence[str]) -> Service:
@@ -259,38 +228,19 @@ def _service(options: Sequence[str]) -> Service:
     here = session()
     words = list(options)
     with server_alone.make_context(here.command, words, obj=here) as ctx:
-        token = ctx.params["token"]
-        arguments = [*typed_server_options(ctx), *typed_setting_options(here)]
-    environment = environment_of_settings(here)
-    if token == "auto":  # noqa: S105 - the option's word for a generated token
-        arguments += ["--token", "auto"]
-    elif token:
-        environment["QMD_TOKEN"] = token
+        arguments, secret = typed_server(ctx)
     name = service_name(here)
     database = here.settings.db
     return Service(
         name=name,
         description=f"qmd: search in {database}",
         command=(
-            *installation.program(),
-            *here.database_arguments(), "server", "--transport", "http", *arguments,
+            *installation.program(), *here.database_arguments(), *arguments,
         ),
-        environment=environment,
+        environment=environment_of_settings(here) | secret,
         folder=log_file().parent,
         log=log_file().with_name(f"{name}.err"),
     )  # fmt: skip
-
-
-def _wait_for_server(here: Session) -> str | None:
-    """The address of the server as soon as it answers; None if it does not."""
-
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        server = running.find(here.settings.db)
-        if server is not None and running.answers(server):
-            return server.url
-        time.sleep(0.1)
-    return None
 
 
 def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
@@ -316,7 +266,6 @@ def _print_plan(manager: Manager, planned: Service, *, as_json: bool) -> None:
 
 
 def _masked(planned: Service) -> Service:
-
     environment = dict(planned.environment)
     if "QMD_TOKEN" in environment:
         environment["QMD_TOKEN"] = _MASK
@@ -325,11 +274,9 @@ def _masked(planned: Service) -> Service:
 
 def _shown(step: Step) -> str:
     """A step as a person types it."""
-
     line = subprocess.list2cmdline if sys.platform == "win32" else shlex.join
     return line(step.command) + ("  # may fail" if step.may_fail else "")
 
 
 for _command in (install, uninstall, status):
-    assert isinstance(_command, Command)
     service.add_command(_command)

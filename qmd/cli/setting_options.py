@@ -33,6 +33,14 @@ def setting_option(name: str, value_type: click.ParamType[Any] | None = None) ->
     )
 
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def together(*options: Decorator) -> Decorator:
+    """Options of several commands, as one decorator."""
+    return lambda function: apply_options(options, function)
+
+
 def apply_options(options: Sequence[Callable[[F], F]], function: F) -> F:
     """Decorate a command with options, which its help lists in this order."""
     for option in reversed(options):

@@ -20,40 +20,12 @@ import click
 
 from qmd import libraries
 from qmd.errors import ConfigError
-from qmd.values.printable import escape_json, exact, harmless, one_line
+from qmd.values.printable import escape_json as escape_json  # noqa: PLC0414 - from here, too
+from qmd.values.printable import harmless as harmless  # noqa: PLC0414 - from here, too
+from qmd.values.printable import one_line as one_line  # noqa: PLC0414 - from here, too
 
 if TYPE_CHECKING:
     import subprocess
-
-__all__ = [
-    "RESET",
-    "STYLES",
-    "beside",
-    "choose",
-    "columns",
-    "confirmed",
-    "escape_json",
-    "exact",
-    "fitting",
-    "fitting_path",
-    "hanging",
-    "harmless",
-    "json_text",
-    "note",
-    "note_lines",
-    "one_line",
-    "padded",
-    "paged",
-    "paint",
-    "prepare_streams",
-    "rows",
-    "table_row",
-    "use_color",
-    "waiting",
-    "write",
-    "write_json",
-    "write_text",
-]
 
 RESET = "\x1b[0m"
 STYLES = {

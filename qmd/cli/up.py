@@ -63,24 +63,17 @@ def up(paths: tuple[str, ...], once: bool, **options: Any) -> None:
         refuse_missing(path)
     with session().open(create=bool(paths), write=True) as kb:
         names = [_collection_at(kb, path) for path in paths]
-        running_at = None if once else _running_at(kb)
-        if once or running_at:
+        server = None if once else running.answering(kb.location)
+        if once or server:
             _bring_up_to_date(kb, names, once=once)
-            if running_at:
-                write(f"\nA server runs for this database already: {running_at}\n")
+            if server:
+                write(f"\nA server runs for this database already: {server.url}\n")
             return
-        click.get_current_context().exit(_serve(kb, names, chosen_options(options)))
-
-
-def _running_at(kb: KnowledgeBase) -> str | None:
-
-    server = running.find(kb.location)
-    return server.url if server is not None and running.answers(server) else None
+        click.get_current_context().exit(_serve(kb, names, chosen_options(**options)))
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
     """Index and embed. Without ``once``, leave the embedding to a process that is at it already."""
-
     report = index_and_report(kb, names)
     _print_example(kb, names)
     if once or not kb.freshness().embedding:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +24,9 @@ from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.config import SETTINGS
 from qmd.system.editors import check_editor
 
+if TYPE_CHECKING:
+    from qmd.values import Check, Explanation
+
 
 @command("status", examples=("qmd status", "qmd status --json"))
 @json_option
@@ -36,49 +42,49 @@ def status(as_json: bool) -> None:
         render_status(report, fresh)
 
 
-@command("why", examples=("qmd why ~/notes/build/report.md",))
+@command("why", render=render_explanation, examples=("qmd why ~/notes/build/report.md",))
 @click.argument("path", shell_complete=complete.files)
-@json_option
-def why(path: str, as_json: bool) -> None:
+def why(path: str) -> Explanation:
     """Explain why a file is a document, or which rule leaves it out."""
-
     with session().open() as kb:
-        explanation = kb.why(path)
-    if as_json:
-        write_json(explanation)
-    else:
-        render_explanation(explanation)
+        return kb.why(path)
 
 
-@command("doctor", examples=("qmd doctor",))
-@json_option
-@click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> None:
+def _is_broken(checks: Sequence[Check]) -> bool:
+    return any(check.status == "error" for check in checks)
+
+
+@command("doctor", render=render_checks, fails=_is_broken, examples=("qmd doctor",))
+def doctor() -> list[Check]:
     """
     Check the database and its engine, the model and the editor.
 
     The exit code is 1 if something is broken.
     """
-
     with session().open() as kb, progress_bar() as progress:
-        checks = [*kb.doctor(progress=progress), check_editor(chosen_editor())]
-    if as_json:
-        write_json(checks)
-    else:
-        render_checks(checks)
-    if any(check.status == "error" for check in checks):
-        ctx.exit(1)
+        return [*kb.doctor(progress=progress), check_editor(chosen_editor())]
+
+
+def _render_settings(shown: dict[str, Any]) -> None:
+    remark = "" if Path(shown["config_file"]).exists() else " (not there)"
+    write(f"# {one_line(shown['config_file'])}{remark}\n")
+    for name, setting in shown["settings"].items():
+        value, source = setting["value"], setting["source"]
+        line = f"# {name} is not set" if value is None else f"{name} = {_as_toml(name, value)}"
+        origin = "" if value is None else f" ({'the' if source == 'default' else 'from'} {source})"
+        remark = hanging(one_line(f"{setting['description']}{origin}"), 4)
+        write(f"{one_line(line)}\n  # {remark}\n".replace("\n    ", "\n  # "))
 
 
 @command(
     "config",
+    render=_render_settings,
     pages=True,
     examples=("qmd config", "QMD_DB=/tmp/try.sqlite qmd config --json"),
     extra_argument='Settings are written by hand, as in: editor = "vscode". The first line of'
     " 'qmd config' names the file.",
 )
-@json_option
-def config(as_json: bool) -> None:
+def config() -> dict[str, Any]:
     """
     Show every setting and where it came from.
 
@@ -86,32 +92,18 @@ def config(as_json: bool) -> None:
     else from the file config.toml, else from the default.
     """
     settings = session().settings
-    values = {name: getattr(settings, name) for name in SETTINGS}
-    values = {name: _json_value(value) for name, value in values.items()}
-    if as_json:
-        write_json(
-            {
-                "config_file": str(settings.config_file),
-                "settings": {
-                    name: {
-                        "value": value,
-                        "source": settings.sources[name],
-                        "env": SETTINGS[name].variable,
-                        "description": SETTINGS[name].description,
-                    }
-                    for name, value in values.items()
-                },
+    return {
+        "config_file": str(settings.config_file),
+        "settings": {
+            name: {
+                "value": _json_value(getattr(settings, name)),
+                "source": settings.sources[name],
+                "env": setting.variable,
+                "description": setting.description,
             }
-        )
-        return
-    remark = "" if settings.config_file.exists() else " (not there)"
-    write(f"# {one_line(str(settings.config_file))}{remark}\n")
-    for name, value in values.items():
-        line = f"# {name} is not set" if value is None else f"{name} = {_as_toml(name, value)}"
-        source = settings.sources[name]
-        origin = "" if value is None else f" ({'the' if source == 'default' else 'from'} {source})"
-        remark = hanging(one_line(f"{SETTINGS[name].description}{origin}"), 4)
-        write(f"{one_line(line)}\n  # {remark}\n".replace("\n    ", "\n  # "))
+            for name, setting in SETTINGS.items()
+        },
+    }
 
 
 def _json_value(value: object) -> str | list[str] | None:
@@ -127,7 +119,6 @@ def _json_value(value: object) -> str | list[str] | None:
 
 def _as_toml(name: str, value: str | list[str]) -> str:
     """A value as it stands in config.toml."""
-
     if SETTINGS[name].kind in ("switch", "seconds", "count"):
         return str(value)
     return json.dumps(value, ensure_ascii=False)

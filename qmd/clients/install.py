@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,7 @@ from typing import NamedTuple
 from qmd.clients import jsonc, toml_text
 from qmd.clients.table import Client, Entry
 from qmd.errors import InputError
-from qmd.system.regular_file import read_regular
-from qmd.system.toml_values import toml_values
+from qmd.system.settings_file import read_regular, toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
@@ -66,8 +65,7 @@ def entry(client: Client, home: Path, name: str) -> object:
         InputError: The file cannot be read.
     """
     file = client.file(home)
-    data = _read(file)
-    return None if data is None else _entry(client, file, data, name)
+    return _entry(client, file, _read(file) or b"", name)
 
 
 def settings(client: Client, home: Path) -> object:
@@ -78,19 +76,7 @@ def settings(client: Client, home: Path) -> object:
         InputError: The file cannot be read.
     """
     file = client.file(home)
-    data = _read(file)
-    if data is None or not data.strip(b"\xef\xbb\xbf \t\r\n"):
-        return None
-    try:
-        text = data.decode()
-        if client.format == "toml":
-            return toml_values(text)
-        decoded: object = jsonc.decoded(text)
-        if client.format == "json":
-            _refuse_comments(text)
-        return decoded
-    except ValueError as error:
-        raise InputError(f"{file} cannot be read: {error}", hint="Mend the file.") from error
+    return _decoded(client, file, _read(file) or b"", as_client=True)
 
 
 def plan(client: Client, home: Path, name: str, values: Entry) -> SettingsChange:
@@ -196,16 +182,23 @@ def _read(file: Path) -> bytes | None:
 
 
 def _entry(client: Client, file: Path, data: bytes, name: str) -> object:
+    return jsonc.value_at(_decoded(client, file, data), (client.key, name))
+
+
+def _decoded(client: Client, file: Path, data: bytes, *, as_client: bool = False) -> object:
+    """``as_client``: refuse comments where the client does."""
+    if not data.strip(b"\xef\xbb\xbf \t\r\n"):
+        return None
     try:
         text = data.decode()
-        path = (client.key, name)
-        return toml_text.member(text, path) if client.format == "toml" else _member(text, path)
+        if client.format == "toml":
+            return toml_values(text)
+        values = jsonc.decoded(text)
+        if client.format == "json" and as_client:
+            _refuse_comments(text)
     except ValueError as error:
         raise InputError(f"{file} cannot be read: {error}", hint="Mend the file.") from error
-
-
-def _member(text: str, path: tuple[str, str]) -> object:
-    return jsonc.member(text, path) if text.strip() else None
+    return values
 
 
 def _refuse_comments(text: str) -> None:
@@ -219,33 +212,31 @@ def _refuse_comments(text: str) -> None:
 
 
 def _with_entry(client: Client, file: Path, data: bytes, name: str, values: Entry) -> bytes:
-    try:
-        text = data.decode()
+    def change(text: str) -> str:
         if client.format == "toml":
-            return toml_text.with_member(text, (client.key, name), values).encode()
-        if not text.strip():
-            text = "{}\n"
+            return toml_text.with_member(text, (client.key, name), values)
+        text = text if text.strip() else "{}\n"
         changed = jsonc.with_member(text, (client.key, name), values)
         if client.format == "json":
             _refuse_comments(text)
-        return changed.encode()
-    except ValueError as error:
-        raise _unreadable(file, error) from error
+        return changed
+
+    return _changed(file, data, change)
 
 
 def _without_entry(client: Client, file: Path, data: bytes, name: str) -> bytes:
     without = toml_text.without_member if client.format == "toml" else jsonc.without_member
+    return _changed(file, data, lambda text: without(text, (client.key, name)))
+
+
+def _changed(file: Path, data: bytes, change: Callable[[str], str]) -> bytes:
     try:
-        return without(data.decode(), (client.key, name)).encode()
+        return change(data.decode()).encode()
     except ValueError as error:
-        raise _unreadable(file, error) from error
-
-
-def _unreadable(file: Path, error: ValueError) -> InputError:
-    return InputError(
-        f"{file} cannot be changed: {error}",
-        hint="Mend the file, or add the entry by hand: --print shows it.",
-    )
+        raise InputError(
+            f"{file} cannot be changed: {error}",
+            hint="Mend the file, or add the entry by hand: --print shows it.",
+        ) from error
 
 
 def _equal(first: Sequence[str], second: Sequence[str]) -> int:

@@ -29,18 +29,28 @@ class Member(NamedTuple):
     end: int
 
 
-class Value(NamedTuple):
-    """The place of a value, and its members if it is an object."""
+class Object(dict[str, Any]):
+    """
+    The values of an object by their keys.
 
-    start: int
-    end: int
-    members: tuple[Member, ...] | None
+    Attributes:
+        start, end: Its place in the text.
+        members: The places of its members. Of those with one key the last counts.
+    """
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self.start = self.end = start
+        self.members: list[Member] = []
+
+    def place(self, key: str) -> Member | None:
+        """The place of the member of this key."""
+        return next((each for each in reversed(self.members) if each.key == key), None)
 
 
 def decoded(text: str) -> Any:
     """The value of a text. Raises ValueError."""
-    scanner = _Scanner(text)
-    return scanner.whole()
+    return _Scanner(text).whole()
 
 
 def with_member(text: str, path: Sequence[str], value: object) -> str:
@@ -50,35 +60,31 @@ def with_member(text: str, path: Sequence[str], value: object) -> str:
     Raises:
         ValueError: The text is no JSON, or something on the way is no object.
     """
-    decoded(text)
-    at, inside = _root(text), 0
-    unit = _unit(text)
+    at, unit = decoded(text), _unit(text)
+    begin, end = 0, len(text)
     for depth, key in enumerate(path):
-        if at.members is None:
+        if not isinstance(at, Object):
             where = ".".join(path[:depth]) or "the file"
-            raise ValueError(f"{where} is no object")
-        member = _member(at, key)
-        if member is None:
+            raise ValueError(f"{where} is no object")  # noqa: TRY004 - the text is wrong
+        place = at.place(key)
+        if place is None:
             for outer in reversed(path[depth + 1 :]):
                 value = {outer: value}
             return _with_new_member(text, at, key, value, unit, depth)
-        at, inside = _Scanner(text).value_at(member.value), depth + 1
-    earlier = text[at.start : at.end]
-    if at.members and "\n" not in earlier and "\r" not in earlier:
+        at, begin, end = at[key], place.value, place.end
+    earlier = text[begin:end]
+    if isinstance(at, Object) and at and "\n" not in earlier and "\r" not in earlier:
         written = json.dumps(value, ensure_ascii=False)
     else:
-        written = _written(value, unit, _indent(text, at.start, unit, inside), _newline(text))
-    return text[: at.start] + written + text[at.end :]
+        written = _written(value, unit, _indent(text, begin, unit, len(path)), _newline(text))
+    return text[:begin] + written + text[end:]
 
 
-def member(text: str, path: Sequence[str]) -> Any:
-    """The value at the keys of ``path``; None if there is none. Raises ValueError."""
-    value = decoded(text)
+def value_at(values: object, path: Sequence[str]) -> Any:
+    """What decoded values have at the keys of ``path``; None if there is nothing."""
     for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
@@ -88,36 +94,25 @@ def without_member(text: str, path: Sequence[str]) -> str:
     Raises:
         ValueError: The text is no JSON.
     """
-    decoded(text)
-    at = _root(text)
-    for depth, key in enumerate(path):
-        place = None if at.members is None else _member(at, key)
-        if place is None:
-            return text
-        if depth == len(path) - 1:
-            return _cut(text, at, place)
-        at = _Scanner(text).value_at(place.value)
-    return text
+    *outer, last = path
+    at = decoded(text)
+    for key in outer:
+        at = at.get(key) if isinstance(at, Object) else None
+    place = at.place(last) if isinstance(at, Object) else None
+    return text if place is None else _cut(text, at, place)
 
 
-def _cut(text: str, at: Value, place: Member) -> str:
-    members = at.members or ()
-    position = members.index(place)
-    if position + 1 < len(members):
-        return text[: place.start] + text[members[position + 1].start :]
-    if position:
-        comma = _behind_blank(text, place.end)
-        end = comma + 1 if text.startswith(",", comma) else place.end
-        return text[: members[position - 1].end] + text[end:]
+def _cut(text: str, at: Object, place: Member) -> str:
+    position = at.members.index(place)
+    if position + 1 < len(at.members):
+        return text[: place.start] + text[at.members[position + 1].start :]
     comma = _behind_blank(text, place.end)
     end = comma + 1 if text.startswith(",", comma) else place.end
+    if position:
+        return text[: at.members[position - 1].end] + text[end:]
     inside = text[at.start + 1 : place.start] + text[end : at.end - 1]
     kept = inside if inside.strip() else ""  # comments need their line ends
     return text[: at.start + 1] + kept + text[at.end - 1 :]
-
-
-def _root(text: str) -> Value:
-    return _Scanner(text).value_at(_behind_blank(text, 0))
 
 
 def _behind_blank(text: str, position: int) -> int:
@@ -127,12 +122,7 @@ def _behind_blank(text: str, position: int) -> int:
     return position
 
 
-def _member(at: Value, key: str) -> Member | None:
-    """The last member of this key: that is the one that counts."""
-    return next((each for each in reversed(at.members or ()) if each.key == key), None)
-
-
-def _with_new_member(text: str, at: Value, key: str, value: object, unit: str, depth: int) -> str:
+def _with_new_member(text: str, at: Object, key: str, value: object, unit: str, depth: int) -> str:
     newline = _newline(text)
     close = at.end - 1
     body = text[at.start + 1 : close]
@@ -201,24 +191,12 @@ class _Scanner:
             raise self._error("something stands behind the value")
         return value
 
-    def value_at(self, position: int) -> Value:
-        """The place of the value that begins here, which `whole` has read before."""
-        self._at = position
-        if not self._text.startswith("{", position):
-            self._value(0)
-            return Value(position, self._at, None)
-        members: list[Member] = []
-        self._members(lambda *place: members.append(Member(*place)), 0)
-        return Value(position, self._at, tuple(members))
-
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise self._error("it is nested too deeply")
         text = self._text
         if text.startswith("{", self._at):
-            values: dict[str, Any] = {}
-            self._members(lambda *_: None, depth, values)
-            return values
+            return self._object(depth)
         if text.startswith("[", self._at):
             return self._items(depth)
         for pattern in (_STRING, _SCALAR):
@@ -228,7 +206,8 @@ class _Scanner:
                 return json.loads(match[0])
         raise self._error("a value is missing")
 
-    def _members(self, hear: Any, depth: int, values: dict[str, Any] | None = None) -> None:
+    def _object(self, depth: int) -> Object:
+        values = Object(self._at)
         self._at += 1
         self._skip()
         while not self._text.startswith("}", self._at):
@@ -242,12 +221,12 @@ class _Scanner:
             self._expect(":")
             self._skip()
             begin = self._at
-            value = self._value(depth + 1)
-            if values is not None:
-                values[key] = value
-            hear(key, start, begin, self._at)
+            values[key] = self._value(depth + 1)
+            values.members.append(Member(key, start, begin, self._at))
             self._separator("}")
         self._at += 1
+        values.end = self._at
+        return values
 
     def _items(self, depth: int) -> list[Any]:
         items: list[Any] = []

@@ -7,21 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qmd.system.toml_values import toml_values
+from qmd.clients.jsonc import value_at
+from qmd.system.settings_file import toml_values
 
 _HEADER = re.compile(r"(?m)^[ \t]*\[")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BOM = "\ufeff"
-
-
-def member(text: str, path: Sequence[str]) -> Any:
-    """The value at the keys of ``path``; None if there is none. Raises ValueError."""
-    value: Any = toml_values(text)
-    for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
 
 
 def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> str:
@@ -34,14 +25,10 @@ def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> 
     expected = toml_values(text)
     newline = "\r\n" if "\r\n" in text else "\n"
     table = _table(path, value, newline)
-    if member(text, path) is None:
-        gap = (
-            ""
-            if not text.strip(_BOM + " \t\r\n")
-            else newline
-            if text.endswith("\n")
-            else newline * 2
-        )
+    if value_at(expected, path) is None:
+        gap = newline if text.endswith("\n") else newline * 2
+        if not text.strip(_BOM + " \t\r\n"):
+            gap = ""
         changed = text + gap + table
     else:
         start, end = _place(text, path)
@@ -57,14 +44,11 @@ def with_member(text: str, path: Sequence[str], value: Mapping[str, object]) -> 
 def without_member(text: str, path: Sequence[str]) -> str:
     """The text without the table; the same text if there is none. Raises ValueError."""
     expected = toml_values(text)
-    if member(text, path) is None:
+    if value_at(expected, path) is None:
         return text
     start, end = _place(text, path)
     *outer, last = path
-    at = expected
-    for key in outer:
-        at = at[key]
-    del at[last]
+    del value_at(expected, outer)[last]
     kept, rest = text[:start], text[end:]
     if not rest:  # the blank line before the last table was made with it
         kept = re.sub(r"(\r?\n)\r?\n$", r"\1", kept)

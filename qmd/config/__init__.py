@@ -11,53 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from qmd.config.table import SETTINGS, Setting
+from qmd.config.table import SETTINGS, Configuration, Setting
 from qmd.errors import ConfigError
 from qmd.system.user_dirs import named_database, user_dir
 from qmd.values.location import database_location, is_url
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
-    from qmd.values.tool_calls import ToolCallMode
 
 __all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
-
-
-# A NamedTuple for the reason given in `table`.
-class Configuration(NamedTuple):
-    """The settings in force; ``sources`` names for each setting where its value came from."""
-
-    db: DatabaseLocation
-    db_read: DatabaseLocation | None
-    model: str | None
-    cache_dir: Path
-    vault: Path | None
-    posts_dir: Path
-    write_roots: tuple[Path, ...]
-    push_folder: Path | None
-    exiftool: str | None
-    editor: str | None
-    pager: str | None
-    llm_url: str | None
-    llm_model: str | None
-    llm_key_file: Path | None
-    llm_timeout: float | None
-    ask_timeout: float | None
-    llm_window: int | None
-    llm_tool_calls: ToolCallMode
-    expander: str | None
-    reranker: str | None
-    rerank_url: str | None
-    embed_url: str | None
-    model_budget: float | None
-    allow_insecure_key: bool
-    allow_other_users: bool
-    allow_origins: tuple[str, ...]
-    ask_write: bool
-    config_file: Path
-    sources: Mapping[str, str]
 
 
 def load_settings(
@@ -97,7 +61,7 @@ def load_settings(
         values["db"], sources["db"] = named_database(index, environ), "--index"
     values["db"] = values["db"] or user_dir("data", environ) / "index.sqlite"
     values["cache_dir"] = values["cache_dir"] or user_dir("cache", environ)
-    return Configuration(**values, config_file=config_file, sources=sources)
+    return Configuration(values, sources, config_file)
 
 
 def _file_values(config_file: Path) -> dict[str, list[str]]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError
-from qmd.system.regular_file import read_regular
-from qmd.system.toml_values import toml_values
+from qmd.system.settings_file import read_regular, toml_values
 from qmd.values.location import is_url
 
 MAX_CONFIG_BYTES = 1024 * 1024

@@ -8,15 +8,62 @@ pair of topics and qrels. docs/evaluation.md shows each.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from qmd.errors import InputError
-from qmd.evaluate import trec
-from qmd.evaluate.judgments import JudgedQuestion, Judgments
 
+_TOPIC = re.compile(r"<top>(.*?)</top>", re.DOTALL | re.IGNORECASE)
+_TOPIC_ID = re.compile(r"<num>\s*(?:Number\s*:)?\s*([^\s<]+)", re.IGNORECASE)
+_TITLE = re.compile(r"<title>\s*(?:Topic\s*:)?(.*?)(?=<|$)", re.DOTALL | re.IGNORECASE)
+_QREL = (
+    re.compile(r"(\S+)\s+\S+\s+(\S.*?)\s+(-?\d+)"),  # topic, iteration, document, grade
+    re.compile(r"(\S+)\s+(\S+)\s+(-?\d+)"),
+)
+_QREL_HINT = "A line is: topic 0 document grade."
 HINT = "docs/evaluation.md shows what a fixture looks like."
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuestion:
+    """
+    One question.
+
+    ``relevant`` maps each document that answers it to a grade of 1 or more; it is empty if none
+    does. A document is named ``collection/path``, ``path`` below its collection, or ``qmd://…``;
+    if the judgments bring their own documents, by its id.
+    """
+
+    id: str
+    text: str
+    relevant: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgments:
+    """
+    The contents of a fixture.
+
+    Attributes:
+        collection: The collection that the questions are about; None for all.
+        documents: Id → Markdown of the documents that the fixture brings; None for the user's.
+    """
+
+    name: str
+    questions: tuple[JudgedQuestion, ...]
+    collection: str | None = None
+    documents: Mapping[str, str] | None = None
+
+    def first(self, number: int) -> Judgments:
+        """``number`` of the questions, spread evenly over all."""
+        total = len(self.questions)
+        if number >= total:
+            return self
+        chosen = tuple(self.questions[index * total // number] for index in range(number))
+        return replace(self, questions=chosen)
 
 
 def read(path: Path, qrels: Path | None = None) -> Judgments:
@@ -31,18 +78,10 @@ def read(path: Path, qrels: Path | None = None) -> Judgments:
         InputError: The fixture cannot be read or is invalid; the message says where.
     """
     if qrels is not None:
-        return _judged(path.name, _topics(path), trec.qrels(_text(qrels), qrels.name))
+        return _judged(path.name, _topics(path), trec_qrels(_text(qrels), qrels.name))
     if path.is_dir():
         return _beir(path)
-    text = _text(path)
-    if not text.strip():
-        raise _wrong(path.name, "the file is empty")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = list(_lines(text, path.name))
-    if isinstance(value, dict) and "queries" not in value and "query" in value:
-        value = [value]  # JSON lines of one line
+    value = _value(path, "queries", "query")
     fixture = value if isinstance(value, dict) else {"queries": value}
     return _fixture(fixture, path.name)
 
@@ -57,16 +96,25 @@ def objects(path: Path, key: str, field: str) -> list[dict[str, Any]]:
     Raises:
         InputError: The file cannot be read, is empty, or holds something else.
     """
+    value = _value(path, key, field)
+    if isinstance(value, dict):
+        value = value.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(e, dict) for e in value):
+        raise _wrong(path.name, f'no "{key}", which is a list of objects with "{field}"')
+    return value
+
+
+def _value(path: Path, key: str, field: str) -> Any:
+    """A JSON value, or the list of the objects in JSON lines, also of one line."""
     text = _text(path)
+    if not text.strip():
+        raise _wrong(path.name, "the file is empty")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = list(_lines(text, path.name))
-    if isinstance(value, dict):
-        value = [value] if key not in value and field in value else value.get(key)
-    if not isinstance(value, list) or not value or not all(isinstance(e, dict) for e in value):
-        raise _wrong(path.name, f'no "{key}", which is a list of objects with "{field}"')
-    return value
+    is_line = isinstance(value, dict) and key not in value and field in value
+    return [value] if is_line else value
 
 
 def _text(path: Path) -> str:
@@ -168,7 +216,7 @@ def _topics(path: Path) -> dict[str, str]:
             topic_id = str(entry.get("_id", entry.get("id")))
             topics[topic_id] = str(entry.get("text", entry.get("query")))
         return topics
-    return trec.topics(text, path.name)
+    return trec_topics(text, path.name)
 
 
 def _judged(
@@ -202,10 +250,66 @@ def _beir(folder: Path) -> Judgments:
     """Read ``corpus.jsonl``, ``queries.jsonl``, and ``qrels.tsv`` or ``qrels/test.tsv``."""
     qrels_files = [folder / "qrels.tsv", folder / "qrels" / "test.tsv"]
     qrels = next((file for file in qrels_files if file.is_file()), qrels_files[0])
-    judged = trec.qrels(_text(qrels), qrels.name)
+    judged = trec_qrels(_text(qrels), qrels.name)
     documents = {}
     for entry in _lines(_text(folder / "corpus.jsonl"), "corpus.jsonl"):
         title, text = str(entry.get("title") or ""), str(entry.get("text") or "")
         heading = " ".join(title.split())
         documents[str(entry.get("_id"))] = f"# {heading}\n\n{text}\n" if heading else f"{text}\n"
     return _judged(folder.name, _topics(folder / "queries.jsonl"), judged, documents)
+
+
+def trec_topics(text: str, name: str) -> dict[str, str]:
+    """
+    Topic id → question: the titles of ``<top>`` sections, else the texts of lines ``id text``.
+
+    Raises:
+        InputError: The text has no topic.
+    """
+    questions: dict[str, str] = {}
+    for topic in _TOPIC.findall(text):
+        topic_id, title = _TOPIC_ID.search(topic), _TITLE.search(topic)
+        if topic_id is not None and title is not None:
+            questions[topic_id[1]] = " ".join(title[1].split())
+    if not questions:
+        for line in text.split("\n"):
+            fields = line.strip().split(maxsplit=1)
+            if len(fields) == 2:
+                questions[fields[0]] = fields[1]
+    if not questions:
+        raise InputError(f"{name}: no topics", hint="A line is an id, a tab and a question.")
+    return questions
+
+
+def trec_qrels(text: str, name: str) -> dict[str, dict[str, int]]:
+    """
+    Topic id → document → grade.
+
+    A line has four columns (TREC) or three (BEIR, which may have a header), with tabs or blanks
+    between them. A document's name may hold blanks.
+
+    Raises:
+        InputError: A line is no judgment.
+    """
+    grades: dict[str, dict[str, int]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        judgment = _judgment(line.strip())
+        if judgment is None:
+            if number == 1:
+                continue  # a header
+            raise InputError(f"{name}, line {number}: no judgment", hint=_QREL_HINT)
+        topic_id, document, grade = judgment
+        grades.setdefault(topic_id, {})[document] = grade
+    if not grades:
+        raise InputError(f"{name}: no judgments", hint=_QREL_HINT)
+    return grades
+
+
+def _judgment(line: str) -> tuple[str, str, int] | None:
+    fields = [field.strip() for field in line.split("\t")]
+    if len(fields) in (3, 4) and re.fullmatch(r"-?\d+", fields[-1]):
+        return fields[0], fields[-2], int(fields[-1])
+    match = next(filter(None, (pattern.fullmatch(line) for pattern in _QREL)), None)
+    return None if match is None else (match[1], match[2], int(match[3]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from qmd.errors import InferenceError, InputError
 from qmd.evaluate.compare import Difference, Resampling, mean
@@ -13,9 +13,10 @@ from qmd.evaluate.metrics import METRICS
 from qmd.evaluate.names import DocumentNames
 from qmd.evaluate.systems import SYSTEMS, systems_for
 from qmd.values import Filters, Progress
+from qmd.values.facts import Name
 
 if TYPE_CHECKING:
-    from qmd.evaluate.judgments import JudgedQuestion, Judgments
+    from qmd.evaluate.fixtures import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
 
@@ -26,15 +27,23 @@ class SystemAnswer:
     The answer of a system to a question.
 
     ``rank`` is the rank of the first relevant document (None: not among the first 100), ``best``
-    the first hit, and ``relevance`` the relevance of this hit.
+    the first hit, and ``relevance`` the relevance of this hit. ``ms``: to two places.
     """
 
-    question: str
+    question: Annotated[str, Name("id")]
     rank: int | None
-    metrics: Mapping[str, float]
     best: str | None
     relevance: float
-    seconds: float
+    metrics: Mapping[str, float]
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """The mean relevance of the best hits, over the questions that have an answer or have none."""
+
+    answered: float | None
+    absent: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +54,23 @@ class Measured:
     Attributes:
         means: Metric → mean over the questions that have an answer.
         differences: Metric → difference from the baseline; empty for the baseline itself.
-        answers: The answers in the order of the questions.
-        relevance: The mean relevance of the best hit, over the questions that have an answer.
-        absent: The same over the questions that have no answer.
         notes: Why some answers are degraded.
+        answers: The answers in the order of the questions.
     """
 
-    means: Mapping[str, float]
+    means: Annotated[Mapping[str, float], Name("metrics")]
     differences: Mapping[str, Difference]
-    answers: tuple[SystemAnswer, ...]
-    relevance: float | None
-    absent: float | None
-    median_s: float
+    relevance: Relevance
+    median_ms: float
     notes: tuple[str, ...]
+    answers: tuple[SystemAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
     """``left_out``: system → why it could not run. ``unknown``: documents not in the database."""
 
-    name: str
+    name: Annotated[str, Name("fixture")]
     questions: int
     answerable: int
     documents: int
@@ -209,25 +215,25 @@ def _run_system(
         request = replace(SYSTEMS[system].request, query=question.text, filters=filters)
         start_s = perf_counter()
         reply = kb.answer(SYSTEMS[system].command, request)
-        seconds = perf_counter() - start_s
-        answers.append(_answer(question.id, reply, grades[question.id], seconds))
+        ms = round((perf_counter() - start_s) * 1000, 2)
+        answers.append(_answer(question.id, reply, grades[question.id], ms))
         if reply.degraded is not None:
             notes[reply.degraded] = None
     return _SystemRun(tuple(answers), tuple(notes))
 
 
 def _answer(
-    question_id: str, reply: SearchReply, grades: Mapping[str, int], seconds: float
+    question_id: str, reply: SearchReply, grades: Mapping[str, int], ms: float
 ) -> SystemAnswer:
     ranking = [hit.file for hit in reply.hits]
     ranks = (rank for rank, file in enumerate(ranking, 1) if grades.get(file, 0) > 0)
     return SystemAnswer(
         question_id,
         next(ranks, None),
-        {name: metric(ranking, grades) for name, metric in METRICS.items()} if grades else {},
         ranking[0] if ranking else None,
         reply.hits[0].relevance if reply.hits else 0.0,
-        seconds,
+        {name: metric(ranking, grades) for name, metric in METRICS.items()} if grades else {},
+        ms,
     )
 
 
@@ -248,11 +254,10 @@ def _measured(run: _SystemRun, baseline: _SystemRun, resampling: Resampling | No
     return Measured(
         means,
         differences,
-        run.answers,
-        mean(answered) if answered else None,
-        mean(absent) if absent else None,
-        sorted(answer.seconds for answer in run.answers)[len(run.answers) // 2],
+        Relevance(mean(answered) if answered else None, mean(absent) if absent else None),
+        sorted(answer.ms for answer in run.answers)[len(run.answers) // 2],
         run.notes,
+        run.answers,
     )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.health import doctor, restore, status
+    from qmd.health import doctor as doctor
+    from qmd.health import restore as restore
+    from qmd.health import status as status
 
-__all__ = ["doctor", "restore", "status"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.clients import install
 from qmd.clients.table import CLIENTS
@@ -26,7 +25,9 @@ from qmd.values.printable import one_line
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
 
-MakeCheck = Callable[..., Check]
+_Status = Literal["ok", "warning", "error"]
+_Finding = tuple[_Status, str, str | None]
+"""What a `Check` says: its status, message and remedy."""
 
 MAX_TRIED = 10
 """The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`."""
@@ -49,23 +50,20 @@ def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Ch
     """
     is_any_reported = False
     for client in CLIENTS:
+        name, file = f"client {client.name}", client.file(home)
         try:
             servers = _servers(install.settings(client, home), client.key)
         except InputError as error:
             is_any_reported = True
             yield Check(
-                f"client {client.name}",
-                "warning",
-                str(error),
-                "Mend the file; the client ignores it until then.",
+                name, "warning", str(error), "Mend the file; the client ignores it until then."
             )
             continue
         for server in servers[:MAX_TRIED]:
             is_any_reported = True
-            yield _check_entry(client.name, client.file(home), server, database, version)
+            yield Check(name, *_Entry(file, server).finding(database, version))
         if left := servers[MAX_TRIED:]:
-            message = f"{client.file(home)}: {len(left):,} more were not tried."
-            yield Check(f"client {client.name}", "warning", message)
+            yield Check(name, "warning", f"{file}: {len(left):,} more were not tried.")
     if not is_any_reported:
         yield Check("clients", "ok", "No AI client is set up for qmd: qmd setup")
 
@@ -139,163 +137,142 @@ def _words(entry: Mapping[str, Any]) -> list[str]:
     return [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
 
 
-def _check_entry(
-    client: str, file: Path, server: Mapping[str, Any], database: DatabaseLocation, version: str
-) -> Check:
-    """Check that an entry reaches a qmd that answers, and that it opens ``database``."""
-    check = functools.partial(Check, f"client {client}")
-    command, args = server.get("command"), server.get("args")
-    if command is None and _url(server) is not None:
-        return _check_address(check, file, server)
-    if not isinstance(command, str) or not command:
-        return check("error", f"{file} names no program for qmd.", _add_program())
-    if args not in (None, _words(server)):
-        return check(
-            "error", f'{file}: "args" of qmd is no list of texts.', 'For example: "args": ["mcp"]'
-        )
-    # Not with the PATH of the entry: it chooses the program.
-    program = shutil.which(command) or ""
-    refusal = _reason_not_to_start(check, file, command, program, _words(server))
-    if refusal is not None:
-        return refusal
-    try:
-        other = _database_of(server)
-    except QmdError as error:
-        return check("error", f"{file}: {one_line(str(error))}", error.hint or _add_program())
-    if other is not None and other != database:
-        return check(
-            "warning",
-            f"{file} uses another database: {one_line(str(other))}",
-            f"If it is to use this one: --db {database}",
-        )
-    return _check_answer(check, file, server, command, program, version)
+def _texts(values: object) -> dict[str, str]:
+    """The values of an object that are texts."""
+    pairs = values.items() if isinstance(values, dict) else ()
+    return {name: value for name, value in pairs if isinstance(value, str)}
 
 
-def _check_answer(
-    check: MakeCheck,
-    file: Path,
-    server: Mapping[str, Any],
-    command: str,
-    program: str,
-    version: str,
-) -> Check:
-    """Start what an entry names, and check who answers."""
-    words, shown = _words(server), one_line(command)
-    variables = _environment(server)
-    environment = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
-    try:
-        info = handshake.over_stdio([program, *words], {**environment, SERVES_ONLY: "1"})
-    except HandshakeError as error:
-        return check(
-            "error",
-            f"{file} starts '{one_line(' '.join([command, *words]))}', which {error}",
-            f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
-        )
-    if ([*info.name.split(), ""][0], info.version) != ("qmd", version):
-        return check(
-            "warning",
-            f"{file} starts {one_line(info.name)} {one_line(info.version)}, and this is qmd"
-            f" {version}; tobi/qmd has the same name.",
-            _add_program(),
-        )
-    if not Path(command).is_absolute():
-        return check(
-            "warning",
-            f"{file} starts {shown} without its path; a client may not search where you do.",
-            _add_program(),
-        )
-    left = sorted(variables.keys() - environment)
-    without = f" (tried without {one_line(', '.join(left))}, which it sets)" if left else ""
-    return check("ok", f"{file} starts {shown}, which answers{without}")
+class _Entry:
+    """What a file says about one server: does it reach a qmd that answers?"""
 
+    def __init__(self, file: Path, server: Mapping[str, Any]) -> None:
+        self._file = file
+        self._server = server
+        self._words = _words(server)
+        self._variables = _texts(server.get("env"))
 
-def _reason_not_to_start(
-    check: MakeCheck, file: Path, command: str, program: str, words: Sequence[str]
-) -> Check | None:
-    """
-    What is wrong with a command before it is started, or why it is not; None to start it.
+    def finding(self, database: DatabaseLocation, version: str) -> _Finding:
+        """Whether the entry reaches a qmd that answers, and opens ``database``."""
+        command, args = self._server.get("command"), self._server.get("args")
+        # Clients have several names for an address.
+        urls = _texts({key: self._server.get(key) for key in ("url", "serverUrl", "httpUrl")})
+        if command is None and urls:
+            return self._address(next(iter(urls.values())))
+        if not isinstance(command, str) or not command:
+            return "error", f"{self._file} names no program for qmd.", _add_program()
+        if args not in (None, self._words):
+            message = f'{self._file}: "args" of qmd is no list of texts.'
+            return "error", message, 'For example: "args": ["mcp"]'
+        # Not with the PATH of the entry: it chooses the program.
+        program = shutil.which(command) or ""
+        refusal = self._reason_not_to_start(command, program)
+        if refusal is not None:
+            return *refusal, _add_program()
+        try:
+            other = self._database()
+        except QmdError as error:
+            return "error", f"{self._file}: {one_line(str(error))}", error.hint or _add_program()
+        if other is not None and other != database:
+            return (
+                "warning",
+                f"{self._file} uses another database: {one_line(str(other))}",
+                f"If it is to use this one: --db {database}",
+            )
+        return self._answer(command, program, version)
 
-    Args:
-        program: The file that it runs; "" if there is none.
-    """
-    shown = one_line(command)
-    if not program:
-        return check("error", f"{file} starts {shown}, which is not there.", _add_program())
-    if not _is_program(command, words):
-        message = f"{file} starts {shown} for qmd. It is another program, so it was not tried."
-        return check("warning", message, _add_program())
-    if not Path(program).is_absolute():
-        message = f"{file} starts {shown}, which depends on the folder that the client is in."
-        return check("error", message, _add_program())
-    if not (_is_own(program, words) or _is_plain_server(words)):
-        message = (
-            f"{file} starts '{one_line(' '.join([command, *words]))}' of another installation. It"
-            " may be no server, so it was not tried."
-        )
-        return check("warning", message, _add_program())
-    return None
+    def _answer(self, command: str, program: str, version: str) -> _Finding:
+        """Start what the entry names, and see who answers."""
+        shown, variables = one_line(command), self._variables
+        safe = {name: text for name, text in variables.items() if _SAFE_VARIABLE.fullmatch(name)}
+        try:
+            info = handshake.over_stdio([program, *self._words], {**safe, SERVES_ONLY: "1"})
+        except HandshakeError as error:
+            return (
+                "error",
+                f"{self._file} starts '{self._line(command)}', which {error}",
+                f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
+            )
+        if ([*info.name.split(), ""][0], info.version) != ("qmd", version):
+            return (
+                "warning",
+                f"{self._file} starts {one_line(info.name)} {one_line(info.version)}, and this is"
+                f" qmd {version}; tobi/qmd has the same name.",
+                _add_program(),
+            )
+        if not Path(command).is_absolute():
+            return (
+                "warning",
+                f"{self._file} starts {shown} without its path; a client may not search where you"
+                " do.",
+                _add_program(),
+            )
+        left = sorted(variables.keys() - safe)
+        without = f" (tried without {one_line(', '.join(left))}, which it sets)" if left else ""
+        return "ok", f"{self._file} starts {shown}, which answers{without}", None
 
+    def _line(self, command: str) -> str:
+        return one_line(" ".join([command, *self._words]))
 
-def _check_address(check: MakeCheck, file: Path, server: Mapping[str, Any]) -> Check:
-    url, headers = _url(server), server.get("headers") or server.get("http_headers")
-    assert url is not None
-    sent = {
-        name: value
-        for name, value in (headers.items() if isinstance(headers, dict) else ())
-        if isinstance(value, str)
-    }
-    try:
-        info = handshake.over_http(url, sent)
-    except HandshakeError as error:
-        return check(
-            "error",
-            f"{file}: {one_line(url)} {error}",
-            "Start it with 'qmd up' or 'qmd server service install', or have the client start qmd: "
-            f'"command": "{_program()}", "args": ["mcp"]',
-        )
-    return check(
-        "ok", f"{file} reaches {one_line(info.name)} {one_line(info.version)} at {one_line(url)}"
-    )
+    def _reason_not_to_start(self, command: str, program: str) -> tuple[_Status, str] | None:
+        """
+        What is wrong with the command before it is started, or why it is not; None to start it.
 
+        Args:
+            program: The file that it runs; "" if there is none.
+        """
+        starts = f"{self._file} starts {one_line(command)}"
+        if not program:
+            return "error", f"{starts}, which is not there."
+        if not _is_program(command, self._words):
+            return "warning", f"{starts} for qmd. It is another program, so it was not tried."
+        if not Path(program).is_absolute():
+            return "error", f"{starts}, which depends on the folder that the client is in."
+        if not (_is_own(program, self._words) or _is_plain_server(self._words)):
+            return (
+                "warning",
+                f"{self._file} starts '{self._line(command)}' of another installation. It"
+                " may be no server, so it was not tried.",
+            )
+        return None
 
-def _url(server: Mapping[str, Any]) -> str | None:
-    """The address of an entry; clients have several names for it."""
-    urls = (server.get(key) for key in ("url", "serverUrl", "httpUrl"))
-    return next((url for url in urls if isinstance(url, str)), None)
+    def _address(self, url: str) -> _Finding:
+        headers = _texts(self._server.get("headers") or self._server.get("http_headers"))
+        try:
+            info = handshake.over_http(url, headers)
+        except HandshakeError as error:
+            return (
+                "error",
+                f"{self._file}: {one_line(url)} {error}",
+                "Start it with 'qmd up' or 'qmd server service install', or have the client start"
+                f' qmd: "command": "{_program()}", "args": ["mcp"]',
+            )
+        who = f"{one_line(info.name)} {one_line(info.version)}"
+        return "ok", f"{self._file} reaches {who} at {one_line(url)}", None
 
+    def _database(self) -> DatabaseLocation | None:
+        """
+        The database that the entry names, by an option or a variable; None if it names none.
 
-def _environment(server: Mapping[str, Any]) -> dict[str, str]:
-    env = server.get("env")
-    return {
-        name: value
-        for name, value in (env.items() if isinstance(env, dict) else ())
-        if isinstance(value, str)
-    }
+        Raises:
+            QmdError: It names none that can be.
+        """
+        named: dict[str, str] = {}
+        for word, following in zip(self._words, [*self._words[1:], ""], strict=False):
+            option, has_value, value = word.partition("=")
+            if option in ("--db", "--index") and (has_value or following):
+                named[option] = value if has_value else following
+        if "--index" in named and "--db" not in named:
+            return named_database(named["--index"])
+        text = named.get("--db") or self._variables.get("QMD_DB")
+        if not text:
+            return None
+        location = as_location(text)
+        return location.absolute() if isinstance(location, Path) else location
 
 
 def _add_program() -> str:
     return f'\'qmd mcp install\' writes an entry that works: "command": "{_program()}"'
-
-
-def _database_of(server: Mapping[str, Any]) -> DatabaseLocation | None:
-    """
-    The database that an entry names, by an option or a variable; None if it names none.
-
-    Raises:
-        QmdError: It names none that can be.
-    """
-    words, environment = _words(server), _environment(server)
-    named: dict[str, str] = {}
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        option, has_value, value = word.partition("=")
-        if option in ("--db", "--index") and (has_value or following):
-            named[option] = value if has_value else following
-    if not named and not environment.get("QMD_DB"):
-        return None
-    if "--index" in named and "--db" not in named:
-        return named_database(named["--index"])
-    location = as_location(named.get("--db") or environment["QMD_DB"])
-    return location.absolute() if isinstance(location, Path) else location
 
 
 def _program() -> str:

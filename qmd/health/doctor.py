@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import QmdError, StoreError
-from qmd.health import clients, keeping, models, parsing, photos, port
+from qmd.health import clients, keeping, machine, models
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
-from qmd.system import telemetry
 from qmd.values import Check, Progress
 
 if TYPE_CHECKING:
@@ -34,17 +32,17 @@ def examine(
 
     Models at servers are tested with a small request, and what AI clients start is started.
     """
-    checks = [Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")]
+    checks: list[Check] = []
     for findings in (
-        _telemetry(),
+        machine.python(),
         _engine(store),
         _database(store, progress),
         _collections(store),
         models.examine(store, choice, backends),
         keeping.examine(store),
-        parsing.examine(),
-        photos.examine(store, exiftool),
-        port.examine(store.location),
+        machine.parser(),
+        machine.exiftool(store, exiftool),
+        machine.port(store.location),
         clients.examine(store.location, home, version),
     ):
         try:
@@ -52,19 +50,6 @@ def examine(
         except StoreError as error:  # a damaged part must not stop the other checks
             checks.append(Check("database", "error", str(error), error.hint))
     return checks
-
-
-def _telemetry() -> Iterator[Check]:
-    if telemetry.is_off():
-        yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
-    else:
-        yield Check(
-            "telemetry",
-            "warning",
-            "This program imported onnxruntime before qmd: it looks up a host of Microsoft's and"
-            " keeps a device id in your cache.",
-            "Import qmd first, or set ORT_DISABLE_TELEMETRY=1 before the program starts.",
-        )
 
 
 def _engine(store: Store) -> Iterator[Check]:
@@ -91,12 +76,8 @@ def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check
         size = reader.upkeep.size_bytes()
     yield Check("schema", "ok", f"{store.location} ({size:,} bytes), migration {applied[-1]}")
     if problems:
-        yield Check(
-            "integrity",
-            "error",
-            "The database is damaged: " + "; ".join(problems),
-            store.damage_hint,
-        )
+        message = "The database is damaged: " + "; ".join(problems)
+        yield Check("integrity", "error", message, store.damage_hint)
     else:
         is_file = isinstance(store.location, Path)
         sound = "SQLite finds no damage" if is_file else "The server checks its own pages"
@@ -112,30 +93,24 @@ def _collections(store: Store) -> Iterator[Check]:
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
         )
     for collection in stored_collections:
+        name = f"collection {collection.name}"
         if not Path(collection.path).is_dir():
             yield Check(
-                f"collection {collection.name}",
+                name,
                 "error",
                 f"Its directory {collection.path} is not there.",
                 "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
             )
         elif collection.last_indexed is None:
-            yield Check(
-                f"collection {collection.name}",
-                "warning",
-                "It has not been indexed to the end yet.",
-                f"qmd index -c {collection.name}",
-            )
+            message = "It has not been indexed to the end yet."
+            yield Check(name, "warning", message, f"qmd index -c {collection.name}")
         else:
-            yield Check(
-                f"collection {collection.name}",
-                "ok",
-                f"{collection.documents} documents from {collection.path}",
-            )
+            yield Check(name, "ok", f"{collection.documents} documents from {collection.path}")
     if skipped:
+        message = f"{len(skipped)} files could not be read as documents."
         yield Check(
             "skipped files",
             "warning",
-            f"{len(skipped)} files could not be read as documents.",
+            message,
             "qmd status lists them; qmd why FILE explains one.",
         )

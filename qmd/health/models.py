@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import QmdError
-from qmd.inference.protocols import Reranker
 from qmd.models import embedders
 from qmd.models.backends import Backends, is_set, open_expander, open_reranker
 from qmd.models.embedder_choice import EmbedderChoice
@@ -16,8 +15,7 @@ from qmd.models.guard import ModelGuard
 from qmd.values import Check
 
 if TYPE_CHECKING:
-    from qmd.store import Store
-    from qmd.store.sql.models import StoredModel
+    from qmd.store import Reader, Store
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
 PATIENCE_S = 20.0
@@ -28,42 +26,10 @@ def examine(store: Store, choice: EmbedderChoice, backends: Backends) -> Iterato
     yield from _query_models(backends, choice)
 
 
-@dataclass(frozen=True, slots=True)
-class _VectorState:
-    """
-    What the database says about its vectors.
-
-    ``target``: the model that the index is to have; ``chosen``: that of `qmd models use`, if any.
-    ``active`` embeds queries, ``coming`` will when no chunk is missing. ``waiting``: how many
-    documents wait for vectors.
-    """
-
-    target: str
-    chosen: str | None
-    active: StoredModel | None
-    coming: StoredModel | None
-    missing_chunks: int
-    waiting: int
-    has_misplaced_vectors: bool
-
-
-def _vector_state(store: Store, choice: EmbedderChoice) -> _VectorState:
-    with store.reading() as reader:
-        coming = reader.models.coming()
-        return _VectorState(
-            choice.target_name(reader),
-            reader.models.chosen_name(),
-            reader.models.active(),
-            coming,
-            0 if coming is None else reader.embeddings.count_waiting(coming),
-            reader.upkeep.count_contents_waiting(),
-            reader.upkeep.has_misplaced_vectors(),
-        )
-
-
 def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterator[Check]:
-    state = _vector_state(store, choice)
-    target, active = state.target, state.active
+    with store.reading() as reader:
+        target, chosen = choice.target_name(reader), reader.models.chosen_name()
+        active = reader.models.active()
     try:
         ready = choice.is_available(target)
         fits = active is None or choice.spec().fingerprint == active.fingerprint
@@ -77,8 +43,13 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
     else:
         yield Check("model", "warning", f"{target} is not on this machine yet.", "qmd embed")
     if choice.custom_embedder is None:
-        yield from _setting(choice.configured_model, state.chosen)
-    yield _vectors(state, fits=fits)
+        yield from _setting(choice.configured_model, chosen)
+    with store.reading() as reader:
+        problem = _problem_of_vectors(reader, target, fits=fits)
+    if problem is None:
+        yield Check("vectors", "ok", "Every document has its vectors")
+    else:
+        yield Check("vectors", "warning", *problem)
 
 
 def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
@@ -92,41 +63,38 @@ def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
         )
 
 
-def _vectors(state: _VectorState, *, fits: bool) -> Check:
-    """``fits``: whether the active model is still what it was when it made the vectors."""
-    active, coming = state.active, state.coming
-    if state.has_misplaced_vectors:
-        return _vector_warning(
+def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str, str] | None:
+    """
+    What is wrong with the vectors, and the remedy.
+
+    Args:
+        target: The model that the index is to have.
+        fits: Whether the active model is still what it was when it made the vectors.
+    """
+    active, coming = reader.models.active(), reader.models.coming()
+    if reader.upkeep.has_misplaced_vectors():
+        return (
             "A process of version 1.0.0 has written vectors where this version does not look.",
             "End servers, 'qmd watch' and MCP clients of that version, then run: qmd embed",
         )
     if active is not None and not fits:
-        return _vector_warning(
-            f"The vectors are those of the model {active.name}, which has changed since.",
-            "qmd embed",
-        )
+        message = f"The vectors are those of the model {active.name}, which has changed since."
+        return message, "qmd embed"
     if coming is not None and active is not None:
-        return _vector_warning(
+        return (
             f"Those of {active.name} answer until {coming.name} has all of its own:"
-            f" {state.missing_chunks:,} chunks are missing.",
+            f" {reader.embeddings.count_waiting(coming):,} chunks are missing.",
             "qmd embed, or wait for the process that keeps the index",
         )
-    if active is not None and state.target != active.name:
-        return _vector_warning(
-            f"The vectors are those of the model {active.name},"
-            f" and the settings name {state.target}.",
-            f"qmd models use {state.target}",
+    if active is not None and target != active.name:
+        return (
+            f"The vectors are those of the model {active.name}, and the settings name {target}.",
+            f"qmd models use {target}",
         )
-    if state.waiting:
-        wait = "1 document waits" if state.waiting == 1 else f"{state.waiting:,} documents wait"
-        return _vector_warning(f"{wait} for vectors.", "qmd embed")
-    if active is None:
-        return _vector_warning("Nothing has been embedded yet.", "qmd embed")
-    return Check("vectors", "ok", "Every document has its vectors")
-
-
-def _vector_warning(message: str, hint: str) -> Check:
-    return Check("vectors", "warning", message, hint)
+    if waiting := reader.upkeep.count_contents_waiting():
+        wait = "1 document waits" if waiting == 1 else f"{waiting:,} documents wait"
+        return f"{wait} for vectors.", "qmd embed"
+    return ("Nothing has been embedded yet.", "qmd embed") if active is None else None
 
 
 def _query_models(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]:
@@ -142,18 +110,18 @@ def _query_models(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]
             ),
         )
     if is_set(settings.reranker):
-        opened: list[Reranker] = []
-
-        def rerank() -> Any:
-            if not opened:
-                opened.append(open_reranker(settings, choice.cache_dir))
-            return opened[0].rerank(
+        reranker = cache(lambda: open_reranker(settings, choice.cache_dir))
+        yield _ask(
+            "reranker",
+            str(settings.reranker),
+            settings.budget_s,
+            lambda: reranker().rerank(
                 "how is the database backed up",
                 ["Copy the file every night.", "Knead the dough for ten minutes."],
                 timeout_s=PATIENCE_S,
-            )
-
-        yield _ask("reranker", str(settings.reranker), settings.budget_s, rerank, again=True)
+            ),
+            again=True,
+        )
 
 
 def _ask(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from qmd import __version__, transfer
 from qmd.kb.parts import Parts
@@ -14,13 +14,11 @@ from qmd.store import open_store
 from qmd.values.location import database_location
 
 if TYPE_CHECKING:
+    from qmd.transfer.programs import Program
     from qmd.transfer.take_back import Move
     from qmd.values import ProgressCallback
     from qmd.values.exports import CopyReport, ExportReport, ReturnReport
     from qmd.values.imports import ImportPlan, ImportReport, UnpackReport
-
-Program = Literal["tobi", "basic-memory", "obsidian"]
-"""tobi/qmd, the program of the same name on npm; basic-memory; Obsidian."""
 
 
 class TransferMethods(Parts):
@@ -37,19 +35,8 @@ class TransferMethods(Parts):
             NotFoundError: There is no such file.
             InputError: It is not one of the program.
         """
-        environ, home = os.environ, Path.home()
         path = None if file is None else Path(file).expanduser()
-        if program == "obsidian":
-            return transfer.obsidian.read(path or transfer.obsidian.find_file(environ, home))
-        if program == "basic-memory":
-            return transfer.basic_memory.read(
-                path or transfer.basic_memory.find_file(environ, home)
-            )
-        if path is None or transfer.tobi.is_index_name(str(file)):
-            project = transfer.tobi.project_file(Path.cwd())
-            path = transfer.tobi.find_file(str(file or "index"), environ, home, project)
-            return transfer.tobi.with_project(transfer.tobi.read(path), project)
-        return transfer.tobi.read(path)
+        return transfer.programs.plan(program, path, os.environ, Path.home())
 
     def import_folders(self, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:
         """

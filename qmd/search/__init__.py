@@ -7,28 +7,14 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search import (
-        budget,
-        meaning,
-        ordering,
-        photos,
-        question,
-        rank,
-        retrieve,
-        searches,
-        spelling,
-    )
+    from qmd.search import budget as budget
+    from qmd.search import meaning as meaning
+    from qmd.search import ordering as ordering
+    from qmd.search import photos as photos
+    from qmd.search import question as question
+    from qmd.search import rank as rank
+    from qmd.search import retrieve as retrieve
+    from qmd.search import searches as searches
+    from qmd.search import spelling as spelling
 
-__all__ = [
-    "budget",
-    "meaning",
-    "ordering",
-    "photos",
-    "question",
-    "rank",
-    "retrieve",
-    "searches",
-    "spelling",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -14,6 +14,8 @@ import json
 import os
 import stat
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -33,6 +35,7 @@ _MAX_BYTES = 65536
 _MAX_REPLY_BYTES = 256 << 20  # documents may be large
 _CONNECT_S = 1.0  # a server on this machine accepts a connection at once
 _HEALTH_S = 5.0  # the server may be busy
+_STEP_S = 0.05  # between two looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,28 @@ def answers(server: RunningServer) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(reply, dict) and "status" in reply
+
+
+def answering(database: DatabaseLocation) -> RunningServer | None:
+    """The server of this database, if it answers."""
+    server = find(database)
+    return server if server is not None and answers(server) else None
+
+
+def wait_for(
+    database: DatabaseLocation, within_s: float, *, goes_on: Callable[[], bool] = lambda: True
+) -> RunningServer | None:
+    """
+    The server of this database as soon as it answers; None if none does within this time.
+
+    ``goes_on``: whether to wait any longer.
+    """
+    end = time.monotonic() + within_s
+    while goes_on() and time.monotonic() < end:
+        if server := answering(database):
+            return server
+        time.sleep(_STEP_S)
+    return None
 
 
 def _request(

@@ -7,26 +7,11 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.transfer import (
-        basic_memory,
-        copy_to,
-        export,
-        markdown_zip,
-        obsidian,
-        take_back,
-        take_over,
-        tobi,
-    )
+    from qmd.transfer import copy_to as copy_to
+    from qmd.transfer import export as export
+    from qmd.transfer import markdown_zip as markdown_zip
+    from qmd.transfer import programs as programs
+    from qmd.transfer import take_back as take_back
+    from qmd.transfer import take_over as take_over
 
-__all__ = [
-    "basic_memory",
-    "copy_to",
-    "export",
-    "markdown_zip",
-    "obsidian",
-    "take_back",
-    "take_over",
-    "tobi",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -11,10 +11,10 @@ import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
 from qmd.system.beneath import READ, open_beneath
@@ -41,29 +41,19 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HINT = "Give what 'qmd db export' wrote: a folder or a .zip file."
 
 
-class ExportWriter(Protocol):
-    """Takes the files of an export."""
+Put = Callable[[str, bytes], None]
+"""Adds a file to an export; its name is relative, with ``/``."""
 
-    def put(self, name: str, data: bytes) -> None:
-        """Add a file; ``name`` is relative, with ``/``."""
-        ...
+Read = Callable[[str, int], bytes | None]
+"""
+A file of an export by its name; None if there is none.
 
-
-class ExportReader(Protocol):
-    """Has the files of an export."""
-
-    def read(self, name: str, *, limit: int) -> bytes | None:
-        """
-        A file; None if there is none of this name.
-
-        Raises:
-            InputError: It is longer than ``limit`` bytes, or cannot be read.
-        """
-        ...
+It raises InputError for a file that is longer than so many bytes, or cannot be read.
+"""
 
 
 @contextmanager
-def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
+def writing(target: Path, *, force: bool) -> Iterator[Put]:
     """
     Write an export to a folder, or to an archive if the name ends in ``.zip``.
 
@@ -83,11 +73,11 @@ def writing(target: Path, *, force: bool) -> Iterator[ExportWriter]:
                 os.fdopen(descriptor, "wb") as file,
                 zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
             ):
-                yield _ArchiveWriter(archive)
+                yield archive.writestr
             temporary.replace(target)
         else:
             temporary.mkdir(mode=0o700)
-            yield _FolderWriter(temporary)
+            yield partial(_put_in_folder, temporary)
             with _replaced(target):
                 temporary.rename(target)
     except OSError as error:
@@ -154,28 +144,16 @@ def _names_in_archive(target: Path) -> set[str]:
         return set()
 
 
-class _ArchiveWriter:
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
-
-    def put(self, name: str, data: bytes) -> None:
-        self._archive.writestr(name, data)
-
-
-class _FolderWriter:
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def put(self, name: str, data: bytes) -> None:
-        file = self._root / name
-        for folder in reversed(Path(name).parents):
-            (self._root / folder).mkdir(mode=0o700, exist_ok=True)
-        file.write_bytes(data)
-        file.chmod(0o600)
+def _put_in_folder(root: Path, name: str, data: bytes) -> None:
+    for folder in reversed(Path(name).parents):
+        (root / folder).mkdir(mode=0o700, exist_ok=True)
+    file = root / name
+    file.write_bytes(data)
+    file.chmod(0o600)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[ExportReader]:
+def reading(path: Path) -> Iterator[Read]:
     """
     Read an export.
 
@@ -186,49 +164,40 @@ def reading(path: Path) -> Iterator[ExportReader]:
     if not path.exists():
         raise NotFoundError(f"There is no {path}.", hint=_HINT)
     if path.is_dir():
-        yield _FolderReader(path)
+        yield partial(_read_in_folder, path)
         return
     if not path.is_file():
         raise InputError(f"{path} is neither a folder nor a file.", hint=_HINT)
     try:
         with zipfile.ZipFile(path) as archive:
-            yield _ArchiveReader(archive, path)
+            yield partial(_read_in_archive, archive, path)
     except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
         raise InputError(f"{path} is no archive that can be read: {error}", hint=_HINT) from error
 
 
-class _FolderReader:
-    def __init__(self, root: Path) -> None:
-        self._root = root
+def _read_in_folder(root: Path, name: str, limit: int) -> bytes | None:
+    try:
+        descriptor = open_beneath(root, name, READ)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        return _limited(file.read(limit + 1), name, limit)
 
-    def read(self, name: str, *, limit: int) -> bytes | None:
-        try:
-            descriptor = open_beneath(self._root, name, READ)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
-        with os.fdopen(descriptor, "rb") as file:
+
+def _read_in_archive(archive: zipfile.ZipFile, path: Path, name: str, limit: int) -> bytes | None:
+    try:
+        entry = archive.getinfo(name)
+    except KeyError:
+        return None
+    if entry.compress_type not in METHODS:
+        raise InputError(f"{name} in {path} is packed in a way that no export is.")
+    try:
+        with archive.open(entry) as file:
             return _limited(file.read(limit + 1), name, limit)
-
-
-class _ArchiveReader:
-    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
-        self._archive = archive
-        self._path = path
-
-    def read(self, name: str, *, limit: int) -> bytes | None:
-        try:
-            entry = self._archive.getinfo(name)
-        except KeyError:
-            return None
-        if entry.compress_type not in METHODS:
-            raise InputError(f"{name} in {self._path} is packed in a way that no export is.")
-        try:
-            with self._archive.open(entry) as file:
-                return _limited(file.read(limit + 1), name, limit)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as e:
-            raise InputError(f"{name} in {self._path} is damaged or encrypted: {e}") from e
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"{name} in {path} is damaged or encrypted: {error}") from error
 
 
 def _limited(data: bytes, name: str, limit: int) -> bytes:

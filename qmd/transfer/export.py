@@ -15,17 +15,6 @@ from typing import TYPE_CHECKING
 
 from qmd.system import clock
 from qmd.transfer import archive
-from qmd.transfer.archive import (
-    CHANGES,
-    CHATS,
-    COLLECTIONS,
-    CONTENTS,
-    CONTEXTS,
-    HEAD,
-    REVISIONS,
-    SETTINGS,
-    TURNS,
-)
 from qmd.values.exports import (
     EXPORT_VERSION,
     ExportedChat,
@@ -43,12 +32,12 @@ if TYPE_CHECKING:
 
 def content_name(digest: str) -> str:
     """The file that holds the content with this hash."""
-    return f"{CONTENTS}/{digest[:2]}/{digest}"
+    return f"{archive.CONTENTS}/{digest[:2]}/{digest}"
 
 
 def turns_name(chat_id: str) -> str:
     """The file with the turns of a conversation."""
-    return f"{TURNS}/{chat_id}.jsonl"
+    return f"{archive.TURNS}/{chat_id}.jsonl"
 
 
 def export(
@@ -68,7 +57,7 @@ def export(
     with archive.writing(target, force=force) as files, store.reading() as reader:
         counted = _Counted(files)
         head = ExportHead("qmd export", EXPORT_VERSION, version, clock.now())
-        counted.put(HEAD, json.dumps(to_wire(head), indent=1).encode() + b"\n")
+        counted.put(archive.HEAD, json.dumps(to_wire(head), indent=1).encode() + b"\n")
         collections = [
             ExportedCollection(
                 each.name, each.path, each.pattern, each.ignore, each.included, each.owner
@@ -79,14 +68,14 @@ def export(
             ExportedContext(each.collection, each.prefix, each.text)
             for each in reader.contexts.all()
         ]
-        counted.put_lines(COLLECTIONS, collections)
-        counted.put_lines(CONTEXTS, contexts)
+        counted.put_lines(archive.COLLECTIONS, collections)
+        counted.put_lines(archive.CONTEXTS, contexts)
         changes = reader.revisions.kept_changes()
-        counted.put_lines(CHANGES, changes)
+        counted.put_lines(archive.CHANGES, changes)
         revisions, damaged = _export_revisions(reader, counted)
         chats = _export_chats(reader, counted)
         if settings is not None:
-            counted.put(SETTINGS, settings)
+            counted.put(archive.SETTINGS, settings)
     return ExportReport(
         str(target),
         counted.bytes,
@@ -103,12 +92,12 @@ def export(
 class _Counted:
     """A target that counts the bytes."""
 
-    def __init__(self, target: archive.ExportWriter) -> None:
-        self._target = target
+    def __init__(self, put: archive.Put) -> None:
+        self._put = put
         self.bytes = 0
 
     def put(self, name: str, data: bytes) -> None:
-        self._target.put(name, data)
+        self._put(name, data)
         self.bytes += len(data)
 
     def put_lines(self, name: str, values: Iterable[object]) -> None:
@@ -132,7 +121,7 @@ def _export_revisions(reader: Reader, target: _Counted) -> tuple[int, int]:
             target.put(content_name(revision.hash), content)
             written.add(revision.hash)
         sound.append(revision)
-    target.put_lines(REVISIONS, sound)
+    target.put_lines(archive.REVISIONS, sound)
     return len(sound), damaged
 
 
@@ -141,19 +130,10 @@ def _export_chats(reader: Reader, target: _Counted) -> int:
     chats = list[ExportedChat]()
     for info in conversations.latest(limit=conversations.count()):
         summary = conversations.summary(info.id)
-        chats.append(
-            ExportedChat(
-                info.id,
-                info.name,
-                info.mode,
-                info.created,
-                info.updated,
-                summary.text,
-                summary.turns,
-            )
-        )
+        about = (info.id, info.name, info.mode, info.created, info.updated)
+        chats.append(ExportedChat(*about, *summary))
         turns = [ExportedTurn(*turn) for turn in conversations.turns(info.id)]
         target.put_lines(turns_name(info.id), turns)
     chats.sort(key=lambda chat: chat.id)
-    target.put_lines(CHATS, chats)
+    target.put_lines(archive.CHATS, chats)
     return len(chats)

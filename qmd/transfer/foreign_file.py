@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qmd import parse
 from qmd.errors import InputError, NotFoundError
-from qmd.system.regular_file import read_regular
+from qmd.system.settings_file import read_regular
 from qmd.values.imports import NotTaken
 
 #: Bytes of a configuration file; real ones have a few thousand.

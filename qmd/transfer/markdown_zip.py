@@ -4,29 +4,36 @@ Unpacks an archive of notes into a folder, as note programs export one.
 The archive may come from a stranger: no path leads out of the folder, no link is made or followed,
 no file is replaced, and entries, bytes and the ratio of compression have limits. The bytes that
 come out are counted, whatever the archive says of them.
+
+Only names with a flag, or with a field of Info-ZIP, are UTF-8 for certain. Programs on a Chinese,
+Japanese or Korean Windows write names in the encoding of that system, and say nothing about it.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import struct
+import sys
 import tempfile
 import time
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, NamedTuple
 
-from qmd.errors import InputError, NotFoundError, StoreError
+from qmd.errors import DecodeError, InputError, NotFoundError, StoreError
 from qmd.files.writing.directories import make_directories, open_directory
+from qmd.files.writing.steering import steering_reason
+from qmd.parse.decode import decode
 from qmd.system.beneath import BY_NAME
 from qmd.transfer.archive import METHODS
-from qmd.transfer.zip_names import Entry, Names, Refused
 from qmd.values.imports import NotTaken, UnpackReport
+from qmd.values.printable import is_safe_name
 
 MAX_ENTRIES = 100_000
 #: Bytes of all files together, and of one.
@@ -39,6 +46,21 @@ _FREE_RATIO_BYTES = 64 * 1024 * 1024
 _MAX_DIRECTORY = 64 * 1024 * 1024
 _MAX_LISTED = 50  # of files that were not taken, for one reason
 _PIECE = 1024 * 1024
+#: What a name without a flag is in by the standard; only ASCII is the same everywhere.
+_STANDARD = "cp437"
+_EAST_ASIAN = {"gb18030", "big5hkscs", "cp932", "euc_kr", "cp949", "euc_jp", "shift_jis"}
+_UTF8_FLAG = 0x800
+#: The field "Info-ZIP Unicode Path".
+_UNICODE_PATH = 0x7075
+_MAX_COMPONENT = 255  # bytes
+_MAX_DEPTH = 50
+_DRIVE = re.compile(r"[A-Za-z]:")
+#: Also streams of a file (``a.md:b``), and names of devices.
+_NOT_ON_WINDOWS = re.compile(
+    r'[<>:"|?*]|(?:^|/)(?:con|prn|aux|nul|com\d|lpt\d)(?:[./]|$)|[. ](?:/|$)', re.IGNORECASE
+)
+#: What systems leave in archives.
+_LITTER = {"__macosx", "thumbs.db", "desktop.ini"}
 _END_RECORD = b"PK\x05\x06"
 _END_RECORD_64 = b"PK\x06\x06"
 _TAIL = 65_557 + 76  # the end records, with the longest comment
@@ -46,6 +68,118 @@ _TAIL = 65_557 + 76  # the end records, with the longest comment
 _IN_THE_WAY = {errno.ELOOP, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG}
 #: What `zipfile` raises for damaged archives, and for methods that it lacks.
 _BAD = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, struct.error)
+
+
+class _Entry(NamedTuple):
+    """
+    A file of an archive.
+
+    Attributes:
+        path: Where it goes, below the folder, with ``/``.
+    """
+
+    info: zipfile.ZipInfo
+    path: str
+
+
+class _Refused(NamedTuple):
+    """An entry that becomes no file; ``reason`` is "" if nobody misses it."""
+
+    path: str
+    reason: str
+
+
+class _Names:
+    """Decodes the names of one archive, all in the same way."""
+
+    def __init__(self, infos: Sequence[zipfile.ZipInfo], encoding: str | None) -> None:
+        """
+        Args:
+            encoding: That of names that do not say theirs; None to detect it.
+
+        Raises:
+            InputError: Python has no such encoding.
+        """
+        if encoding is not None:
+            try:
+                b"a".decode(encoding, "replace")
+            except (LookupError, UnicodeError) as error:
+                raise InputError(
+                    f"There is no encoding {encoding!r}.", hint="For example: gbk, cp866."
+                ) from error
+        raw = [name for name in map(_raw_name, infos) if name is not None and not name.isascii()]
+        self.encoding = encoding or _detected(raw)
+
+    def entries(self, infos: Sequence[zipfile.ZipInfo]) -> Iterator[_Entry | _Refused]:
+        """Each file of the archive, with its path or the reason why it becomes none."""
+        for info in infos:
+            name = self._name(info)
+            if name.endswith("/"):
+                continue
+            path = "/".join(part for part in name.split("/") if part not in ("", "."))
+            reason = _refusal(info, name, path)
+            yield _Entry(info, path) if reason is None else _Refused(name, reason)
+
+    def _name(self, info: zipfile.ZipInfo) -> str:
+        raw = _raw_name(info)
+        name = info.orig_filename if raw is None else _unicode_path(info.extra, raw)
+        if name is None and raw is not None:
+            name = raw.decode(self.encoding, "replace")
+        return (name or "").replace("\\", "/")
+
+
+def _raw_name(info: zipfile.ZipInfo) -> bytes | None:
+    """The bytes of a name that does not say its encoding."""
+    return None if info.flag_bits & _UTF8_FLAG else info.orig_filename.encode("cp437")
+
+
+def _detected(names: Sequence[bytes]) -> str:
+    """The encoding of all names together; one alone would be too short to tell."""
+    if not names:
+        return "utf-8"
+    try:
+        encoding = decode(b"\n".join(names)).encoding
+    except DecodeError:
+        return _STANDARD
+    return encoding if encoding == "utf-8" or encoding in _EAST_ASIAN else _STANDARD
+
+
+def _unicode_path(extra: bytes, raw: bytes) -> str | None:
+    """The name in the field of Info-ZIP, if it belongs to the name in front of it."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<HH", extra)
+        data, extra = extra[4 : 4 + length], extra[4 + length :]
+        if kind == _UNICODE_PATH and data[:1] == b"\x01" and len(data) > 5:
+            (checksum,) = struct.unpack_from("<I", data, 1)
+            if checksum == zlib.crc32(raw):
+                return data[5:].decode("utf-8", "replace")
+    return None
+
+
+def _refusal(info: zipfile.ZipInfo, name: str, path: str) -> str | None:
+    """Why an entry becomes no file; None if it does."""
+    parts = path.split("/")
+    kind = (info.external_attr >> 16) & 0o170000  # of Unix; 0 from other systems
+    if name.startswith("/") or _DRIVE.match(name) or ".." in parts:
+        return "Its path leads out of the folder."
+    if any(part.startswith(".") or part.lower() in _LITTER for part in parts):
+        return ""
+    if kind not in (0, 0o100000):
+        return "It is a link or a device, and no file."
+    if (steers := steering_reason(parts)) is not None:
+        return f"Not unpacked: {steers}. If you trust it, unpack it yourself."
+    return _unusable(path, parts)
+
+
+def _unusable(path: str, parts: Sequence[str]) -> str | None:
+    """Why no file can have this path; None if one can."""
+    if not path or not is_safe_name(path) or "\ufffd" in path:
+        return "Its name is not usable; --encoding names the encoding of names."
+    if sys.platform == "win32" and _NOT_ON_WINDOWS.search(path):
+        return "Windows has no files of this name."
+    if len(parts) > _MAX_DEPTH or any(len(part.encode()) > _MAX_COMPONENT for part in parts):
+        return "Its name is too long, or it lies too deep."
+    return None
 
 
 class _BudgetError(Exception):
@@ -117,15 +251,15 @@ class _Unpacking:
             self._entries += len(infos)
             if self._entries > MAX_ENTRIES:
                 raise _BudgetError(f"more than {MAX_ENTRIES:,} entries")
-            names = Names(infos, self._encoding)
+            names = _Names(infos, self._encoding)
             self._encodings.append(names.encoding)
             for entry in names.entries(infos):
-                if isinstance(entry, Refused):
+                if isinstance(entry, _Refused):
                     self._refuse(entry.path, entry.reason)
                 else:
                     self._take(archive, entry, depth)
 
-    def _take(self, archive: zipfile.ZipFile, entry: Entry, depth: int) -> None:
+    def _take(self, archive: zipfile.ZipFile, entry: _Entry, depth: int) -> None:
         if entry.info.flag_bits & 1:
             raise InputError(
                 f"{self._archive} is encrypted.", hint="Unpack it yourself, then: qmd up FOLDER"
@@ -152,7 +286,7 @@ class _Unpacking:
                 raise
             self._refuse(entry.path, "A file or a link is in the way.")
 
-    def _pieces(self, archive: zipfile.ZipFile, entry: Entry) -> Iterator[bytes]:
+    def _pieces(self, archive: zipfile.ZipFile, entry: _Entry) -> Iterator[bytes]:
         """The content of an entry. Raises _BudgetError, and the errors of a damaged one."""
         length = 0
         with archive.open(entry.info) as stream:
@@ -166,7 +300,7 @@ class _Unpacking:
                     )
                 yield piece
 
-    def _plan(self, archive: zipfile.ZipFile, entry: Entry) -> None:
+    def _plan(self, archive: zipfile.ZipFile, entry: _Entry) -> None:
         length = sum(map(len, self._pieces(archive, entry)))
         if (self._folder / entry.path).exists() or entry.path in self._planned:
             self._present += 1
@@ -175,7 +309,7 @@ class _Unpacking:
         self._files += 1
         self._bytes += length
 
-    def _write(self, archive: zipfile.ZipFile, entry: Entry) -> None:
+    def _write(self, archive: zipfile.ZipFile, entry: _Entry) -> None:
         path = self._folder / entry.path
         with _place(path) as (place, directory):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -195,7 +329,7 @@ class _Unpacking:
                     os.unlink(place, dir_fd=directory)
         self._files += 1
 
-    def _compare(self, archive: zipfile.ZipFile, entry: Entry, path: Path) -> None:
+    def _compare(self, archive: zipfile.ZipFile, entry: _Entry, path: Path) -> None:
         """Tell a file that is there already from another one under its name."""
         same = not path.is_symlink() and path.is_file()
         if same:

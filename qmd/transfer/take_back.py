@@ -10,24 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import InputError
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.system.surrogates import is_utf8
 from qmd.transfer import archive
-from qmd.transfer.archive import (
-    CHANGES,
-    CHATS,
-    COLLECTIONS,
-    CONTEXTS,
-    HEAD,
-    REVISIONS,
-    SETTINGS,
-)
 from qmd.transfer.export import content_name, turns_name
 from qmd.transfer.take_over import all_folders, check_folders, take_over_in
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
@@ -63,10 +54,7 @@ Move = tuple[str, str]
 """A folder on the other machine, and the same folder on this one."""
 
 
-class _Chat(NamedTuple):
-    info: ChatInfo
-    summary: ChatSummary
-    turns: Sequence[StoredTurn]
+_Chat = tuple[ChatInfo, ChatSummary, list[StoredTurn]]
 
 
 def take_back(
@@ -95,13 +83,13 @@ def take_back(
         InputError: It is no export, is damaged, or was written by a newer program. Nothing was
             written.
     """
-    with archive.reading(path) as source:
-        _check_head(source)
-        plan = _plan(source, path, moves)
+    with archive.reading(path) as read:
+        _check_head(read)
+        plan = _plan(read, path, moves)
         checked_folders = check_folders(plan) if has_folders else all_folders(plan)
-        history = _History(source, moves)
-        chats = list(_chats(source))
-        settings = source.read(SETTINGS, limit=_MAX_SETTINGS)
+        history = _History(read, moves)
+        chats = list(_chats(read))
+        settings = read(archive.SETTINGS, _MAX_SETTINGS)
 
         def run(reader: Reader, writer: Writer | None) -> ReturnReport:
             folders = take_over_in(reader, writer, plan, checked_folders)
@@ -123,7 +111,7 @@ def take_back(
 
 def _new_chats(reader: Reader, chats: Sequence[_Chat]) -> tuple[list[_Chat], list[NotTaken]]:
     """The conversations that are not here yet, as far as there is room."""
-    new = [chat for chat in chats if reader.conversations.get(chat.info.id) is None]
+    new = [chat for chat in chats if reader.conversations.get(chat[0].id) is None]
     room = max(0, MAX_CHATS - reader.conversations.count())
     if len(new) <= room:
         return new, []
@@ -131,22 +119,22 @@ def _new_chats(reader: Reader, chats: Sequence[_Chat]) -> tuple[list[_Chat], lis
     return new[:room], [NotTaken(f"{len(new) - room:,} conversations", reason)]
 
 
-def _check_head(source: archive.ExportReader) -> None:
-    data = source.read(HEAD, limit=_MAX_SETTINGS)
+def _check_head(read: archive.Read) -> None:
+    data = read(archive.HEAD, _MAX_SETTINGS)
     if data is None:
         raise InputError(
             "This is no export of qmd: it has no export.json.",
             hint="For an archive of notes: 'qmd import markdown-zip FILE FOLDER'.",
         )
-    head = _record(ExportHead, data, HEAD)
+    head = _record(ExportHead, data, archive.HEAD)
     if head.version > EXPORT_VERSION:
         raise InputError(
             f"The export was written by qmd {head.qmd}, which is newer.", hint="Upgrade qmd."
         )
 
 
-def _plan(source: archive.ExportReader, path: Path, moves: Sequence[Move]) -> ImportPlan:
-    contexts = list(_records(source, CONTEXTS, ExportedContext))
+def _plan(read: archive.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
+    contexts = list(_records(read, archive.CONTEXTS, ExportedContext))
     overall = [context.text for context in contexts if context.collection is None]
     return ImportPlan(
         str(path),
@@ -164,7 +152,7 @@ def _plan(source: archive.ExportReader, path: Path, moves: Sequence[Move]) -> Im
                 ),
                 each.owner,
             )
-            for each in _records(source, COLLECTIONS, ExportedCollection)
+            for each in _records(read, archive.COLLECTIONS, ExportedCollection)
         ),
         overall[0] if overall else "",
     )
@@ -173,21 +161,21 @@ def _plan(source: archive.ExportReader, path: Path, moves: Sequence[Move]) -> Im
 class _History:
     """The changes and revisions of an export."""
 
-    def __init__(self, source: archive.ExportReader, moves: Sequence[Move]) -> None:
-        self._source = source
-        self._changes = list(_records(source, CHANGES, KeptChange))
+    def __init__(self, read: archive.Read, moves: Sequence[Move]) -> None:
+        self._read = read
+        self._changes = list(_records(read, archive.CHANGES, KeptChange))
         self._revisions = [
             replace(
                 each,
                 path=_moved(each.path, moves),
                 moved_from=None if each.moved_from is None else _moved(each.moved_from, moves),
             )
-            for each in _records(source, REVISIONS, KeptRevision)
+            for each in _records(read, archive.REVISIONS, KeptRevision)
         ]
         _check_numbers([each.number for each in self._changes])
         _check_numbers([each.number for each in self._revisions])
         if any("\0" in f"{each.path}{each.moved_from}" for each in self._revisions):
-            raise _damaged(REVISIONS, "a path holds a NUL")
+            raise _damaged(archive.REVISIONS, "a path holds a NUL")
 
     def add(self, reader: Reader, writer: Writer | None) -> tuple[int, int, list[NotTaken]]:
         """How many changes and revisions were added, and what was not."""
@@ -215,39 +203,31 @@ class _History:
         if revision.kind == "none":
             return NO_FILE
         if not _HASH.fullmatch(revision.hash):
-            raise _damaged(REVISIONS, f"{revision.hash!r} is no hash")
+            raise _damaged(archive.REVISIONS, f"{revision.hash!r} is no hash")
         name = content_name(revision.hash)
-        data = self._source.read(name, limit=_MAX_CONTENT)
+        data = self._read(name, _MAX_CONTENT)
         content = None if data is None else pack_revision(data, revision.kind)
         if content is None or (content.hash, content.size) != (revision.hash, revision.bytes):
             raise _damaged(name, "it is missing, or is not what was exported")
         return content
 
 
-def _chats(source: archive.ExportReader) -> Iterator[_Chat]:
-    for chat in _records(source, CHATS, ExportedChat):
+def _chats(read: archive.Read) -> Iterator[_Chat]:
+    for chat in _records(read, archive.CHATS, ExportedChat):
         if not _CHAT_ID.fullmatch(chat.id):
-            raise _damaged(CHATS, f"{chat.id!r} is no id of a conversation")
+            raise _damaged(archive.CHATS, f"{chat.id!r} is no id of a conversation")
         name = turns_name(chat.id)
-        exported = list(_records(source, name, ExportedTurn, limit=4 * MAX_CHAT_BYTES))
+        exported = list(_records(read, name, ExportedTurn, limit=4 * MAX_CHAT_BYTES))
         _check_numbers([turn.number for turn in exported])
+        # The process that ran a turn is not here.
         turns = [
             StoredTurn(
-                turn.number,
-                turn.question,
-                turn.answer,
-                # The process that ran it is not here.
-                "interrupted" if turn.status == "running" else turn.status,
-                turn.started,
-                turn.seconds,
-                turn.process,
-                turn.events,
-                turn.messages,
+                *astuple(replace(turn, status="interrupted") if turn.status == "running" else turn)
             )
             for turn in exported
         ]
         info = ChatInfo(chat.id, chat.name, chat.mode, chat.created, chat.updated, len(turns))
-        yield _Chat(info, ChatSummary(chat.summary, chat.summarized), turns)
+        yield info, ChatSummary(chat.summary, chat.summarized), turns
 
 
 def _check_numbers(numbers: Sequence[int]) -> None:
@@ -266,10 +246,10 @@ def _moved(path: str, moves: Sequence[Move]) -> str:
 
 
 def _records(
-    source: archive.ExportReader, name: str, record_type: type[T], *, limit: int = _MAX_LINES
+    read: archive.Read, name: str, record_type: type[T], *, limit: int = _MAX_LINES
 ) -> Iterator[T]:
     """The records of a file, one a line; none without the file. Raises InputError."""
-    for line in (source.read(name, limit=limit) or b"").splitlines():
+    for line in (read(name, limit) or b"").splitlines():
         yield _record(record_type, line, name)
 
 

@@ -25,14 +25,37 @@ _FILE_KEYS = frozenset(
 _COLLECTION_KEYS = frozenset(("path", "pattern", "ignore", "context", "update", "includeByDefault"))
 
 
-def find_file(
-    index: str, environ: Mapping[str, str], home: Path, project: Path | None = None
-) -> Path:
+def plan(file: Path | None, environ: Mapping[str, str], home: Path) -> ImportPlan:
     """
-    The configuration file of an index of tobi/qmd.
+    What a configuration file says, or that of the index of this name; None for the default one.
+
+    The file of the project that the person is in is listed, too.
+
+    Raises:
+        NotFoundError, InputError: There is no such file, or it is not one of tobi/qmd.
+    """
+    if file is not None and not _is_index_name(file):
+        return read(file)
+    project = _project_file(Path.cwd())
+    of_index = read(_file_of("index" if file is None else file.name, environ, home, project))
+    if project is None:
+        return of_index
+    listed = NotTaken(
+        str(project), f"The index of a project: 'qmd import tobi {project}' reads it."
+    )
+    return replace(of_index, not_taken=(*of_index.not_taken, listed))
+
+
+def _is_index_name(file: Path) -> bool:
+    """Whether an argument names an index, and no file."""
+    return file.name == str(file) and file.suffix not in (".yml", ".yaml")
+
+
+def _file_of(index: str, environ: Mapping[str, str], home: Path, project: Path | None) -> Path:
+    """
+    The configuration file of an index.
 
     Args:
-        index: The name of the index; "index" is that of the default one.
         project: The file of a project, for the hint.
 
     Raises:
@@ -43,7 +66,7 @@ def find_file(
         if (file := folder / f"{index}{suffix}").is_file():
             return file
     hint = f"If it lies elsewhere, give the file: 'qmd import tobi {project or 'FILE'}'."
-    if names := ", ".join(other_indexes(folder / f"{index}.yml")):
+    if names := ", ".join(_other_indexes(folder / f"{index}.yml")):
         hint = f"There are the indexes: {names}. 'qmd import tobi NAME' reads one."
     raise NotFoundError(f"tobi/qmd has no {folder / index}.yml on this machine.", hint=hint)
 
@@ -55,7 +78,7 @@ def _folder(environ: Mapping[str, str], home: Path) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "qmd"
 
 
-def project_file(folder: Path) -> Path | None:
+def _project_file(folder: Path) -> Path | None:
     """The file of the project that a folder lies in, which tobi/qmd uses there; None without."""
     for above in (folder, *folder.parents):
         for name in ("index.yaml", "index.yml"):
@@ -64,7 +87,7 @@ def project_file(folder: Path) -> Path | None:
     return None
 
 
-def other_indexes(file: Path) -> list[str]:
+def _other_indexes(file: Path) -> list[str]:
     """The names of the indexes beside this one."""
     files = (*file.parent.glob("*.yml"), *file.parent.glob("*.yaml"))
     return sorted({other.stem for other in files} - {file.stem})
@@ -97,7 +120,7 @@ def read(file: Path) -> ImportPlan:
     if base is None:
         not_taken += [
             NotTaken(other, f"Another index: {_command(other)} reads it.")
-            for other in other_indexes(file)
+            for other in _other_indexes(file)
         ]
     return ImportPlan(
         str(file),
@@ -110,16 +133,6 @@ def read(file: Path) -> ImportPlan:
 def _is_below(path: str, base: Path) -> bool:
     """Whether a path lies below a folder, wherever links lead."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base))
-
-
-def with_project(plan: ImportPlan, project: Path | None) -> ImportPlan:
-    """The plan; it also lists the file of the project that the person is in."""
-    if project is None:
-        return plan
-    listed = NotTaken(
-        str(project), f"The index of a project: 'qmd import tobi {project}' reads it."
-    )
-    return replace(plan, not_taken=(*plan.not_taken, listed))
 
 
 def _command(index: str) -> str:
@@ -180,8 +193,3 @@ def _text(values: object, key: str) -> str:
 def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str) and each.strip()]
-
-
-def is_index_name(text: str) -> bool:
-    """Whether an argument names an index, and no file."""
-    return os.sep not in text and "/" not in text and not text.endswith((".yml", ".yaml"))

@@ -16,116 +16,66 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.values import access, chats, conditions, edits, exports, graph, properties
-    from qmd.values.documents import (
-        Chunk,
-        FileState,
-        FullTextEntry,
-        Heading,
-        Link,
-        LinkKind,
-        NewDocument,
-        ParsedDocument,
-    )
-    from qmd.values.edits import Revision
-    from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata, PhotoWritten
-    from qmd.values.posts import AuthorPosts, Post, PostGroup, PostHit, PostHits, PostLine, PostText
-    from qmd.values.reading import DocumentSlice, LeftOut, MultiGetReply, SkippedDocument
-    from qmd.values.reports import (
-        Changes,
-        Check,
-        CleanupReport,
-        CollectionStatus,
-        EmbedReport,
-        Explanation,
-        Freshness,
-        IndexReport,
-        IndexStatus,
-        ModelChange,
-        ModelInfo,
-        Progress,
-        ProgressCallback,
-        Rescued,
-        SkippedFile,
-        Status,
-    )
-    from qmd.values.search import (
-        Context,
-        DocumentInfo,
-        Filters,
-        Hit,
-        Match,
-        Part,
-        SearchCommand,
-        SearchReply,
-        SearchRequest,
-        Source,
-        encode_uri,
-    )
-    from qmd.values.stored import Collection, ModelSpec
-
-__all__ = [
-    "AuthorPosts",
-    "Changes",
-    "Check",
-    "Chunk",
-    "CleanupReport",
-    "Collection",
-    "CollectionStatus",
-    "Context",
-    "DocumentInfo",
-    "DocumentSlice",
-    "EmbedReport",
-    "Explanation",
-    "FileState",
-    "Filters",
-    "Freshness",
-    "FullTextEntry",
-    "Heading",
-    "Hit",
-    "IndexReport",
-    "IndexStatus",
-    "LeftOut",
-    "Link",
-    "LinkKind",
-    "Match",
-    "ModelChange",
-    "ModelInfo",
-    "ModelSpec",
-    "MultiGetReply",
-    "NewDocument",
-    "ParsedDocument",
-    "Part",
-    "PhotoChange",
-    "PhotoFilter",
-    "PhotoMetadata",
-    "PhotoWritten",
-    "Post",
-    "PostGroup",
-    "PostHit",
-    "PostHits",
-    "PostLine",
-    "PostText",
-    "Progress",
-    "ProgressCallback",
-    "Rescued",
-    "Revision",
-    "SearchCommand",
-    "SearchReply",
-    "SearchRequest",
-    "SkippedDocument",
-    "SkippedFile",
-    "Source",
-    "Status",
-    "access",
-    "chats",
-    "conditions",
-    "edits",
-    "encode_uri",
-    "exports",
-    "graph",
-    "properties",
-]
+    from qmd.values import access as access
+    from qmd.values import chats as chats
+    from qmd.values import conditions as conditions
+    from qmd.values import edits as edits
+    from qmd.values import exports as exports
+    from qmd.values import graph as graph
+    from qmd.values import properties as properties
+    from qmd.values.documents import Chunk as Chunk
+    from qmd.values.documents import FileState as FileState
+    from qmd.values.documents import FullTextEntry as FullTextEntry
+    from qmd.values.documents import Heading as Heading
+    from qmd.values.documents import Link as Link
+    from qmd.values.documents import LinkKind as LinkKind
+    from qmd.values.documents import NewDocument as NewDocument
+    from qmd.values.documents import ParsedDocument as ParsedDocument
+    from qmd.values.edits import Revision as Revision
+    from qmd.values.photos import PhotoChange as PhotoChange
+    from qmd.values.photos import PhotoFilter as PhotoFilter
+    from qmd.values.photos import PhotoMetadata as PhotoMetadata
+    from qmd.values.photos import PhotoWritten as PhotoWritten
+    from qmd.values.posts import AuthorPosts as AuthorPosts
+    from qmd.values.posts import Post as Post
+    from qmd.values.posts import PostGroup as PostGroup
+    from qmd.values.posts import PostHit as PostHit
+    from qmd.values.posts import PostHits as PostHits
+    from qmd.values.posts import PostLine as PostLine
+    from qmd.values.posts import PostText as PostText
+    from qmd.values.reading import DocumentSlice as DocumentSlice
+    from qmd.values.reading import LeftOut as LeftOut
+    from qmd.values.reading import MultiGetReply as MultiGetReply
+    from qmd.values.reading import SkippedDocument as SkippedDocument
+    from qmd.values.reports import Changes as Changes
+    from qmd.values.reports import Check as Check
+    from qmd.values.reports import CleanupReport as CleanupReport
+    from qmd.values.reports import CollectionStatus as CollectionStatus
+    from qmd.values.reports import EmbedReport as EmbedReport
+    from qmd.values.reports import Explanation as Explanation
+    from qmd.values.reports import Freshness as Freshness
+    from qmd.values.reports import IndexReport as IndexReport
+    from qmd.values.reports import IndexStatus as IndexStatus
+    from qmd.values.reports import ModelChange as ModelChange
+    from qmd.values.reports import ModelInfo as ModelInfo
+    from qmd.values.reports import Progress as Progress
+    from qmd.values.reports import ProgressCallback as ProgressCallback
+    from qmd.values.reports import Rescued as Rescued
+    from qmd.values.reports import SkippedFile as SkippedFile
+    from qmd.values.reports import Status as Status
+    from qmd.values.search import Context as Context
+    from qmd.values.search import DocumentInfo as DocumentInfo
+    from qmd.values.search import Filters as Filters
+    from qmd.values.search import Hit as Hit
+    from qmd.values.search import Match as Match
+    from qmd.values.search import Part as Part
+    from qmd.values.search import SearchCommand as SearchCommand
+    from qmd.values.search import SearchReply as SearchReply
+    from qmd.values.search import SearchRequest as SearchRequest
+    from qmd.values.search import Source as Source
+    from qmd.values.search import encode_uri as encode_uri
+    from qmd.values.stored import Collection as Collection
+    from qmd.values.stored import ModelSpec as ModelSpec
 
 #: Module → the names that it defines. Loading one module must not load all the others.
 _NAMES = {
@@ -143,7 +93,6 @@ _NAMES = {
 }
 __getattr__ = lazy.load(
     __name__,
-    modules=("access", "chats", "conditions", "edits", "exports", "graph", "properties"),
     attributes={
         name: f"qmd.values.{module}" for module, names in _NAMES.items() for name in names.split()
     },

@@ -11,8 +11,8 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.cli.bench import render_bench
-from qmd.evaluate.judgments import JudgedQuestion, Judgments
-from qmd.evaluate.run import BenchReport, Measured, run
+from qmd.evaluate.fixtures import JudgedQuestion, Judgments
+from qmd.evaluate.run import BenchReport, Measured, Relevance, run
 from qmd.evaluate.systems import SYSTEMS, WITHOUT
 from qmd.inference.protocols import Expansion
 from qmd.values.search import EvidencePart
@@ -249,7 +249,7 @@ def test_with_a_cross_encoder_it_prints_what_that_gains(tmp_path: Path) -> None:
 
 
 def test_many_notes_are_not_all_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    system = Measured({}, {}, (), None, None, 0.0, tuple(f"note {n}" for n in range(5)))
+    system = Measured({}, {}, Relevance(None, None), 0.0, tuple(f"note {n}" for n in range(5)), ())
     render_bench(BenchReport("j", 1, 0, 1, "query", {"query": system}, {}, ()))
     lines = capsys.readouterr().out.splitlines()
     assert lines[-4:] == [

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from qmd.clients import install, jsonc, toml_text
 from qmd.clients.table import CLIENTS
 from qmd.errors import InputError
+from qmd.system.settings_file import toml_values
 
 keys = st.sampled_from(["mcpServers", "qmd", "a", "b", "名", "a.b", 'c"d'])
 blanks = st.sampled_from(["", " ", "\n", "\r\n", "\t", " // note\n", "/* {} */", "\n  ", "\n    "])
@@ -161,7 +162,7 @@ def test_comments_and_blank_lines_before_the_next_table_stay() -> None:
 def test_a_byte_order_mark_and_odd_names_are_no_obstacle_in_toml() -> None:
     changed = toml_text.with_member("\ufeffa = 1\r\n", ("mcp_servers", 'my "notes"'), {"b": 2})
     assert changed == '\ufeffa = 1\r\n\r\n[mcp_servers."my \\"notes\\""]\r\nb = 2\r\n'
-    assert toml_text.member(changed, ("mcp_servers", 'my "notes"')) == {"b": 2}
+    assert toml_values(changed)["mcp_servers"]['my "notes"'] == {"b": 2}
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_json_lines_and_lists_are_read_and_limited_evenly(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "questions"),
+        ("", "the file is empty"),
         ("[]", "questions"),
         ("[" * 100_000, "no JSON"),
         ('[{"files": []}]', 'no "question"'),

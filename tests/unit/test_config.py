@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.config import SETTINGS, Configuration, load_settings
+from qmd.config import SETTINGS, load_settings
 from qmd.errors import ConfigError, InputError
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="platformdirs is asked elsewhere")
@@ -247,10 +247,6 @@ class TestVariables:
 
 
 class TestTable:
-    def test_it_lists_the_fields_of_the_settings(self) -> None:
-        assert list(SETTINGS) == list(Configuration._fields)[: len(SETTINGS)]
-        assert Configuration._fields[len(SETTINGS) :] == ("config_file", "sources")
-
     def test_the_defaults_it_names_are_those_of_the_language_model(self) -> None:
         from qmd.cli.ask import MODEL_TIME_S
         from qmd.inference.llm.settings import DEFAULT_MODEL, DEFAULT_TIMEOUT_S, DEFAULT_URL

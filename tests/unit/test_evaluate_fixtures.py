@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from qmd.errors import InputError
-from qmd.evaluate import fixtures, trec
-from qmd.evaluate.judgments import JudgedQuestion, Judgments
+from qmd.evaluate import fixtures
+from qmd.evaluate.fixtures import JudgedQuestion, Judgments
 from qmd.evaluate.names import DocumentNames
 
 
@@ -155,7 +155,7 @@ def test_topics_as_json_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["1 0 d 1", "1\t0\td\t1", "1\td\t1", "1 d 1", " 1  0  d  1 \r"])
 def test_the_columns_of_qrels(line: str) -> None:
-    assert trec.qrels(line, "qrels") == {"1": {"d": 1}}
+    assert fixtures.trec_qrels(line, "qrels") == {"1": {"d": 1}}
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_the_columns_of_qrels(line: str) -> None:
 )
 def test_qrels_that_are_none(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        trec.qrels(text, "qrels")
+        fixtures.trec_qrels(text, "qrels")
 
 
 def test_topics_that_are_none_and_topics_that_nobody_judged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no topics"):
-        trec.topics("word\n", "topics")
+        fixtures.trec_topics("word\n", "topics")
     qrels = given(tmp_path, "9 0 d 1\n", "qrels")
     with pytest.raises(InputError, match="no topic has a relevant document"):
         fixtures.read(given(tmp_path, "1\tq\n", "topics"), qrels)

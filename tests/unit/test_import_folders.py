@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.transfer import basic_memory, obsidian, tobi
+from qmd.transfer import programs, tobi
 from qmd.values.imports import ImportPlan
 
 #: As 'collection add', 'context add', 'update-cmd' and 'exclude' of tobi/qmd 2.8.3 have written it.
@@ -265,7 +266,7 @@ class TestObsidian:
     ) -> None:
         write(home / "other/notes/b.md", "# B\n")
         listed = self.vaults(home / "other/notes", home / "notes", home / "gone")
-        (file, *_) = obsidian.places(os.environ, home)
+        (file, *_) = programs.obsidian_places(os.environ, home)
         write(file, listed)
         report = kb.import_folders(KnowledgeBase.plan_import("obsidian"))
         assert [(each.name, each.path) for each in report.collections] == [
@@ -284,7 +285,7 @@ class TestObsidian:
 
     def test_each_platform_has_its_place(self, tmp_path: Path) -> None:
         def places(platform: str, **environ: str) -> list[str]:
-            found = obsidian.places(environ, tmp_path, platform)
+            found = programs.obsidian_places(environ, tmp_path, platform)
             return [file.relative_to(tmp_path).as_posix() for file in found]
 
         assert places("darwin") == ["Library/Application Support/obsidian/obsidian.json"]
@@ -324,7 +325,9 @@ class TestHostileFiles:
     def test_too_many_folders_are_refused(self, tmp_path: Path) -> None:
         projects = {f"p{number}": "/tmp" for number in range(1_001)}
         with pytest.raises(InputError, match="1,001"):
-            basic_memory.read(write(tmp_path / "c.json", json.dumps({"projects": projects})))
+            programs.read(
+                "basic-memory", write(tmp_path / "c.json", json.dumps({"projects": projects}))
+            )
 
     def test_half_a_character_does_not_reach_the_database(
         self, home: Path, kb: KnowledgeBase
@@ -355,9 +358,9 @@ def test_any_values_make_a_plan_or_an_error_with_the_file(
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "any.json"
     file.write_text(json.dumps(value))
-    for read in (tobi.read, basic_memory.read, obsidian.read):
+    for program in get_args(programs.Program):
         try:
-            plan = read(file)
+            plan = programs.plan(program, file, {}, file.parent)
         except QmdError as error:
             assert str(file) in str(error)
         else:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qmd.evaluate import fixtures
-from qmd.evaluate.judgments import Judgments
+from qmd.evaluate.fixtures import Judgments
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "judgments"
 FILES = sorted(path.name for path in FOLDER.glob("*.json"))

@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.meaning import (
-        codes,
-        late_interaction,
-        loaded_vectors,
-        nearness,
-        retrieval,
-        vector_cache,
-    )
+    from qmd.search.meaning import codes as codes
+    from qmd.search.meaning import late_interaction as late_interaction
+    from qmd.search.meaning import loaded_vectors as loaded_vectors
+    from qmd.search.meaning import nearness as nearness
+    from qmd.search.meaning import retrieval as retrieval
+    from qmd.search.meaning import vector_cache as vector_cache
 
-__all__ = ["codes", "late_interaction", "loaded_vectors", "nearness", "retrieval", "vector_cache"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

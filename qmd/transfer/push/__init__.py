@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.transfer.push import folder, follow, remote
+    from qmd.transfer.push import folder as folder
+    from qmd.transfer.push import remote as remote
 
-__all__ = ["folder", "follow", "remote"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -1,5 +1,5 @@
 """
-Compares a folder with what the server has of it, and sends the difference.
+Compares a folder with what the server has of it, and sends the difference, once or on each change.
 
 As rsync does, files of equal size and time count as equal. Of the others the hash is sent first,
 and the content only if the server lacks it. Each step is stored and indexed before the next one is
@@ -9,16 +9,18 @@ sent, so a push that is interrupted goes on where it was.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qmd.errors import InputError, UnreadableFileError
+from qmd.errors import InputError, ServerUnreachableError, UnreadableFileError
+from qmd.ingest.keep.changed_paths import ChangedPaths
+from qmd.ingest.keep.watch import WatchFactory
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.transfer.push.remote import PushServer
-from qmd.values import Progress, ProgressCallback
+from qmd.values import Collection, Progress, ProgressCallback
 from qmd.values.pushes import (
     MAX_FILE_BYTES,
     MAX_FILES,
@@ -35,6 +37,10 @@ from qmd.values.pushes import (
 BATCH_FILES = 500
 #: Bytes of one part. A request has at most twice as many bytes, and a server takes 4 MB of Base64.
 PART_BYTES = 1 << 20
+#: Seconds after which all folders are compared again, whatever the system has reported.
+COMPARE_S = 600.0
+#: The shortest and the longest pause before an unreachable server is asked again, in seconds.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
 @dataclass(slots=True)
@@ -78,7 +84,7 @@ class FolderPush:
     def __init__(self, server: PushServer, folder: LocalFolder, *, checksum: bool = False) -> None:
         """``checksum``: compare the content of all files, not their size and time."""
         self._server = server
-        self._folder = folder
+        self.folder = folder
         self._checksum = checksum
         self._remote: dict[str, PushedFile] | None = None
 
@@ -90,10 +96,10 @@ class FolderPush:
             NotFoundError, InputError: The folder cannot be read, or is empty and the copy is not.
             ServerUnreachableError and others: As `PushServer.push`.
         """
-        summary = PushSummary(self._folder.name)
+        summary = PushSummary(self.folder.name)
         local, unreadable = self._scan(summary)
         if self._remote is None:
-            self._remote = self._server.files(self._folder.name)
+            self._remote = self._server.files(self.folder.name)
         remote = self._remote
         gone = self._gone(remote, local, unreadable)
         changed = [file for file in local.values() if self._is_new(file, remote.get(file.path))]
@@ -120,7 +126,7 @@ class FolderPush:
         gone = [path for path in remote if path not in local and not path.startswith(below)]
         if gone and not local:
             raise InputError(
-                f"{self._folder.root} has no files, but the server has {len(gone):,} of it.",
+                f"{self.folder.root} has no files, but the server has {len(gone):,} of it.",
                 hint="Is its disk mounted? To delete them, remove the collection on the server.",
             )
         return gone
@@ -131,7 +137,7 @@ class FolderPush:
 
     def _scan(self, summary: PushSummary) -> tuple[dict[str, ScannedFile], list[str]]:
         """The files to push by path, and the directories that cannot be read."""
-        folder = self._folder
+        folder = self.folder
         rules = Rules(folder.root, folder.pattern, folder.ignore)
         local: dict[str, ScannedFile] = {}
         unreadable: list[str] = []
@@ -212,7 +218,7 @@ class FolderPush:
     def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
         """The bytes of a file; None if it cannot be read or is gone."""
         try:
-            return read_file(self._folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
+            return read_file(self.folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
         except UnreadableFileError as error:
             summary.refused.append(RefusedFile(file.path, str(error)))
         return None
@@ -227,8 +233,8 @@ class FolderPush:
         """Send one step, and remember what the server has after it."""
         assert self._remote is not None
         sent = tuple(files)
-        push = Push(self._folder.owner, self._folder.pattern, sent, tuple(parts), tuple(deleted))
-        report = self._server.push(self._folder.name, push)
+        push = Push(self.folder.owner, self.folder.pattern, sent, tuple(parts), tuple(deleted))
+        report = self._server.push(self.folder.name, push)
         lacking = {each.sha256 for each in report.needed}
         refused = {each.path for each in report.refused}
         for file in sent:
@@ -263,3 +269,59 @@ class _Moves:
         path = (same_name or paths)[0]
         paths.remove(path)
         return path
+
+
+def follow(
+    pushes: Sequence[FolderPush],
+    notice: Callable[[str], None],
+    *,
+    changes: ChangedPaths | None = None,
+) -> Iterator[PushSummary]:
+    """
+    Push folders as they change; yields what each push has done. It does not end by itself.
+
+    Args:
+        pushes: What has been pushed once.
+        notice: Called with a sentence on each difficulty, such as a server that does not answer.
+        changes: What gathers the changes; `ChangedPaths.wake` makes it compare all folders.
+
+    Raises:
+        NotFoundError, InputError: A folder cannot be read or watched.
+        WritesForbiddenError, ConflictError: The server does not take a folder any more.
+    """
+    changes = changes or ChangedPaths()
+    factory = WatchFactory(changes)
+    try:
+        for number, push in enumerate(pushes):
+            _, reason = factory.start(_as_collection(number, push.folder))
+            if reason is not None:
+                notice(reason)
+        due = set(range(len(pushes)))  # they may have changed before the watches began
+        pause_s = FIRST_PAUSE_S
+        while True:
+            for number in sorted(due):
+                push = pushes[number]
+                try:
+                    yield push.run()
+                except ServerUnreachableError as error:
+                    push.forget()
+                    problem = str(error).rstrip(".")
+                    notice(f"{problem}. It is tried again in {pause_s:.0f} s.")
+                    break
+                due.discard(number)
+                pause_s = FIRST_PAUSE_S
+            changed = changes.take(pause_s if due else COMPARE_S)
+            if due:
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                due |= changed.keys()
+            else:
+                due = set(changed) or set(range(len(pushes)))
+    finally:
+        factory.close()
+
+
+def _as_collection(number: int, folder: LocalFolder) -> Collection:
+    """The folder in the form that the watches take."""
+    return Collection(
+        number, folder.name, str(folder.root), folder.pattern, folder.ignore, 0, None, None
+    )

@@ -19,7 +19,7 @@ from qmd.errors import (
 from qmd.system import http_client
 from qmd.system.proxy import ProxyError
 from qmd.values.pushes import Push, PushedFile, PushedFiles, PushReport
-from qmd.values.wire import from_wire
+from qmd.values.wire import from_wire, to_wire
 
 #: Seconds that the server may take for one step: it indexes what it stores.
 TIMEOUT_S = 300.0
@@ -74,29 +74,11 @@ class PushServer:
             WritesForbiddenError: The server takes no folders, or not this one from this token.
             ConflictError, InputError: As the server says.
         """
-        body = {
-            "owner": push.owner,
-            "pattern": push.pattern,
-            "files": [
-                {
-                    "path": file.path,
-                    "bytes": file.bytes,
-                    "mtime_ns": file.mtime_ns,
-                    "sha256": file.sha256,
-                    "moved_from": file.moved_from,
-                }
-                for file in push.files
-            ],
-            "parts": [
-                {
-                    "sha256": part.sha256,
-                    "offset": part.offset,
-                    "content": base64.b64encode(part.content).decode("ascii"),
-                }
-                for part in push.parts
-            ],
-            "deleted": list(push.deleted),
-        }
+        parts = [
+            {**to_wire(part), "content": base64.b64encode(part.content).decode("ascii")}
+            for part in push.parts
+        ]
+        body = {**to_wire(push), "parts": parts}
         return self._value(PushReport, self._ask(f"/push/{quote(name)}", body))
 
     def _value(self, value_type: type[ValueT], reply: dict[str, Any]) -> ValueT:
