@@ -20,7 +20,13 @@ from pathlib import Path, PurePosixPath
 
 from qmd.errors import DiskFullError, InputError
 from qmd.files.writing.directories import make_directories
-from qmd.files.writing.locked_folder import is_temporary_name, locked, sha256_of, temporary_name
+from qmd.files.writing.locked_folder import (
+    blocks_of,
+    is_temporary_name,
+    locked,
+    sha256_of,
+    temporary_name,
+)
 from qmd.system.surrogates import is_utf8
 from qmd.values.printable import is_safe_name
 from qmd.values.pushes import (
@@ -230,8 +236,8 @@ class PushedFolder:
         displaced += self._make_way(place)
         with locked(place.parent, create=True) as folder:
             temporary = temporary_name()
-            folder.copy_in(part, temporary)
-            _sync(place.parent / temporary)
+            with part.open("rb") as content:
+                folder.create(temporary, blocks_of(content))
             self._set_time(place.parent / temporary, file.mtime_ns)
             folder.replace(temporary, place.name)
         return True
@@ -377,11 +383,3 @@ def _is_special_on_windows(path: str) -> bool:
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return sha256_of(stream)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -134,8 +134,7 @@ class NoteEditor:
             return draft.content
 
         try:
-            with self._files.change(tool=EDIT) as change:
-                change.rewrite(note.place, content)
+            written = self._files.rewrite(note.place, content, tool=EDIT)
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
@@ -143,8 +142,8 @@ class NoteEditor:
             docid=draft.docid,
             written=True,
             diff=draft.diff,
-            change=change.number,
-            problem=change.problem,
+            change=written.change,
+            problem=written.problem,
         )
 
     def create(self, note: NotePlace, text: str) -> EditedNote:
@@ -178,8 +177,7 @@ class NoteEditor:
             return content
 
         try:
-            with self._files.change(tool=CREATE) as change:
-                change.rewrite(note.place, new_content)
+            written = self._files.rewrite(note.place, new_content, tool=CREATE)
         except IsADirectoryError:
             raise NoteExistsError(note.file) from None
         except OSError as error:
@@ -189,8 +187,8 @@ class NoteEditor:
             docid=docid_of(text),
             written=True,
             diff=short_diff("", text),
-            change=change.number,
-            problem=change.problem,
+            change=written.change,
+            problem=written.problem,
         )
 
     def delete(

@@ -31,8 +31,7 @@ from qmd.files.moves.move import Move
 from qmd.files.moves.plan import plan_move
 from qmd.files.moves.rewrite import CANVAS_SUFFIX, LeftLink, Rewritten, rewritten, rewritten_canvas
 from qmd.files.vault import Vault
-from qmd.files.writing.change_writer import ChangeWriter, is_other_case
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
 from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import is_photo
@@ -247,7 +246,7 @@ class NoteMover:
 
         try:
             if change is None:
-                self._files.resolve(note.after.place)
+                self._files.policy.resolve(note.after.place)
             else:
                 change.rewrite(note.after.place, new)
         except (QmdError, OSError) as error:

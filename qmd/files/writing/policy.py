@@ -156,14 +156,20 @@ class WritePolicy:
             scoped_to_token=True,
         )
 
-    def resolve(self, path: str | Path) -> ResolvedPath:
+    def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
         """
         The path of a file that is to be written, all links followed.
 
+        Those of a `ResolvedPath` have been followed already.
+
         Raises:
-            OutsideRootsError: It lies below no root, or all writing is off.
+            OutsideRootsError: It lies below no root, or all writing is off; the hint says what
+                would be allowed.
             SteeringFileError: It steers other programs, and the client is an agent.
         """
+        if isinstance(path, ResolvedPath):
+            self.permitted(path.target)
+            return path
         self.require_writable()
         place = self.permitted(resolved(path))
         if self.agent:  # the name of a link may steer programs though its target's does not
