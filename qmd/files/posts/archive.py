@@ -39,7 +39,7 @@ from qmd.ingest.new_collection import new_collection
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 from qmd.parse.decode import decode
 from qmd.store.sql.posts import StoredPost
 from qmd.system import cancellation
@@ -353,8 +353,8 @@ def _includes(collection: Collection, directory: Path) -> bool:
     if directory == root:
         return True
     try:
-        rules = Rules(root, collection.pattern, collection.ignore)
-        return judge_path(root, rules, directory.relative_to(root).as_posix()).included
+        path = directory.relative_to(root).as_posix()
+        return judge_path(Rules.of(collection), path).indexed
     except NotFoundError:
         return False
 

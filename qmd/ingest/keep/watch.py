@@ -85,7 +85,7 @@ class WatchFactory:
             NotFoundError, InputError: The directory of the collection cannot be read.
         """
         root = Path(collection.path)
-        rules = Rules(root, collection.pattern, collection.ignore)
+        rules = Rules.of(collection)
 
         def report(paths: Iterable[str]) -> None:
             self._changes.add(collection.id, paths)
