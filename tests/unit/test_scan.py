@@ -20,6 +20,7 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, scan
 from qmd.ingest.why import exclusion_of_new_file, judge_path
 from qmd.system.beneath import MAX_DEPTH
+from qmd.values import FileState
 
 
 def make(root: Path, files: list[str]) -> None:
@@ -106,9 +107,8 @@ def test_a_found_file_carries_what_stat_says(tmp_path: Path) -> None:
     os.utime(tmp_path / "x/a.md", ns=(1, 1_700_000_000_123_456_789))
     (found,) = scan(tmp_path, Rules(tmp_path, "**/*.md"))
     status = (tmp_path / "x/a.md").stat()
-    assert found == ScannedFile(
-        "x/a.md", 6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev
-    )
+    state = FileState(6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev)
+    assert found == ScannedFile("x/a.md", state)
 
 
 def test_names_stay_as_they_are_on_the_disk(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_root_that_is_itself_a_symlink_is_followed(tmp_path: Path) -> None:
     found, skipped, _ = run(tmp_path / "link")
     assert found == ["a.md"]
     assert skipped == {"inside.md": "symlink inside the collection"}
-    assert read_file(tmp_path / "link", "a.md").data == b"real/a.md"
+    assert read_file(tmp_path / "link", "a.md")[0] == b"real/a.md"
 
 
 def test_special_files_are_reported_and_never_opened(tmp_path: Path) -> None:

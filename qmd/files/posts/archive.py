@@ -157,7 +157,7 @@ class PostArchive:
         if not real.startswith(inside) or not real.endswith(SUFFIX) or not os.path.isfile(real):
             raise missing
         try:
-            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES).data
+            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES)[0]
         except FileVanishedError as error:
             raise missing from error
         except IngestError as error:
@@ -323,7 +323,7 @@ def _first(
 def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
     """A file's text as UTF-8, empty if it is gone or cannot be read."""
     try:
-        return _text(read_file(root, path, max_bytes=MAX_BYTES).data).encode()
+        return _text(read_file(root, path, max_bytes=MAX_BYTES)[0]).encode()
     except FileVanishedError:
         pass
     except IngestError:
