@@ -459,8 +459,7 @@ class _Plan:
         path = Path(revision.path)
         name = self._name(path)
         try:
-            with os.fdopen(self._files.policy.permitted(path).open(READ), "rb") as stream:
-                present = shown_text(stream.read())
+            present = shown_text(self._files.policy.permitted(path).read())
         except OSError:
             return _NotUndoneError(name, "It is not there any more.")
         if revision.hash_after == "":

@@ -346,8 +346,10 @@ def descend(
 
 
 #: What is taken to be at the path of a new file, and at those above it.
-_FILE = os.stat_result((stat.S_IFREG, *[0] * 9))
-_FOLDER = os.stat_result((stat.S_IFDIR, *[0] * 9))
+_FILE, _FOLDER = (
+    os.stat_result((kind, *[0] * (os.stat_result.n_fields - 1)))
+    for kind in (stat.S_IFREG, stat.S_IFDIR)
+)
 
 
 def _look(
