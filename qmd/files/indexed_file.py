@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from qmd.errors import DocumentNotFoundError
 from qmd.ingest.rules import Rules
-from qmd.ingest.verdict import exclusion_of_new_file
+from qmd.ingest.why import exclusion_of_new_file
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.surrogates import is_utf8
 from qmd.values.names import keys_of_target

@@ -35,7 +35,6 @@ from qmd.files.vault import (
 )
 from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.decode import decode, encoding_of
-from qmd.system.beneath import READ
 from qmd.system.surrogates import shown
 
 if TYPE_CHECKING:
@@ -284,19 +283,14 @@ def _bytes(place: ResolvedPath, path: str) -> bytes | None:
         NoteAccessError: The file is too large, or cannot be read.
     """
     try:
-        if not stat.S_ISREG(place.status().st_mode):  # opening a device may do something
-            raise InvalidPathError(f"Path is not a file: {path}")
-        with os.fdopen(place.open(READ), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):  # put there just now
-                raise InvalidPathError(f"Path is not a file: {path}")
-            if status.st_size > MAX_BYTES:
-                size = f"{status.st_size:,} bytes, more than {MAX_BYTES:,}"
-                raise NoteAccessError(f"Failed to read file: {path} has {size}.")
-            return file.read()
+        return place.read(MAX_BYTES)
+    except IsADirectoryError as error:
+        raise InvalidPathError(f"Path is not a file: {path}") from error
     except OSError as error:
         if error.errno in _NOT_THERE:
             return None
+        if error.errno == errno.EFBIG:
+            raise NoteAccessError(f"Failed to read file: {path} has {error.strerror}.") from error
         raise _failed("read file", path, error) from error
 
 

@@ -16,11 +16,18 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from qmd.errors import DiskFullError, InputError
 from qmd.files.writing.directories import make_directories
-from qmd.files.writing.locked_folder import is_temporary_name, locked, sha256_of, temporary_name
+from qmd.files.writing.locked_folder import (
+    blocks_of,
+    is_temporary_name,
+    locked,
+    sha256_of,
+    temporary_name,
+)
+from qmd.files.writing.policy import is_plain_on_windows
 from qmd.system.surrogates import is_utf8
 from qmd.values.printable import is_safe_name
 from qmd.values.pushes import (
@@ -46,7 +53,6 @@ FREE_SHARE = 0.05
 FREE_BYTES = 1 << 30
 _MAX_PATH = 1_000  # characters
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_DEVICE = re.compile(r"CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(COM|LPT)[0-9\u00b9\u00b2\u00b3]")
 #: What a system says of a path or time that its disk cannot hold.
 _UNUSABLE = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
@@ -230,8 +236,8 @@ class PushedFolder:
         displaced += self._make_way(place)
         with locked(place.parent, create=True) as folder:
             temporary = temporary_name()
-            folder.copy_in(part, temporary)
-            _sync(place.parent / temporary)
+            with part.open("rb") as content:
+                folder.create(temporary, blocks_of(content))
             self._set_time(place.parent / temporary, file.mtime_ns)
             folder.replace(temporary, place.name)
         return True
@@ -364,24 +370,11 @@ def _parts_of(path: str) -> tuple[str, ...]:
 
 
 def _is_special_on_windows(path: str) -> bool:
-    """Whether Windows takes a path for a drive, a stream, a device, or that of another file."""
-    names = path.upper().split("/")
-    return any(
-        ":" in name
-        or name.endswith((" ", "."))
-        or _DEVICE.fullmatch(name.partition(".")[0].strip())
-        for name in names
-    )
+    """Whether Windows takes a path for one with a drive, or for that of another file."""
+    windows_path = PureWindowsPath(path)
+    return bool(windows_path.anchor) or not is_plain_on_windows(windows_path)
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return sha256_of(stream)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

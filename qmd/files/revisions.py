@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, NotFoundError
 from qmd.files.writing.writer import FileWriter
-from qmd.system.beneath import READ
 from qmd.values import Revision
 
 if TYPE_CHECKING:
@@ -134,8 +132,8 @@ class FileHistory:
                 hint="Only what qmd's own tools replaced is; see 'qmd history PATH'.",
             )
         try:
-            with os.fdopen(self._files.policy.permitted(file).open(READ), "rb") as stream:
-                present_hash = hashlib.sha256(stream.read()).hexdigest()
+            present = self._files.policy.permitted(file).read()
+            present_hash = hashlib.sha256(present).hexdigest()
         except FileNotFoundError:
             present_hash = ""
         for revision in kept:

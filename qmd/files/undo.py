@@ -21,10 +21,9 @@ from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import shown_text
-from qmd.files.writing.change_writer import ChangeWriter, is_other_case
 from qmd.files.writing.locked_folder import sha256_of
 from qmd.files.writing.turns import one_move_at_a_time
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
 from qmd.system.beneath import READ
 from qmd.system.session import current_session
 from qmd.values.edits import (
@@ -460,8 +459,7 @@ class _Plan:
         path = Path(revision.path)
         name = self._name(path)
         try:
-            with os.fdopen(self._files.policy.permitted(path).open(READ), "rb") as stream:
-                present = shown_text(stream.read())
+            present = shown_text(self._files.policy.permitted(path).read())
         except OSError:
             return _NotUndoneError(name, "It is not there any more.")
         if revision.hash_after == "":

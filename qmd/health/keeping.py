@@ -11,7 +11,6 @@ from qmd.errors import InputError, NotFoundError
 from qmd.ingest.keep import freshness
 from qmd.ingest.keep.lock import is_kept, lock_name
 from qmd.ingest.keep.watch import REMOTE, file_system
-from qmd.ingest.read_file import file_state
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
 from qmd.values import Check, Collection
@@ -100,7 +99,7 @@ def find_drift(store: Store, collection: Collection) -> Drift:
             continue
         document = stored.pop(item.path, None)
         if document is not None:
-            present, recorded = file_state(item), document.state
+            present, recorded = item.state, document.state
             # The state of a file that changed just before it was indexed has the inode -1.
             is_same = present == recorded or (recorded.inode == -1 and present[:2] == recorded[:2])
             unchanged, changed = unchanged + is_same, changed + (not is_same)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         new_collection,
         rules,
         vault,
-        verdict,
         why,
     )
 
@@ -29,7 +28,6 @@ __all__ = [
     "new_collection",
     "rules",
     "vault",
-    "verdict",
     "why",
 ]
 

@@ -20,9 +20,9 @@ from qmd.errors import InputError
 from qmd.ingest.events import DocumentChange
 from qmd.ingest.new_document import VERSION, FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
-from qmd.ingest.read_file import LARGEST, file_state, is_still
+from qmd.ingest.read_file import is_still
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, SeenFiles, attachment_changes
-from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, is_gone, printable, scan
+from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
 from qmd.store.sql.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
@@ -243,7 +243,7 @@ class CollectionIndexer:
             or self.verify
             or file.path in self.reread
             or stored.parser_version != VERSION
-            or stored.state != file_state(file)
+            or stored.state != file.state
         ):
             return False
         self.report.unchanged += 1
@@ -258,7 +258,7 @@ class CollectionIndexer:
         if file.path in self.stored:
             return False
         skip, state = old[file.path]
-        if state != file_state(file):
+        if state != file.state:
             return False
         self._skip(skip.path, skip.reason, skip.detail, state)
         return True
@@ -341,7 +341,7 @@ class CollectionIndexer:
 
         If there is one, its file was renamed or moved.
         """
-        inode = file_state(file).inode
+        inode = file.state.inode
         path = self._pop_vanished(digest, inode)
         if path is None and self.reread and digest not in self.sought:
             self.sought.add(digest)

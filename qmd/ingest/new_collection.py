@@ -213,7 +213,7 @@ def preview(
         for item in scan:
             if isinstance(item, ScannedFile):
                 files += 1
-                size += item.size
+                size += item.state.bytes
                 if len(examples) < _EXAMPLES:
                     examples.append(item.path)
             else:

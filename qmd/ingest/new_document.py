@@ -139,7 +139,6 @@ class FileJob(NamedTuple):
 
 # --- plain forms ----------------------------------------------------------------------
 
-_found_file = attrgetter(*ScannedFile.__dataclass_fields__)
 _PLAIN = [
     name
     for name in ParsedDocument.__dataclass_fields__
@@ -153,13 +152,13 @@ _fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
 def plain_job(job: FileJob) -> tuple[Any, ...]:
-    return (job.root, _found_file(job.file), job.max_bytes, job.stored_hash)
+    return (job.root, job.file.path, tuple(job.file.state), job.max_bytes, job.stored_hash)
 
 
 def job_of(plain: Any) -> FileJob:
     """What `plain_job` made plain."""
-    root, file, max_bytes, stored_hash = plain
-    return FileJob(root, ScannedFile(*file), max_bytes, stored_hash)
+    root, path, state, *rest = plain
+    return FileJob(root, ScannedFile(path, FileState(*state)), *rest)
 
 
 def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:

@@ -23,12 +23,12 @@ from qmd.ingest.new_document import (
     new_document,
     plain_file,
 )
-from qmd.ingest.read_file import ReadFile, file_state, read_file, read_parts, settled
+from qmd.ingest.read_file import read_file, read_parts, settled
 from qmd.parse.canvas import parse_canvas
 from qmd.parse.document import parse_document
 from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of
 from qmd.parse.photo.document import parse_photo
-from qmd.values import ParsedDocument
+from qmd.values import FileState, ParsedDocument
 
 #: A parser takes the path, and the bytes of the whole file; if its format reads parts, a
 #: `PhotoSource` instead. It raises an `IngestError` for a file that is no document.
@@ -48,30 +48,30 @@ def parse_file(job: FileJob) -> ParsedFile:
     """Read and parse one file; a file that is no document gives a `NoDocument`."""
     started = time.time_ns()
     try:
-        read, parsed = _parse(job)
+        parsed, read_state = _parse(job)
     except FileVanishedError as error:
         return NoDocument(error.reason, str(error), None, vanished=True)
     except IngestError as error:
         # A new permission does not change the state of a file, so such a file is tried each time.
         is_lasting = not isinstance(error, UnreadableFileError)
-        state = settled(file_state(job.file), started) if is_lasting else None
+        state = settled(job.file.state, started) if is_lasting else None
         return NoDocument(error.reason, str(error), state)
     except OSError as error:
         # The system's answer may differ the next time, so such a file is tried each time.
         unreadable = UnreadableFileError(f"Cannot read {job.file.path}: {error.strerror or error}")
         return NoDocument(unreadable.reason, str(unreadable), None)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
-    state = settled(file_state(read), started)
+    state = settled(read_state, started)
     if digest == job.stored_hash:
         return SameText(state)
     return new_document(job.file.path, parsed, digest, state)
 
 
-def _parse(job: FileJob) -> tuple[ReadFile, ParsedDocument]:
+def _parse(job: FileJob) -> tuple[ParsedDocument, FileState]:
     root, path = Path(job.root), job.file.path
     file_format = format_of(path)
     parse = PARSERS[file_format]
     if file_format.reads_parts:
         return read_parts(root, path, partial(parse, path))
-    read = read_file(root, path, max_bytes=job.max_bytes)
-    return read, parse(path, read.data)
+    data, state = read_file(root, path, max_bytes=job.max_bytes)
+    return parse(path, data), state

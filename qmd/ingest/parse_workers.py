@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
-from qmd.ingest.read_file import file_state, settled
+from qmd.ingest.read_file import settled
 from qmd.ingest.scan import ScannedFile
 from qmd.parse.formats import format_of
 from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
+from qmd.values import FileState
 
 #: The pool of this process. It starts no worker process before there is a file to parse.
 workers = WorkerPool("qmd.ingest.parse_file:parse_plain")
@@ -70,7 +71,7 @@ def problem() -> str | None:
 
 def try_it() -> str | None:
     """Let a worker process try to read a file that does not exist; return the `problem`."""
-    no_file = ScannedFile("", 0, 0, 0, 0)
+    no_file = ScannedFile("", FileState(0, 0, 0, 0))
     for _ in parse_files([FileJob(os.path.abspath(os.sep), no_file, 0, None)]):  # noqa: PTH100
         pass
     return problem()
@@ -78,7 +79,7 @@ def try_it() -> str | None:
 
 def size_to_parse(file: ScannedFile) -> int:
     """The bytes of a file to parse; 0 for a format of which only a few parts are read."""
-    return 0 if format_of(file.path).reads_parts else file.size
+    return 0 if format_of(file.path).reads_parts else file.state.bytes
 
 
 def budget_of(size: int) -> JobBudget:
@@ -92,5 +93,5 @@ def _no_document(job: FileJob, failure: JobFailure, started: int) -> NoDocument:
     # If CPU time is limited, silence means that the disk blocks. A disk that works again does not
     # change the state of the file, so such a file is tried each time.
     is_lasting = failure.kind != "silence" or sys.platform == "win32"
-    state = settled(file_state(job.file), started) if is_lasting else None
+    state = settled(job.file.state, started) if is_lasting else None
     return NoDocument(_REASONS[failure.kind], failure.detail, state)

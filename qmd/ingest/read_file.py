@@ -10,13 +10,12 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
-from qmd.ingest.scan import ScannedFile, is_vanished, printable
+from qmd.ingest.scan import file_state, is_vanished, printable
 from qmd.parse.photo.source import PhotoSource, PhotoStream
 from qmd.system.beneath import READ, open_beneath
 from qmd.values import FileState
@@ -29,32 +28,18 @@ _ATTEMPTS = 3
 #: leave its time as it is: most file systems have a clock of milliseconds, some of seconds.
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
-#: SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and times may
-#: lie beyond the year 2262.
-LARGEST = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
-    """
-    A file's bytes, with its state before the reading.
-
-    If the file changed during the reading, the next scan finds another state.
-    """
-
-    data: bytes
-    size: int
-    mtime_ns: int
-    inode: int
-    device: int
-
-
-def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> ReadFile:
+def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> tuple[bytes, FileState]:
     """
     Read the file ``path`` (relative to ``root``, with ``/``), never one outside the root.
 
     A file that changes during the reading is read up to three times. If it changes each time, as a
     log may, the last reading is used.
+
+    Returns:
+        Its bytes, and its state before the reading. If the file changed meanwhile, the next scan
+        finds another state.
 
     Raises:
         FileVanishedError: The file does not exist (any more).
@@ -68,17 +53,17 @@ def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> ReadFile:
             after = os.fstat(descriptor)
             if _state(before) == _state(after) and len(data) == after.st_size:
                 break
-        return ReadFile(data, len(data), before.st_mtime_ns, before.st_ino, before.st_dev)
+        return data, file_state(before)._replace(bytes=len(data))
 
 
 def read_parts(
     root: Path, path: str, parse: Callable[[PhotoSource], ResultT]
-) -> tuple[ReadFile, ResultT]:
+) -> tuple[ResultT, FileState]:
     """
     As `read_file`, for a file of any size of which a parser needs only a few parts.
 
     Returns:
-        The state of the file, without its bytes, and the result of ``parse``.
+        The result of ``parse``, and the state of the file.
 
     Raises:
         FileVanishedError, UnreadableFileError: As `read_file`.
@@ -93,8 +78,7 @@ def read_parts(
             result = parse(PhotoStream(stream, before.st_size))
             if _state(before) == _state(os.fstat(descriptor)):
                 break
-        state = ReadFile(b"", before.st_size, before.st_mtime_ns, before.st_ino, before.st_dev)
-        return state, result
+        return result, file_state(before)
 
 
 @contextmanager
@@ -179,16 +163,6 @@ def _leads_out(root: Path, full_path: str) -> bool:
     return not real_path.startswith(os.path.join(real_root, ""))
 
 
-def file_state(file: ScannedFile | ReadFile) -> FileState:
-    """The state of a file, in the form that is stored."""
-    return FileState(
-        file.size,
-        min(max(file.mtime_ns, -LARGEST), LARGEST),
-        file.inode & LARGEST,
-        file.device & LARGEST,
-    )
-
-
 def settled(state: FileState, started: int) -> FileState:
     """
     Return the state, or one that equals no other if the file was written just before it was read.
@@ -206,11 +180,10 @@ def settled(state: FileState, started: int) -> FileState:
 def is_still(file: Path, state: FileState) -> bool:
     """Whether a file has this state, as far as can be said."""
     try:
-        status = file.lstat()
+        now = file_state(file.lstat())
     except OSError:
         return False
-    now = FileState(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
     # The state has no inode (-1) if the file was read right after it was written.
     return (now.bytes, now.mtime_ns) == (state.bytes, state.mtime_ns) and (
-        state.inode in (-1, now.inode & LARGEST)
+        state.inode in (-1, now.inode)
     )

@@ -47,6 +47,7 @@ from qmd.parse.formats import CANVAS
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values import Collection
 
 # Paths are strings here, as in the scan:
 # ruff: noqa: PTH118, PTH119, PTH120
@@ -132,6 +133,11 @@ class Rules:
         self.max_bytes = max_bytes
         self.matches_mask = compile_mask(mask)
         self._options = _compile_options(ignore)
+
+    @classmethod
+    def of(cls, collection: Collection) -> Rules:
+        """Those of a collection. Raises InputError."""
+        return cls(Path(collection.path), collection.pattern, collection.ignore)
 
     def root_folder(self, names: Sequence[str] = RULE_NAMES) -> RuledFolder:
         """The root; look in it for ``names``, some of `RULE_NAMES`."""

@@ -23,25 +23,25 @@ from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
 from qmd.system.beneath import MAX_DEPTH, Descent, walk_beneath
 from qmd.system.surrogates import is_utf8
+from qmd.values import FileState
 
+#: SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and times may
+#: lie beyond the year 2262.
+LARGEST = (1 << 63) - 1
 #: At most so many excluded files of a collection are named; a source tree may have millions.
 MAX_OTHERS = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedFile:
+class ScannedFile(NamedTuple):
     """
     A file that the rules include.
 
     ``path`` is relative to the root, with ``/``, its characters as the disk has them (no
-    Unicode normalisation). ``size`` in bytes.
+    Unicode normalisation).
     """
 
     path: str
-    size: int
-    mtime_ns: int
-    inode: int
-    device: int
+    state: FileState
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,16 @@ class ScanSkip:
     reason: str
     detail: str
     is_directory: bool = False
+
+
+def file_state(status: os.stat_result) -> FileState:
+    """The state of a file, in the form that is stored."""
+    return FileState(
+        status.st_size,
+        min(max(status.st_mtime_ns, -LARGEST), LARGEST),
+        status.st_ino & LARGEST,
+        status.st_dev & LARGEST,
+    )
 
 
 class Scan:
@@ -336,8 +346,10 @@ def descend(
 
 
 #: What is taken to be at the path of a new file, and at those above it.
-_FILE = os.stat_result((stat.S_IFREG, *[0] * 9))
-_FOLDER = os.stat_result((stat.S_IFDIR, *[0] * 9))
+_FILE, _FOLDER = (
+    os.stat_result((kind, *[0] * (os.stat_result.n_fields - 1)))
+    for kind in (stat.S_IFREG, stat.S_IFDIR)
+)
 
 
 def _look(
@@ -432,7 +444,7 @@ def _judge_file(
             return ScanSkip(
                 path, "too large", f"{status.st_size:,} bytes; the limit is {rules.max_bytes:,}"
             )
-        return ScannedFile(path, status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+        return ScannedFile(path, file_state(status))
     if stat.S_ISLNK(mode):
         return ScanSkip(path, *_judge_link(os.path.join(rules.root, path), real_root))
     return ScanSkip(path, "special file", _KINDS.get(stat.S_IFMT(mode), "no regular file"))

@@ -1,21 +1,36 @@
-"""Explain why a path is or is not a document: the answer of ``qmd why PATH``."""
+"""
+Explain why a path is or is not a document, by the rules of the scan: ``qmd why PATH``.
+
+A verdict is an `Explanation` whose ``detail`` names the rule that decides: ``rule`` is "included",
+"directory" (the scan goes into it), "missing", or the word under which the scan counts or reports
+the path; ``subject`` is the path that the rule matched: the path itself, or a directory above it
+that is excluded with all its content; ``ignore_file``, ``line`` and ``pattern`` are those of the
+ignore file that decided, if one did.
+"""
+
+# Paths are strings here, as in the scan:
+# ruff: noqa: PTH117
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import stat
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import NotFoundError
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, NotFoundError
 from qmd.ingest.collection_paths import locate
-from qmd.ingest.rules import Rules
-from qmd.ingest.scan import printable
-from qmd.ingest.verdict import NAME, SKIP_REMEDIES, RuleVerdict, judge_path
-from qmd.parse.formats import format_of
+from qmd.ingest.gitignore import IgnoreRule
+from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
+from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
+from qmd.ingest.vault import VAULT_FOLDER, VaultRule
+from qmd.parse.formats import PHOTO, format_of
 from qmd.values import Explanation
 from qmd.values.names import fold
 from qmd.values.search import encode_uri
@@ -24,10 +39,27 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import Collection
 
+#: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
+_UNREADABLE = frozenset(("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
 #: The most files of a name that are listed.
 MOST_NAMED = 10
+#: Sentences that tell the user how to mend a skipped file, by the reason.
+SKIP_REMEDIES = {
+    "too large": "Split it into smaller files.",
+    "unreadable": "Give yourself permission to read it, then run 'qmd index'.",
+    "bad file name": "Rename it so that its name is valid UTF-8.",
+    "too deep": "Move it up, or add a folder above it as a collection of its own.",
+    "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
+    "dangling symlink": "Correct or remove the link.",
+    "symlink loop": "Correct or remove the link.",
+    "over budget": "Split or mend it; it is read again when it has changed.",
+    "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
+    " when it has changed, or by 'qmd index --verify'.",
+    "HTML file": "Save the page as Markdown, or leave HTML out of the collection's mask.",
+    "no answer": "Is its disk reachable? The next run tries it again.",
+}
 
 
 def explain_path(reader: Reader, path: str) -> Explanation:
@@ -43,77 +75,237 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     collection, relative = location
     shown = printable(relative)
     file = f"{collection.name}/{shown}" if relative else collection.name
-    detail: dict[str, Any] = {"collection": collection.name, "path": shown}
-    root = Path(collection.path)
+    detail: dict[str, object] = {"collection": collection.name, "path": shown}
     if not relative:
-        return Explanation(
-            file,
-            indexed=True,
-            reason=f"It is the collection '{collection.name}' with"
-            f" {_documents(collection.documents)} that match {collection.pattern}.",
-            detail=detail,
+        documents = _documents(collection.documents)
+        reason = (
+            f"It is the collection '{collection.name}' with {documents} that match"
+            f" {collection.pattern}."
         )
+        return Explanation(file, indexed=True, reason=reason, detail=detail)
     document = reader.documents.by_path(collection.name, shown)
     skip = reader.files.skips_in_collection(collection.id).get(shown)
     try:
-        verdict = judge_path(root, Rules(root, collection.pattern, collection.ignore), relative)
+        verdict = judge_path(Rules.of(collection), relative, collection.name)
     except NotFoundError as error:
-        return Explanation(
-            file,
-            indexed=document is not None,
-            reason=error.message,
-            remedy=error.hint,
-            detail=detail,
+        return Explanation(file, document is not None, error.message, error.hint, detail)
+    detail |= verdict.detail
+    if verdict.indexed and verdict.detail["rule"] == "directory":
+        count = len(reader.documents.below(collection.name, shown))
+        reason = (
+            f"It is a folder of the collection '{collection.name}' with {_documents(count)} below"
+            " it."
         )
-    detail |= _rule(verdict)
-    if verdict.included and verdict.reason == "directory":
-        document_count = len(reader.documents.below(collection.name, shown))
-        return Explanation(
-            file,
-            indexed=document_count > 0,
-            reason=f"It is a folder of the collection '{collection.name}'"
-            f" with {_documents(document_count)} below it.",
-            detail=detail,
-        )
-    if verdict.included and skip is not None:
+        return Explanation(file, indexed=count > 0, reason=reason, detail=detail)
+    if verdict.indexed and skip is not None:
+        skipped = skip[0]
         return Explanation(
             file,
             indexed=False,
-            reason=f"The rules include it, but it is no document: {skip[0].reason}."
-            f" {skip[0].detail}",
-            detail=detail | {"skipped": skip[0].reason},
-            remedy=SKIP_REMEDIES.get(skip[0].reason) or _other_format(relative),
+            reason=f"The rules include it, but it is no document: {skipped.reason}."
+            f" {skipped.detail}",
+            remedy=SKIP_REMEDIES.get(skipped.reason)
+            or f"{format_of(relative).remedy}, then run 'qmd index'.",
+            detail=detail | {"skipped": skipped.reason},
         )
-    if document is not None:
-        detail |= {
-            "docid": document.docid,
-            "title": document.title,
-            "modified": document.modified,
-            "warnings": reader.documents.warnings(document.id),
-        }
-        if verdict.included:
-            reason = f"It is a document ({document.docid}, “{document.title}”)."
-            for warning in detail["warnings"]:
-                reason += f" Warning: {warning}"
-            return Explanation(file, indexed=True, reason=reason, detail=detail)
-        return Explanation(
-            file,
-            indexed=True,
-            reason=f"It is still in the index, but the next run drops it: {verdict.detail}",
-            detail=detail,
-            remedy="qmd index",
+    if document is None:
+        if verdict.indexed:
+            reason = "The rules include it, but it has not been indexed yet."
+            return Explanation(file, False, reason, "qmd index", detail)
+        return replace(verdict, path=file, detail=detail)
+    warnings = reader.documents.warnings(document.id)
+    detail |= {
+        "docid": document.docid,
+        "title": document.title,
+        "modified": document.modified,
+        "warnings": warnings,
+    }
+    if not verdict.indexed:
+        reason = f"It is still in the index, but the next run drops it: {verdict.reason}"
+        return Explanation(file, True, reason, "qmd index", detail)
+    reason = f"It is a document ({document.docid}, “{document.title}”)."
+    reason += "".join(f" Warning: {warning}" for warning in warnings)
+    return Explanation(file, indexed=True, reason=reason, detail=detail)
+
+
+# --- by the rules alone ------------------------------------------------------------------
+
+
+def judge_path(rules: Rules, path: str, collection: str = "NAME") -> Explanation:
+    """
+    What a scan by these rules decides about a path.
+
+    Args:
+        path: Relative to the root of the rules.
+        collection: The name of the collection, for remedies.
+
+    Returns:
+        ``indexed`` says whether the rules include the path.
+
+    Raises:
+        InputError: The path is empty, absolute or leads out of the root by "..".
+        NotFoundError: The root does not exist.
+    """
+    relative = _relative(path)
+    try:
+        os.scandir(rules.root).close()
+    except OSError as error:
+        raise unreadable_root(rules.root, error) from error
+    end = descend(rules, relative, {}, os.path.realpath(rules.root))
+    is_last = end.path == relative
+    match end.decision:
+        case None:
+            return _verdict("directory", end.path, "The scan goes into this folder.", indexed=True)
+        case ScanSkip() as skip:
+            return _skipped(skip)
+        case ScannedFile() if is_last:
+            sentence = "No rule excludes it, and the mask matches."
+            return _verdict("included", end.path, sentence, indexed=True)
+        case ScannedFile() | OSError():  # (a file is where a folder would have to be)
+            sentence = "Nothing of this name is on the disk."
+            name = relative.rpartition("/")[2]
+            exclusion = rules.exclude_file(end.folder, relative, name) if is_last else None
+            if exclusion:
+                sentence += f" The rules would exclude it, too: {exclusion.reason}."
+            gone = end.path if isinstance(end.decision, OSError) else relative
+            return _verdict("missing", printable(gone), sentence)
+        case exclusion:
+            return _excluded(exclusion, end, rules, collection)
+
+
+def exclusion_of_new_file(rules: Rules, path: str, collection: str = "NAME") -> Explanation | None:
+    """
+    The decision that keeps a file at ``path`` out of the index, or None if none does.
+
+    Neither the file nor the folders above it need to be there. Arguments and errors are those of
+    `judge_path`.
+    """
+    relative = _relative(path)
+    end = descend(rules, relative, {}, "", is_new=True)
+    match end.decision:
+        case ScanSkip() as skip if end.path != relative:
+            return _skipped(skip)
+        case ScannedFile() | ScanSkip() | OSError() | None:  # nothing is said of its format
+            return None
+        case exclusion:
+            return _excluded(exclusion, end, rules, collection)
+
+
+def _relative(path: str) -> str:
+    """A relative path without empty names and dots. Raises InputError."""
+    names = [name for name in path.replace(os.sep, "/").split("/") if name not in ("", ".")]
+    if not names or ".." in names or os.path.isabs(path) or "\0" in path:
+        raise InputError(
+            f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
         )
-    if verdict.included:
-        return Explanation(
-            file,
-            indexed=False,
-            reason="The rules include it, but it has not been indexed yet.",
-            detail=detail,
-            remedy="qmd index",
+    return "/".join(names)
+
+
+def _verdict(
+    rule: str,
+    subject: str,
+    reason: str,
+    remedy: str | None = None,
+    *,
+    indexed: bool = False,
+    **line: object,
+) -> Explanation:
+    """``line``: ``ignore_file``, ``line`` and ``pattern``, as far as there are any."""
+    detail = {"rule": rule, "subject": subject, **line}
+    given = {key: value for key, value in detail.items() if value is not None}
+    return Explanation(subject, indexed, reason, remedy, given)
+
+
+def _skipped(skip: ScanSkip) -> Explanation:
+    sentence = f"{skip.reason[0].upper()}{skip.reason[1:]}: {skip.detail}."
+    return _verdict(skip.reason, skip.path, sentence, SKIP_REMEDIES.get(skip.reason))
+
+
+def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> Explanation:
+    path = end.path
+    shown = printable(path)
+    is_directory = end.status is not None and stat.S_ISDIR(end.status.st_mode)
+    including_line = printable(
+        "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
+    )
+    add_line = f"add the line {including_line} to .qmdignore in the collection's folder."
+    name = shlex.quote(collection)
+    pattern: str | None = None
+    ignore_file: str | None = None
+    line: int | None = None
+    if isinstance(exclusion, VaultRule):
+        pattern = printable(exclusion.pattern)
+        ignore_file = f"{exclusion.vault}/{VAULT_FOLDER}/app.json".lstrip("/")
+        sentence = (
+            f"Obsidian excludes it from its search: '{pattern}' in the setting Excluded files"
+            f" matches '{shown}'."
         )
-    named = f" {shlex.quote(collection.name)} "
-    remedy = verdict.remedy and verdict.remedy.replace(f" {NAME} ", named)
-    return Explanation(file, indexed=False, reason=verdict.detail, detail=detail, remedy=remedy)
+        remedy = f"Remove it from Excluded files in Obsidian's settings, or {add_line}"
+    elif isinstance(exclusion, IgnoreRule):
+        pattern, line = printable(exclusion.pattern), exclusion.line
+        ignore_file = printable(exclusion.file) or None
+        if exclusion.reason == "ignore option":
+            sentence = engine_text(
+                "The collection's ignore pattern '{pattern}' matches '{name}'.",
+                pattern=exclusion.pattern,
+                name=shown,
+            )
+            remedy = engine_text(
+                "Give it other patterns: qmd collection set {name} --ignore PATTERN.", name=name
+            )
+        else:
+            sentence = (
+                f"Line {line} of {ignore_file or ''}, '{exclusion.pattern}', matches '{shown}'."
+            )
+            remedy = f"Remove that line, or {add_line}"
+    elif exclusion is HIDDEN:
+        sentence = engine_text(
+            "The {kind} '{name}' is hidden: its name begins with a dot.",
+            kind="folder" if is_directory else "file",
+            name=shown,
+        )
+        remedy = "Rename it without the dot, or add its folder as a collection of its own."
+    elif exclusion is MASK:
+        sentence = engine_text("The collection's mask '{mask}' does not match it.", mask=rules.mask)
+        remedy = _wider_mask(path, rules.mask, name)
+    elif exclusion is BACKUPS:
+        sentence = f"The folder '{shown}' holds Logseq's copies of earlier pages."
+        remedy = "Add it as a collection of its own if you want to search them."
+    else:
+        sentence = engine_text(
+            "Folders named '{name}' hold other people's files.", name=exclusion.reason
+        )
+        remedy = "Move your documents out of it, or add it as a collection of its own."
+    return _verdict(
+        exclusion.reason,
+        shown,
+        sentence,
+        remedy,
+        ignore_file=ignore_file,
+        line=line,
+        pattern=pattern,
+    )
+
+
+def _wider_mask(path: str, mask: str, collection: str) -> str:
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix in _UNREADABLE:
+        return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
+    if not format_of(path).is_read:
+        return f"{format_of(path).remedy}: qmd reads no {suffix} files."
+    if f".{suffix}" in PHOTO.suffixes:
+        suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
+    elif not suffix.isalnum() or suffix == "md":
+        suffix = "txt"
+    wider = f"**/*.{{md,{suffix}}}" if mask == "**/*.md" else f"{mask},**/*.{suffix}"
+    return engine_text(
+        "Give it a wider mask: qmd collection set {name} --mask '{mask}'.",
+        name=collection,
+        mask=wider,
+    )
+
+
+# --- files that are named without their whole path -----------------------------------------
 
 
 def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> Explanation:
@@ -197,13 +389,9 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """What lies in a folder, by name; nothing in one that cannot be read, or is gone."""
     try:
         with os.scandir(folder) as listed:
-            return sorted(listed, key=_name_of_entry)
+            return sorted(listed, key=lambda entry: entry.name)
     except OSError:
         return []
-
-
-def _name_of_entry(entry: os.DirEntry[str]) -> str:
-    return entry.name
 
 
 def _ends_with(path: str, parts: Sequence[str]) -> bool:
@@ -213,20 +401,5 @@ def _ends_with(path: str, parts: Sequence[str]) -> bool:
     return folders == list(parts[:-1]) and parts[-1] in (name, stem)
 
 
-def _other_format(path: str) -> str:
-    return f"{format_of(path).remedy}, then run 'qmd index'."
-
-
 def _documents(count: int) -> str:
     return "1 document" if count == 1 else f"{count:,} documents"
-
-
-def _rule(verdict: RuleVerdict) -> dict[str, Any]:
-    parts = {
-        "rule": verdict.reason,
-        "subject": verdict.subject,
-        "ignore_file": verdict.file,
-        "line": verdict.line,
-        "pattern": verdict.pattern,
-    }
-    return {key: value for key, value in parts.items() if value is not None}

@@ -138,4 +138,4 @@ def _remove_abandoned_files(store: Store) -> None:
     with store.reading() as reader:
         if not reader.pending.all():
             return
-    writing.records.clean_up(store)
+    writing.writer.clean_up(store)

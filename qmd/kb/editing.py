@@ -186,9 +186,9 @@ class EditingMethods(FileMethods):
         name, _, path = file.partition("/")
         with store.reading() as reader:
             [collection] = [each for each in reader.collections.all() if each.name == name]
-        rules = ingest.rules.Rules(Path(collection.path), collection.pattern, collection.ignore)
-        verdict = ingest.verdict.exclusion_of_new_file(rules, path)
-        return None if verdict is None else sentences(verdict.detail, verdict.remedy)
+        rules = ingest.rules.Rules.of(collection)
+        verdict = ingest.why.exclusion_of_new_file(rules, path, collection.name)
+        return None if verdict is None else sentences(verdict.reason, verdict.remedy)
 
     @open_to_scopes
     def delete_note(
@@ -252,10 +252,9 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
     if location is None:
         return None
     collection, relative = location
-    root = Path(collection.path)
-    rules = ingest.rules.Rules(root, collection.pattern, collection.ignore)
+    rules = ingest.rules.Rules.of(collection)
     try:
-        return path if ingest.verdict.judge_path(root, rules, relative).included else None
+        return path if ingest.why.judge_path(rules, relative).indexed else None
     except NotFoundError:  # it has gone
         return None
 

@@ -57,6 +57,7 @@ _REASONS = {
     "ended": "exiftool 意外退出。",
     "refused": "exiftool：{reason}",
     "truncated": "文件不完整，图像数据在中途截断。",
+    "size": "图片超过 256 MB。",
     "disk_full": "磁盘空间不足。",
     "name": "文件名不是有效的 UTF-8。",
     "declined": "未获用户同意（{reason}）",

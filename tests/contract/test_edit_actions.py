@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from qmd.files.edits.note_editor import NEEDS
+from qmd.files.edits.note_editor import ACTIONS
 from qmd.operations.editing import edit_note
 from qmd.values.edits import EditAction, NoteEdit
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("action", get_args(EditAction))
 def test_an_action_is_described(action: str) -> None:
-    assert action in NEEDS
+    assert action in ACTIONS
     # So that a model need not guess what an action takes.
     assert action in str({each.name: each for each in edit_note.arguments}["action"].description)
     assert action in str(NoteEdit.__doc__)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.files.writing.locked_folder import locked
 from tests.support import child, disk
 from tests.support.dump import assert_sound
 
@@ -155,10 +156,11 @@ with KnowledgeBase.open(sys.argv[1]) as kb, ThreadPoolExecutor(8) as pool:
 #: Dies before its n-th call of one of these, for n = 1, 2, … until it gets through.
 KILLED = """
 import os, signal, sys
-import qmd.store.sqlite.store, qmd.files.writing.change_writer, qmd.files.writing.locked_folder
+import qmd.store.sqlite.store, qmd.files.writing.writer, qmd.files.writing.locked_folder
 import qmd.ingest.collection_indexer
 import qmd.parse.document
 from qmd import KnowledgeBase
+from qmd.files.writing.writer import NewMetadata
 database, file, action = sys.argv[1:]
 
 def work(fatal):
@@ -180,11 +182,8 @@ def work(fatal):
         elif action == "append":
             files.rewrite(file, lambda old: (old or b"") + b"more", tool="test")
         else:
-            with files.draft(file, tool="test") as draft:
-                for suffix in ("", "_original"):
-                    with os.fdopen(os.open(f"{draft.temporary}{suffix}", 66, 0o600), "wb") as out:
-                        out.write(b"new " * 10000)
-                draft.commit(kept=b"{}")
+            photo = NewMetadata(b"new " * 10000, b"{}", {}, {})
+            files.rewrite(file, lambda _: photo, tool="test")
 
 for fatal in range(1, 100):
     pid = os.fork()
@@ -207,7 +206,7 @@ OLD = b"old " * 10000
     [
         ("write", OLD, b"new " * 10000),
         pytest.param("append", OLD, OLD + b"more", marks=pytest.mark.nightly),
-        pytest.param("draft", OLD, b"new " * 10000, marks=pytest.mark.nightly),
+        pytest.param("metadata", OLD, b"new " * 10000, marks=pytest.mark.nightly),
         pytest.param("write", None, b"new " * 10000, marks=pytest.mark.nightly),
     ],
 )
@@ -240,7 +239,7 @@ def test_killed_at_any_moment_it_leaves_the_old_or_the_new_file_and_nothing_else
                 assert set(os.listdir(folder) if folder.is_dir() else []) <= {"x.md"}
             with KnowledgeBase.open(database) as kb:
                 assert set(os.listdir(folder) if folder.is_dir() else []) <= {"x.md"}
-                if content == after and before is not None and action != "draft":
+                if content == after and before is not None and action != "metadata":
                     revision = kb.revisions.history(path)[0]
                     assert kb.revisions.content(path, revision.number) == before
                 kb.index()
@@ -266,13 +265,17 @@ def test_what_another_process_is_writing_just_now_is_left_alone(
 ) -> None:
     (notes / "x.jpg").write_bytes(b"old")
     code = """
-import sys
+import os, sys
 from qmd import KnowledgeBase
-with KnowledgeBase.open(sys.argv[1]) as kb, kb.files.draft(sys.argv[2], tool="test") as draft:
-    draft.temporary.write_bytes(b"new")
+fsync = os.fsync
+def waiting(descriptor):
+    os.fsync = fsync
     print("ready", flush=True)
     sys.stdin.readline()
-    draft.commit(kept=None)
+    fsync(descriptor)
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    os.fsync = waiting
+    kb.files.rewrite(sys.argv[2], lambda _: b"new", tool="test")
 """
     process = child.start(code, database, notes / "x.jpg")
     assert process.stdout is not None
@@ -290,9 +293,9 @@ def test_the_next_writer_in_the_directory_clears_up_too(notes: Path, database: P
     code = """
 import os, signal, sys
 from qmd import KnowledgeBase
-with KnowledgeBase.open(sys.argv[1]) as kb, kb.files.draft(sys.argv[2], tool="test") as draft:
-    draft.temporary.write_bytes(b"new")
-    os.kill(os.getpid(), signal.SIGKILL)
+with KnowledgeBase.open(sys.argv[1]) as kb:
+    os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+    kb.files.rewrite(sys.argv[2], lambda _: b"new", tool="test")
 """
     with KnowledgeBase.open(database) as kb:
         process = child.start(code, database, notes / "x.jpg")
@@ -309,20 +312,17 @@ def test_a_writer_that_hangs_does_not_stop_the_others_for_ever(notes: Path, data
     code = """
 import sys
 from qmd import KnowledgeBase
-import qmd.files.writing.change_writer
+import qmd.files.writing.writer
 from functools import partial
 from qmd.files.writing.locked_folder import locked
-qmd.files.writing.change_writer.locked = partial(locked, wait_s=0.1)
+qmd.files.writing.writer.locked = partial(locked, wait_s=0.1)
 with KnowledgeBase.open(sys.argv[1]) as kb:
     try:
         kb.files.rewrite(sys.argv[2], lambda _: b"new", tool="test")
     except BlockingIOError as error:
         print(error.errno)
 """
-    with (
-        KnowledgeBase.open(database) as kb,
-        kb.files.draft(notes / "x.jpg", tool="test"),
-    ):
+    with locked(notes):
         assert child.run(code, database, notes / "y.md") == "16"  # EBUSY
     assert os.listdir(notes) == ["x.jpg"]
 
@@ -481,10 +481,6 @@ with KnowledgeBase.open(sys.argv[1]) as kb:
     assert path.read_bytes() == b"one two"
     assert path.stat().st_mode & 0o777 == 0o640
     assert kb.get("notes/a/b/x.md").text == "one two"
-    with files.draft(path, tool="test") as draft:
-        draft.temporary.write_bytes(b"three")
-        draft.commit(kept=None)
-    assert path.read_bytes() == b"three"
     path.chmod(0o444)
     assert number_of(lambda: files.rewrite(path, lambda _: b"x", tool="test")) == 13
     assert number_of(lambda: files.rewrite(path.parent, lambda _: b"x", tool="test")) == 21

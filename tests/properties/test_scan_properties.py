@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 
 NAMES = ["a", "b", "ab", "foo", "a.md", "b.MD", "c.txt", "[a].md", "a b.md", ".h", ".x.md",
          "node_modules", "__pycache__", "build", "中.md", "back\\.md"]  # fmt: skip
@@ -96,20 +96,22 @@ def test_explain_gives_for_every_path_the_reason_the_scan_counted_or_reported(
             for top, folders, files in os.walk(root)
             for name in folders + files
         ]
-        verdicts = {path: judge_path(root, rules, path) for path in on_disk}
-        included = {path for path, verdict in verdicts.items() if verdict.reason == "included"}
+        verdicts = {path: judge_path(rules, path) for path in on_disk}
+        included = {
+            path for path, verdict in verdicts.items() if verdict.detail["rule"] == "included"
+        }
         skips = {item.path: item.reason for item in items if isinstance(item, ScanSkip)}
         deciding = {
-            path: verdict.reason
+            path: verdict.detail["rule"]
             for path, verdict in verdicts.items()
-            if verdict.subject == path and not verdict.included
+            if verdict.path == path and not verdict.indexed
         }
         assert included == {item.path for item in items if isinstance(item, ScannedFile)}
         assert {path: deciding.pop(path) for path in skips} == skips
         assert Counter(deciding.values()) == walk.excluded
         for verdict in verdicts.values():
-            if not verdict.included and verdict.subject in verdicts:
-                assert verdict.reason == verdicts[verdict.subject].reason
+            if not verdict.indexed and verdict.path in verdicts:
+                assert verdict.detail["rule"] == verdicts[verdict.path].detail["rule"]
 
 
 @settings(deadline=None)

@@ -17,7 +17,7 @@ MB = 1_000_000
 
 def parse(job: Any) -> Any:
     """The parser of files, but for those whose name begins with a deed: ``spin.md``."""
-    path = job[1][0]
+    path = job[1]
     name = path.rpartition("/")[2].partition(".")[0].replace("-", " ")
     if name in _DEEDS:
         _DEEDS[name]()

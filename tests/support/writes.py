@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from qmd.files.writing.change_writer import Written
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import FileWriter, Written
 
 
 def write(files: FileWriter, path: str | Path, data: bytes, *, tool: str = "test") -> Written:
@@ -32,7 +31,7 @@ def delete(
     """Delete a file into the history."""
     with files.change(tool=tool) as change:
         written = change.delete(path, if_hash=if_hash)
-    return replace(written, problem=change.problem)
+    return replace(written, change=change.number, problem=change.problem)
 
 
 def move(
@@ -46,4 +45,4 @@ def move(
     """Move or rename a file."""
     with files.change(tool=tool) as change:
         written = change.move(source, target, if_hash=if_hash)
-    return replace(written, problem=change.problem)
+    return replace(written, change=change.number, problem=change.problem)

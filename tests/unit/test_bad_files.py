@@ -23,6 +23,7 @@ from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import ScannedFile
 from qmd.system.worker.jobs import MB, JobBudget
 from qmd.system.worker.pool import WorkerPool
+from qmd.values import FileState
 from tests.support import child
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -208,7 +209,7 @@ def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> N
 def test_budgets_grow_with_the_file_and_not_with_a_photo() -> None:
     def budget(path: str, size: int) -> JobBudget:
         return parse_workers.budget_of(
-            parse_workers.size_to_parse(ScannedFile(path, size, 0, 0, 0))
+            parse_workers.size_to_parse(ScannedFile(path, FileState(size, 0, 0, 0)))
         )
 
     assert budget("a.md", 1000) == budget("b.md", 0) == JobBudget(5.0, 512 * MB)
@@ -280,7 +281,7 @@ def test_a_disk_that_hangs_ends_the_run_and_what_was_indexed_stays(
 
 def test_a_fifo_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "note.md")
-    found = ScannedFile("note.md", 10, 0, 1, 1)  # what a scan saw just before
+    found = ScannedFile("note.md", FileState(10, 0, 1, 1))  # what a scan saw just before
     [parsed] = parse_workers.parse_files([FileJob(str(tmp_path), found, 1000, None)])
     assert isinstance(parsed, NoDocument)
     assert (parsed.reason, parsed.state) == ("unreadable", None)

@@ -35,12 +35,16 @@ def photo(tmp_path: Path) -> Path:
 
 def write(tool: ExifTool, photo: Path, new: Path, *values: str) -> None:
     with tool.turn() as turn:
-        turn.write(photo, "JPG", [f"-XMP-dc:Subject={escape(value)}" for value in values], new)
+        turn.put("old.jpg", photo.read_bytes())
+        turn.write("old.jpg", [f"-XMP-dc:Subject={escape(value)}" for value in values], "new.jpg")
+        assert (turn.directory / "new.jpg").stat().st_mode & 0o077 == 0
+        new.write_bytes(turn.get("new.jpg"))
 
 
 def subjects(tool: ExifTool, photo: Path) -> bytes:
     with tool.turn() as turn:
-        return turn.read(photo, "JPG", ["-XMP-dc:Subject", "-XMP-dc:Title"])
+        turn.put("photo.jpg", photo.read_bytes())
+        return turn.read("photo.jpg", ["-XMP-dc:Subject", "-XMP-dc:Title"])
 
 
 def program(path: Path, text: str) -> Path:
@@ -63,26 +67,7 @@ def test_no_value_becomes_an_argument(tool: ExifTool, photo: Path, tmp_path: Pat
     before = sorted(tmp_path.iterdir())
     write(tool, photo, new, *HOSTILE)
     assert listed(tags(new)["XMP-dc:Subject"]) == HOSTILE
-    assert new.stat().st_mode & 0o077 == 0
     assert sorted(tmp_path.iterdir()) == sorted([*before, new])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("-o.jpg", "new\nline.jpg", "\n-execute\n.jpg", "%d%f.jpg", "quo'te\".jpg", "中文 图.jpg"),
-        *("#x.jpg", "@x.jpg", " lead.jpg", "{ready}.jpg", "$(x).jpg", "*?.jpg", "back\\slash.jpg"),
-        *("-", "no suffix", "wrong.txt", "carriage\r.jpg"),
-    ],
-)
-def test_any_file_name_will_do(tool: ExifTool, tmp_path: Path, name: str) -> None:
-    folder = tmp_path / f"in {name} %d"
-    folder.mkdir()
-    photo = folder / name
-    make(tmp_path / "photo.jpg").rename(photo)
-    write(tool, photo, folder / f"new {name}", "tag")
-    assert b">tag<" in subjects(tool, folder / f"new {name}")
-    assert len(list(folder.iterdir())) == 2
 
 
 def test_what_a_photo_says_cannot_end_the_answer(tool: ExifTool, tmp_path: Path) -> None:
@@ -238,7 +223,8 @@ from qmd.files.photos.exiftool import ExifTool
 tempfile.tempdir = sys.argv[2]
 tool = ExifTool()
 with tool.turn() as turn:
-    turn.read(Path(sys.argv[1]), "JPG", ["-XMP-dc:Subject"])
+    turn.put("photo.jpg", Path(sys.argv[1]).read_bytes())
+    turn.read("photo.jpg", ["-XMP-dc:Subject"])
 print(tool._process._child.pid, tool._process._guard.pid, flush=True)
 sys.stdin.readline()
 """

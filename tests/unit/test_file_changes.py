@@ -78,7 +78,7 @@ def test_a_deleted_file_is_in_the_history_and_not_in_the_index(
 ) -> None:
     path = writes.write(kb.files, notes / "a.md", b"sourdough", tool="test").path
     written = writes.delete(kb.files, path, tool="delete_note")
-    assert written == type(written)(path, existed=True, bytes=0)
+    assert (written.path, written.existed, written.bytes) == (path, True, 0)
     assert contents(notes) == {}
     assert kb.search("sourdough").hits == ()
     (revision,) = kb.revisions.history(path)
@@ -243,7 +243,7 @@ def test_a_change_of_several_files_is_recorded_as_one(kb: KnowledgeBase, notes: 
     (notes / "a.md").write_bytes(b"a")
     (notes / "b.md").write_bytes(b"b")
     (notes / "c.md").write_bytes(b"c")
-    with kb.files.change(tool="move_note", session="s1") as change:
+    with in_session("s1"), kb.files.change(tool="move_note") as change:
         change.move(notes / "a.md", notes / "folder/a.md")
         change.rewrite(notes / "b.md", lambda present: (present or b"") + b"!")
         change.delete(notes / "c.md")

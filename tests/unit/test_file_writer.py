@@ -21,7 +21,7 @@ from qmd.errors import (
 )
 from qmd.files.revisions import FileHistory
 from qmd.files.writing import locked_folder
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import FileWriter, NewMetadata
 from qmd.store import open_store
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.store.sqlite.library import connect
@@ -69,7 +69,8 @@ def test_a_new_file_has_the_bytes_and_the_directories_it_needs(
 ) -> None:
     data = "# 数据库\r\n\r\nno newline at the end 🙂".encode()
     written = writes.write(kb.files, notes / "a/b/new.md", data, tool="test")
-    assert written == type(written)(notes / "a/b/new.md", existed=False, bytes=len(data))
+    path = notes / "a/b/new.md"
+    assert (written.path, written.existed, written.bytes) == (path, False, len(data))
     assert written.path.read_bytes() == data
     assert everything_below(notes) == ["a", "a/b", "a/b/new.md"]
     assert kb.revisions.history(written.path) == []
@@ -286,7 +287,7 @@ def test_a_directory_swapped_for_a_link_after_the_check_leads_nowhere(
     secret.mkdir()
     (secret / "x.md").write_text("old")
     (notes / "folder").mkdir()
-    place = kb.files.resolve(notes / "folder/x.md")
+    place = kb.files.policy.resolve(notes / "folder/x.md")
     (notes / "folder").rmdir()
     (notes / "folder").symlink_to(secret)
     with pytest.raises(OSError) as caught, locked_folder.locked(place.target.parent, create=True):
@@ -338,7 +339,7 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
 
 
 def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
-    for module in ("files.writing.change_writer", "store.sql.revisions"):
+    for module in ("files.writing.writer", "store.sql.revisions"):
         monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
 
 
@@ -497,21 +498,15 @@ def test_the_history_of_a_name_that_no_file_has(kb: KnowledgeBase) -> None:
         kb.revisions.history("qmd://nowhere/x.md")
 
 
-# --- files that other programs write ---------------------------------------------------------
+# --- what is written -------------------------------------------------------------------------
 
 
-def test_a_draft_takes_the_place_of_a_file(kb: KnowledgeBase, notes: Path) -> None:
+def test_of_a_photo_only_the_metadata_is_kept(kb: KnowledgeBase, notes: Path) -> None:
     path = notes / "photo.jpg"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    with kb.files.draft(path, tool="images") as draft:
-        assert draft.temporary.suffix == ".jpg"
-        assert draft.temporary.parent == notes
-        draft.temporary.write_bytes(b"new")
-        draft.temporary.with_name(draft.temporary.name + "_original").write_bytes(b"by exiftool")
-        draft.commit(kept=b'{"tags": []}')
-    assert draft.written is not None
-    assert draft.written.bytes == 3
+    new = NewMetadata(b"new", b'{"tags": []}', {}, {})
+    assert kb.files.rewrite(path, lambda _: new, tool="images").bytes == 3
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
     assert everything_below(notes) == ["photo.jpg"]
@@ -521,23 +516,16 @@ def test_a_draft_takes_the_place_of_a_file(kb: KnowledgeBase, notes: Path) -> No
     assert path.read_bytes() == b"new"
 
 
-def test_a_draft_is_of_a_file_that_is_there(kb: KnowledgeBase, notes: Path) -> None:
-    with pytest.raises(FileNotFoundError), kb.files.draft(notes / "none.jpg", tool="images"):
-        raise AssertionError("there is nothing to draft")
-    assert everything_below(notes) == []
-
-
-def test_a_draft_that_is_given_up_leaves_nothing(kb: KnowledgeBase, notes: Path) -> None:
-    path = notes / "photo.jpg"
-    path.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), kb.files.draft(path, tool="images") as draft:
-        draft.temporary.write_bytes(b"half")
-        raise ZeroDivisionError
-    with kb.files.draft(path, tool="images") as draft:
-        draft.temporary.write_bytes(b"half")
-    assert draft.written is None
-    assert path.read_bytes() == b"old"
-    assert everything_below(notes) == ["photo.jpg"]
+def test_the_present_content_is_not_written_again(kb: KnowledgeBase, notes: Path) -> None:
+    path = write(kb, notes / "x.md", "same")
+    before = path.stat()
+    written = writes.write(kb.files, path, b"same")
+    assert (written.existed, written.bytes, written.change) == (True, 4, None)
+    assert path.stat() == before
+    assert [revision.action for revision in kb.revisions.history(path)] == []
+    path.chmod(0o444)
+    with pytest.raises(PermissionError):
+        writes.write(kb.files, path, b"same")
 
 
 @posix

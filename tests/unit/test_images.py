@@ -19,6 +19,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import PhotoError
 from qmd.files.photos.exiftool import ExifTool
+from qmd.files.photos.photo_file import MAX_BYTES
 from qmd.values import PhotoChange
 from tests.support import child, disk
 from tests.support.photos import (
@@ -402,6 +403,23 @@ def test_read_only_comes_before_whether_there_is_such_a_file(tmp_path: Path, jpg
     assert len(told) == 1
 
 
+@posix
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("-o", "new\nline", "\n-execute\n", "%d%f", "quo'te\"", "中文 图", "carriage\r"),
+        *("#x", "@x", " lead", "{ready}", "$(x)", "*?", "back\\slash"),
+    ],
+)
+def test_any_file_name_will_do(kb: KnowledgeBase, album: Path, name: str) -> None:
+    folder = album / f"in {name} %d"
+    folder.mkdir()
+    photo = make(folder / "photo.jpg").rename(folder / f"{name}.jpg")
+    assert kb.images.write(photo, PhotoChange(tags=("sea",))).changed
+    assert kb.images.show(photo).tags == ("sea",)
+    assert [each.name for each in folder.iterdir()] == [f"{name}.jpg"]
+
+
 def test_another_format_is_not_supported(kb: KnowledgeBase, album: Path) -> None:
     (album / "note.md").write_text("# text")
     (album / "text.jpg").write_text("text")
@@ -410,6 +428,14 @@ def test_another_format_is_not_supported(kb: KnowledgeBase, album: Path) -> None
     make(album / "j.jpg").rename(album / "j.heic")
     for name in ("note.md", "text.jpg", "empty.png", "p.jpg", "j.heic"):
         assert untouched(kb, album / name).problem == "unsupported"
+
+
+def test_a_photo_of_more_than_256_mb_is_left_alone(kb: KnowledgeBase, photo: Path) -> None:
+    os.truncate(photo, MAX_BYTES + 1)
+    with pytest.raises(PhotoError) as caught:
+        kb.images.write(photo, PhotoChange(tags=("x",)))
+    assert (caught.value.problem, caught.value.cause) == ("not_written", "size")
+    assert "256 MB" in str(caught.value)
 
 
 def test_a_photo_that_ends_too_early_is_left_alone(kb: KnowledgeBase, photo: Path) -> None:
@@ -503,7 +529,7 @@ def test_a_copy_with_another_image_does_not_take_the_photos_place(
 
 
 @posix
-def test_a_photo_that_another_program_saves_meanwhile_is_not_overwritten(
+def test_a_photo_that_another_program_keeps_saving_is_not_overwritten(
     tmp_path: Path, album: Path
 ) -> None:
     photo = make(album / "a.jpg")

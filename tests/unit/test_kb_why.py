@@ -7,7 +7,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.ingest import why
 from qmd.ingest.rules import Rules
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 from tests.support import child
 
 
@@ -67,7 +67,7 @@ def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
 )
 def test_the_remedy_for_a_mask_fits_the_file(tmp_path: Path, name: str, remedy: str) -> None:
     (tmp_path / name).write_text("text\n", encoding="utf-8")
-    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), name)
+    verdict = judge_path(Rules(tmp_path, "**/*.md"), name)
     assert remedy in str(verdict.remedy)
 
 

@@ -18,8 +18,9 @@ from qmd.errors import InputError, NotFoundError, QmdError, UnreadableFileError
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, ScanSkip, scan
-from qmd.ingest.verdict import exclusion_of_new_file, judge_path
+from qmd.ingest.why import exclusion_of_new_file, judge_path
 from qmd.system.beneath import MAX_DEPTH
+from qmd.values import FileState
 
 
 def make(root: Path, files: list[str]) -> None:
@@ -41,7 +42,7 @@ def run(
 
 
 def reason(root: Path, path: str, max_bytes: int = 1000) -> str:
-    return judge_path(root, Rules(root, "**/*.md", (), max_bytes), path).reason
+    return judge_path(Rules(root, "**/*.md", (), max_bytes), path).detail["rule"]
 
 
 @contextmanager
@@ -106,9 +107,8 @@ def test_a_found_file_carries_what_stat_says(tmp_path: Path) -> None:
     os.utime(tmp_path / "x/a.md", ns=(1, 1_700_000_000_123_456_789))
     (found,) = scan(tmp_path, Rules(tmp_path, "**/*.md"))
     status = (tmp_path / "x/a.md").stat()
-    assert found == ScannedFile(
-        "x/a.md", 6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev
-    )
+    state = FileState(6, 1_700_000_000_123_456_789, status.st_ino, status.st_dev)
+    assert found == ScannedFile("x/a.md", state)
 
 
 def test_names_stay_as_they_are_on_the_disk(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_folders_within_each_other_are_listed_up_to_a_limit(
     assert run(root)[0] == ends
     rules = Rules(root, "**/*.md")
     assert set(scan(root, rules).at(ends)) == set(ends)
-    assert judge_path(root, rules, ends[0]).included
+    assert judge_path(rules, ends[0]).indexed
     root = chains(MAX_DEPTH + 1)
     too_deep = [f"{first}/" + "d/" * (MAX_DEPTH - 1) + "d" for first in "ab"]
     rules = Rules(root, "**/*.md")
@@ -166,10 +166,10 @@ def test_folders_within_each_other_are_listed_up_to_a_limit(
     assert [(skip.path, skip.reason) for skip in skips] == [(each, "too deep") for each in too_deep]
     assert all(skip.is_directory for skip in skips)
     assert scan(root, rules).at([f"{too_deep[0]}/end.md"]) == {too_deep[0]: skips[:1]}
-    verdict = judge_path(root, rules, f"{too_deep[0]}/end.md")
-    assert (verdict.reason, verdict.subject) == ("too deep", too_deep[0])
+    verdict = judge_path(rules, f"{too_deep[0]}/end.md")
+    assert verdict.detail == {"rule": "too deep", "subject": too_deep[0]}
     new = exclusion_of_new_file(rules, f"{too_deep[0]}/new.md")
-    assert new is not None and new.reason == "too deep"
+    assert new is not None and new.detail["rule"] == "too deep"
 
 
 @pytest.mark.unmeasured
@@ -260,7 +260,7 @@ def test_a_root_that_is_itself_a_symlink_is_followed(tmp_path: Path) -> None:
     found, skipped, _ = run(tmp_path / "link")
     assert found == ["a.md"]
     assert skipped == {"inside.md": "symlink inside the collection"}
-    assert read_file(tmp_path / "link", "a.md").data == b"real/a.md"
+    assert read_file(tmp_path / "link", "a.md")[0] == b"real/a.md"
 
 
 def test_special_files_are_reported_and_never_opened(tmp_path: Path) -> None:
@@ -296,10 +296,7 @@ def test_names_that_are_no_utf_8_are_reported_in_a_form_that_can_be_printed(tmp_
     assert skipped == {r"caf\xe9.md": "bad file name", r"dir\xff": "bad file name"}
     assert excluded == {"mask": 1, "hidden": 1}
     assert reason(tmp_path, os.fsdecode(bad[0])) == "bad file name"
-    assert (
-        judge_path(tmp_path, Rules(tmp_path, "**"), os.fsdecode(bad[1]) + "/a.md").subject
-        == r"dir\xff"
-    )
+    assert judge_path(Rules(tmp_path, "**"), os.fsdecode(bad[1]) + "/a.md").path == r"dir\xff"
     (tmp_path / ".qmdignore").write_bytes(b"caf\xe9.md\n")
     assert run(tmp_path)[1] == {r"dir\xff": "bad file name"}
 
@@ -341,7 +338,7 @@ def test_a_missing_root_is_an_error_and_never_an_empty_result(tmp_path: Path) ->
         scan(gone, Rules(gone, "**/*.md"))
     assert caught.value.hint
     with pytest.raises(NotFoundError):
-        judge_path(gone, Rules(gone, "**/*.md"), "a.md")
+        judge_path(Rules(gone, "**/*.md"), "a.md")
 
 
 def test_a_root_that_is_a_file_or_cannot_be_listed_is_an_error(reachable_root: Path) -> None:
@@ -404,7 +401,7 @@ def test_a_root_that_vanishes_during_the_scan_is_an_error(tmp_path: Path, replac
 @pytest.mark.parametrize("path", ["", ".", "../a.md", "x/../../a.md", "/etc/passwd", "a\0.md"])
 def test_explain_refuses_what_is_no_path_below_the_root(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError):
-        judge_path(tmp_path, Rules(tmp_path, "**/*.md"), path)
+        judge_path(Rules(tmp_path, "**/*.md"), path)
 
 
 def test_explain_tells_folders_missing_files_and_included_files_apart(tmp_path: Path) -> None:
@@ -429,7 +426,7 @@ def test_ignore_options_take_braces_and_folders(tmp_path: Path) -> None:
     found, _, excluded = run(tmp_path, ignore=("drafts", "{tmp,temp}.md", "./old/**"))
     assert found == ["a.md", "x/old/e.md"]
     assert excluded == {"ignore option": 4}
-    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md", ("drafts",)), "x/drafts/c.md")
-    assert (verdict.reason, verdict.subject, verdict.pattern) == (
-        "ignore option", "x/drafts", "drafts"
-    )  # fmt: skip
+    verdict = judge_path(Rules(tmp_path, "**/*.md", ("drafts",)), "x/drafts/c.md")
+    assert verdict.detail == {
+        "rule": "ignore option", "subject": "x/drafts", "line": 1, "pattern": "drafts"
+    }  # fmt: skip

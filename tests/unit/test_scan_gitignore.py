@@ -13,7 +13,7 @@ import pytest
 from qmd.ingest.gitignore import MAX_WILD_PATTERNS, IgnoreFile, parse_ignore_lines
 from qmd.ingest.rules import MAX_IGNORE_FILE_BYTES, Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -267,12 +267,16 @@ def test_explain_names_the_file_the_line_and_the_pattern_and_its_remedy_works(
     make(tmp_path, ["sub/[draft] a.md", "sub/private/b.md", "ok.md"])
     (tmp_path / "sub/.gitignore").write_text("# comment\n\n*draft*\nprivate/\n")
     rules = Rules(tmp_path, "**/*.md")
-    file = judge_path(tmp_path, rules, "sub/[draft] a.md")
-    assert (file.reason, file.file, file.line, file.pattern) == (
-        ".gitignore", "sub/.gitignore", 3, "*draft*"
-    )  # fmt: skip
-    folder = judge_path(tmp_path, rules, "sub/private/b.md")
-    assert (folder.subject, folder.line, folder.pattern) == ("sub/private", 4, "private/")
+    file = judge_path(rules, "sub/[draft] a.md")
+    assert file.detail == {
+        "rule": ".gitignore",
+        "subject": "sub/[draft] a.md",
+        "ignore_file": "sub/.gitignore",
+        "line": 3,
+        "pattern": "*draft*",
+    }
+    folder = judge_path(rules, "sub/private/b.md")
+    assert (folder.path, folder.detail["line"]) == ("sub/private", 4)
     remedies = [file.remedy or "", folder.remedy or ""]
     lines = [text.split("add the line ")[1].split(" to .qmdignore")[0] for text in remedies]
     (tmp_path / ".qmdignore").write_text("\n".join(lines) + "\n")

@@ -15,6 +15,7 @@ from qmd.ingest.parse_file import parse_file
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, scan
+from qmd.values import FileState
 
 
 def find(root: Path) -> ScannedFile:
@@ -27,17 +28,13 @@ def find(root: Path) -> ScannedFile:
 def test_a_file_reads_back_byte_for_byte_with_its_state(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.md").write_bytes(data)
     found = find(tmp_path)
-    read = read_file(tmp_path, "a.md")
-    assert read.data == data
-    assert (read.size, read.mtime_ns, read.inode, read.device) == (
-        found.size, found.mtime_ns, found.inode, found.device
-    )  # fmt: skip
-    assert read_file(tmp_path, "a.md") == read
+    assert read_file(tmp_path, "a.md") == (data, found.state)
+    assert read_file(tmp_path, "a.md") == (data, found.state)
 
 
 def test_the_limit_counts_the_bytes_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"x" * 10)
-    assert read_file(tmp_path, "a.md", max_bytes=10).size == 10
+    assert read_file(tmp_path, "a.md", max_bytes=10)[1].bytes == 10
     with pytest.raises(FileTooLargeError):
         read_file(tmp_path, "a.md", max_bytes=9)
 
@@ -46,9 +43,9 @@ def test_a_file_replaced_since_the_scan_is_read_as_it_is_now(tmp_path: Path) -> 
     (tmp_path / "a.md").write_bytes(b"old")
     (tmp_path / "new").write_bytes(b"newer")
     (tmp_path / "new").rename(tmp_path / "a.md")
-    read = read_file(tmp_path, "a.md")
-    assert read.data == b"newer"
-    assert read.inode == (tmp_path / "a.md").stat().st_ino
+    data, state = read_file(tmp_path, "a.md")
+    assert data == b"newer"
+    assert state.inode == (tmp_path / "a.md").stat().st_ino
 
 
 def test_a_file_that_is_gone_is_told_from_one_that_cannot_be_read(tmp_path: Path) -> None:
@@ -114,9 +111,9 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
             file.write_bytes(b"FIRST HALF, SECOND HALF")
 
     before_each_read(monkeypatch, change)
-    read = read_file(tmp_path, "a.md")
-    assert read.data == b"FIRST HALF, SECOND HALF"
-    assert (read.size, read.mtime_ns) == (23, file.stat().st_mtime_ns)
+    data, state = read_file(tmp_path, "a.md")
+    assert data == b"FIRST HALF, SECOND HALF"
+    assert (state.bytes, state.mtime_ns) == (23, file.stat().st_mtime_ns)
 
 
 def test_a_file_that_never_rests_is_read_in_the_end_and_looks_changed_to_the_next_scan(
@@ -131,9 +128,9 @@ def test_a_file_that_never_rests_is_read_in_the_end_and_looks_changed_to_the_nex
         os.utime(file, ns=(0, call * 1_000_000_000))
 
     before_each_read(monkeypatch, grow)
-    read = read_file(tmp_path, "log.md")
-    assert file.read_bytes().startswith(read.data)
-    assert read.mtime_ns != file.stat().st_mtime_ns
+    data, state = read_file(tmp_path, "log.md")
+    assert file.read_bytes().startswith(data)
+    assert state.mtime_ns != file.stat().st_mtime_ns
 
 
 def test_a_file_that_outgrows_the_limit_while_it_is_read_is_too_large(
@@ -164,7 +161,9 @@ def test_a_link_replaced_while_it_is_followed_does_not_skip_the_file_for_good(
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
     monkeypatch.setattr(os, "readlink", no_link_any_more)
-    job = FileJob(str(tmp_path / "root"), ScannedFile("folder/a.md", 1, 0, 1, 1), 10, None)
+    job = FileJob(
+        str(tmp_path / "root"), ScannedFile("folder/a.md", FileState(1, 0, 1, 1)), 10, None
+    )
     parsed = parse_file(job)
     assert isinstance(parsed, NoDocument)
     assert (parsed.reason, parsed.state) == ("vanished", None)

@@ -9,6 +9,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ConflictError, NotFoundError
+from qmd.files.writing.writer import NewMetadata
 from qmd.operations import edit_texts
 from qmd.store.sql.revisions import MAX_REVISIONS
 from qmd.system.session import in_session
@@ -280,9 +281,8 @@ def test_a_change_is_not_undone_by_halves_when_a_revision_is_gone(
 
 def test_a_photo_is_not_undone(kb: KnowledgeBase, notes: Path) -> None:
     (notes / "x.jpg").write_bytes(b"old")
-    with kb.files.draft(notes / "x.jpg", tool="images") as draft:
-        draft.temporary.write_bytes(b"new")
-        draft.commit(kept=b"{}")
+    new = NewMetadata(b"new", b"{}", {}, {})
+    kb.files.rewrite(notes / "x.jpg", lambda _: new, tool="images")
     (refused,) = kb.undo.undo_last().refused
     assert "only the earlier metadata is kept" in refused.reason
     assert (notes / "x.jpg").read_bytes() == b"new"

@@ -12,7 +12,7 @@ import pytest
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.ingest.vault import MAX_BYTES, ExcludedFiles, VaultSettings, vault_settings
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 
 
 def make(root: Path, files: list[str], app: Any = None, vault: str = ".obsidian") -> None:
@@ -47,7 +47,7 @@ def test_one_path_is_judged_as_the_whole_walk_does(tmp_path: Path) -> None:
     rules = Rules(tmp_path, "**/*.md")
     assert included(tmp_path) == ["Old/map.canvas", "a.md", "sub/Map.canvas"]
     for file in files:
-        assert judge_path(tmp_path, rules, file).included == (file in included(tmp_path)), file
+        assert judge_path(rules, file).indexed == (file in included(tmp_path)), file
         (items,) = scan(tmp_path, rules).at([file]).values()
         assert bool(items) == (file in included(tmp_path)), file
 
@@ -58,13 +58,14 @@ def test_excluded_files_are_told_and_still_there_for_links(tmp_path: Path) -> No
     assert [item.path for item in walk if isinstance(item, ScannedFile)] == ["a.md"]
     assert walk.excluded["excluded in Obsidian"] == 1
     assert walk.others == ["Templates/t.md"]
-    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), "Templates/t.md")
-    assert verdict.reason == "excluded in Obsidian"
-    assert verdict.detail == (
+    verdict = judge_path(Rules(tmp_path, "**/*.md"), "Templates/t.md")
+    assert verdict.detail["rule"] == "excluded in Obsidian"
+    assert verdict.reason == (
         "Obsidian excludes it from its search: 'Templates/' in the setting Excluded files matches"
         " 'Templates/t.md'."
     )
-    assert (verdict.file, verdict.pattern) == (".obsidian/app.json", "Templates/")
+    assert verdict.detail["ignore_file"] == ".obsidian/app.json"
+    assert verdict.detail["pattern"] == "Templates/"
     (tmp_path / ".qmdignore").write_text("!/Templates/t.md\n", encoding="utf-8")
     assert included(tmp_path) == ["Templates/t.md", "a.md"]
 
@@ -167,5 +168,5 @@ def test_links_out_of_the_vault_are_not_followed(tmp_path: Path) -> None:
 def test_backups_of_logseq_are_left_out(tmp_path: Path) -> None:
     make(tmp_path, ["logseq/bak/pages/a/1.md", "logseq/b.md", "bak/c.md", "g/logseq/bak/d.md"])
     assert included(tmp_path) == ["bak/c.md", "logseq/b.md"]
-    verdict = judge_path(tmp_path, Rules(tmp_path, "**/*.md"), "g/logseq/bak/d.md")
-    assert (verdict.reason, verdict.subject) == ("Logseq backups", "g/logseq/bak")
+    verdict = judge_path(Rules(tmp_path, "**/*.md"), "g/logseq/bak/d.md")
+    assert verdict.detail == {"rule": "Logseq backups", "subject": "g/logseq/bak"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import os
 import re
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.engine_text import engine_text
 from qmd.errors import (
@@ -26,7 +26,6 @@ from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.formats import MARKDOWN, format_of
-from qmd.system.beneath import READ
 from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 if TYPE_CHECKING:
@@ -36,21 +35,34 @@ CREATE, EDIT, DELETE = "create_note", "edit_note", "delete_note"
 #: A longer note is not edited.
 MAX_BYTES = 16 * 1024 * 1024
 _DOCID = re.compile(r"#?([0-9a-fA-F]{6,64})")
-#: Action → the fields that it needs.
-NEEDS = {
-    "replace": ("old", "text"),
-    "replace_section": ("heading", "text"),
-    "insert_before": ("heading", "text"),
-    "insert_after": ("heading", "text"),
-    "append": ("text",),
-    "prepend": ("text",),
-    "set_property": ("property", "value"),
-    "remove_property": ("property",),
-    "tick": (),
-    "untick": (),
+
+
+class Action(NamedTuple):
+    """
+    An action of `NoteEdit`.
+
+    Attributes:
+        needs, may_have: Fields of the edit; those that are needed come first.
+        apply: Makes the new text of the old one and these fields.
+    """
+
+    needs: tuple[str, ...]
+    apply: Callable[..., str]
+    may_have: tuple[str, ...] = ()
+
+
+ACTIONS = {
+    "replace": Action(("old", "text"), operations.replace_once),
+    "replace_section": Action(("heading", "text"), operations.replace_section),
+    "insert_before": Action(("heading", "text"), operations.insert_before),
+    "insert_after": Action(("heading", "text"), operations.insert_after),
+    "append": Action(("text",), operations.append, ("heading",)),
+    "prepend": Action(("text",), operations.prepend),
+    "set_property": Action(("property", "value"), properties.set_property),
+    "remove_property": Action(("property",), properties.remove_property),
+    "tick": Action((), partial(tasks.set_task, done=True), ("old", "line")),
+    "untick": Action((), partial(tasks.set_task, done=False), ("old", "line")),
 }
-#: Action → the fields that it may have in addition.
-_MAY_HAVE = {"append": ("heading",), "tick": ("old", "line"), "untick": ("old", "line")}
 _FIELDS = ("text", "old", "heading", "property", "value", "line")
 
 
@@ -134,8 +146,7 @@ class NoteEditor:
             return draft.content
 
         try:
-            with self._files.change(tool=EDIT) as change:
-                change.rewrite(note.place, content)
+            written = self._files.rewrite(note.place, content, tool=EDIT)
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
@@ -143,8 +154,8 @@ class NoteEditor:
             docid=draft.docid,
             written=True,
             diff=draft.diff,
-            change=change.number,
-            problem=change.problem,
+            change=written.change,
+            problem=written.problem,
         )
 
     def create(self, note: NotePlace, text: str) -> EditedNote:
@@ -164,13 +175,7 @@ class NoteEditor:
         require_note(note)
         content = text.encode()
         if len(content) > MAX_BYTES:
-            raise EditError(
-                engine_text(
-                    "{file} would have more than {most} bytes.",
-                    file=note.file,
-                    most=f"{MAX_BYTES:,}",
-                )
-            )
+            raise _too_long(note, "{file} would have more than {most} bytes.")
 
         def new_content(present: bytes | None) -> bytes:
             if present is not None:
@@ -178,8 +183,7 @@ class NoteEditor:
             return content
 
         try:
-            with self._files.change(tool=CREATE) as change:
-                change.rewrite(note.place, new_content)
+            written = self._files.rewrite(note.place, new_content, tool=CREATE)
         except IsADirectoryError:
             raise NoteExistsError(note.file) from None
         except OSError as error:
@@ -189,8 +193,8 @@ class NoteEditor:
             docid=docid_of(text),
             written=True,
             diff=short_diff("", text),
-            change=change.number,
-            problem=change.problem,
+            change=written.change,
+            problem=written.problem,
         )
 
     def delete(
@@ -231,13 +235,7 @@ class NoteEditor:
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)
         if len(new) > MAX_BYTES:
-            raise EditError(
-                engine_text(
-                    "{file} would have more than {most} bytes.",
-                    file=note.file,
-                    most=f"{MAX_BYTES:,}",
-                )
-            )
+            raise _too_long(note, "{file} would have more than {most} bytes.")
         return _Draft(new, docid_of(source.text), docid_of(text), short_diff(source.text, text))
 
 
@@ -257,23 +255,19 @@ def read_note(note: NotePlace) -> bytes:
         FileAccessError: It cannot be read.
     """
     try:
-        with os.fdopen(note.place.open(READ), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise EditError(engine_text("{file} is no file.", file=note.file))
-            if status.st_size > MAX_BYTES:
-                raise EditError(
-                    engine_text(
-                        "{file} has more than {most} bytes.", file=note.file, most=f"{MAX_BYTES:,}"
-                    )
-                )
-            return stream.read()
+        return note.place.read(MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise not_there(note) from None
     except IsADirectoryError:
         raise EditError(engine_text("{file} is no file.", file=note.file)) from None
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise _too_long(note, "{file} has more than {most} bytes.") from error
         raise FileAccessError(note.file, error) from error
+
+
+def _too_long(note: NotePlace, template: str) -> EditError:
+    return EditError(engine_text(template, file=note.file, most=f"{MAX_BYTES:,}"))
 
 
 def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None) -> None:
@@ -339,41 +333,21 @@ def edited(text: str, edit: NoteEdit) -> str:
         EditError: The edit lacks a field or has one too many, or the text has no such place, or
             more than one.
     """
-    _check(edit)
-    new_text, old, heading = edit.text or "", edit.old or "", edit.heading or ""
-    name = edit.property or ""
-    if edit.action == "replace":
-        return operations.replace_once(text, old, new_text)
-    if edit.action == "replace_section":
-        return operations.replace_section(text, heading, new_text)
-    if edit.action == "insert_before":
-        return operations.insert_before(text, heading, new_text)
-    if edit.action == "insert_after":
-        return operations.insert_after(text, heading, new_text)
-    if edit.action == "append":
-        return operations.append(text, new_text, edit.heading)
-    if edit.action == "prepend":
-        return operations.prepend(text, new_text)
-    if edit.action == "set_property":
-        return properties.set_property(text, name, edit.value)
-    if edit.action == "remove_property":
-        return properties.remove_property(text, name)
-    return tasks.set_task(text, done=edit.action == "tick", task=edit.old, line=edit.line)
-
-
-def _check(edit: NoteEdit) -> None:
-    needs = NEEDS.get(edit.action)
-    if needs is None:
-        raise EditError(f"There is no action {edit.action!r}.", hint=f"One of {', '.join(NEEDS)}.")
-    for name in needs:
+    action = ACTIONS.get(edit.action)
+    if action is None:
+        raise EditError(
+            f"There is no action {edit.action!r}.", hint=f"One of {', '.join(ACTIONS)}."
+        )
+    for name in action.needs:
         if getattr(edit, name) is None and name != "value":
             raise EditError(f"The action {edit.action} needs {name}.")
-    if edit.action in ("tick", "untick") and edit.old is None and edit.line is None:
+    if action.may_have == ("old", "line") and edit.old is None and edit.line is None:
         raise EditError(f"The action {edit.action} needs old, the text of the task, or line.")
+    fields = (*action.needs, *action.may_have)
     for name in _FIELDS:
-        allowed = (*needs, *_MAY_HAVE.get(edit.action, ()))
-        if getattr(edit, name) is not None and name not in allowed:
+        if getattr(edit, name) is not None and name not in fields:
             raise EditError(
                 f"The action {edit.action} does not take {name}.",
-                hint=f"It takes {', '.join(allowed)}.",
+                hint=f"It takes {', '.join(fields)}.",
             )
+    return action.apply(text, *(getattr(edit, name) for name in fields))

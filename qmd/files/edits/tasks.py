@@ -15,7 +15,7 @@ _TASK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[(.)\](?:[ \t]+(.*))?$")
 _MAX_SHOWN = 5
 
 
-def set_task(text: str, *, done: bool, task: str | None, line: int | None) -> str:
+def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> str:
     """
     Tick or untick the only task of a text.
 
@@ -67,7 +67,7 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
     lines = text.split("\n")
     match = _TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
     is_there = match is not None and (match[2] or "").strip() == task.strip()
-    return set_task(text, done=done, task=task, line=line if is_there else None)
+    return set_task(text, task, line if is_there else None, done=done)
 
 
 def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:

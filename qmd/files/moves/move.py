@@ -1,5 +1,6 @@
 """
 What a move changes for the links of one collection: which file each of them means, and its path.
+Which notes it concerns is read from the index.
 
 Paths are written as Obsidian would write them, and as the link was written before.
 """
@@ -11,13 +12,29 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from qmd.ingest.vault import LinkFormat
-from qmd.parse.link_spans import PathForm
+from qmd.parse.formats import CANVAS
+from qmd.parse.link_spans import PathForm, link_spans
 from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.store.sql.links import NamedFile
-from qmd.values.names import FOLDER_PAGES, NOTE_SUFFIXES, fold, link_path, path_from
+from qmd.values.names import (
+    FOLDER_PAGES,
+    NOTE_SUFFIXES,
+    fold,
+    keys_of_target,
+    link_keys_to,
+    link_path,
+    name_key,
+    path_from,
+)
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
+CANVAS_SUFFIX = CANVAS.suffixes[0]
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\r\n]|\A\s|\s\Z")
 _CODE_OF_OTHER_SCRIPT = re.compile(r"%[89A-Fa-f][0-9A-Fa-f]")
@@ -187,3 +204,79 @@ def _encoded(path: str, old: str, form: PathForm) -> str:
         return quote(character, safe=safe)
 
     return "".join(map(encoded, path))
+
+
+# --- which notes a move concerns ------------------------------------------------------------
+
+
+def plan_move(
+    reader: Reader,
+    old: tuple[str, str],
+    new: tuple[str, str],
+    text: str | None,
+    formats: dict[str, LinkFormat | None],
+) -> tuple[Move, list[tuple[str, Move]]]:
+    """
+    Read from the index which notes a move concerns.
+
+    Args:
+        old, new: Collection and path of the note before and after.
+        text: That of the note; None if it is no text.
+        formats: `Move.link_format` of each collection.
+
+    Returns:
+        The move for the links in the moved note, and the other notes with links that it concerns:
+        the ``collection/path`` of each, with the move as the links of its collection see it.
+    """
+    old_keys, new_keys = set(link_keys_to(old[1])), set(link_keys_to(new[1]))
+    inside_keys = _link_keys(reader, *old, text)
+
+    def tree(collection: str, paths: Iterable[str]) -> LinkTree:
+        return LinkTree(sorted(paths), is_vault=reader.collections.is_vault(collection))
+
+    if old[0] == new[0]:
+        collection = old[0]
+        paths = _paths(reader, collection, old_keys | new_keys | inside_keys) - {new[1]} | {old[1]}
+        move = Move(
+            tree(collection, paths),
+            tree(collection, paths - {old[1]} | {new[1]}),
+            *(old[1], new[1], formats.get(collection)),
+        )
+        linking = _linking(reader, collection, old_keys | new_keys, besides=old[1])
+        return move, [(file, move) for file in linking]
+    paths = _paths(reader, old[0], old_keys | inside_keys) | {old[1]}
+    paths_there = _paths(reader, new[0], new_keys | inside_keys) - {new[1]}
+    before, without = tree(old[0], paths), tree(old[0], paths - {old[1]})
+    there, with_new = tree(new[0], paths_there), tree(new[0], paths_there | {new[1]})
+    leaving = Move(before, without, old[1], None, formats.get(old[0]))
+    arriving = Move(there, with_new, None, new[1], formats.get(new[0]))
+    there_before = _linking(reader, old[0], old_keys, besides=old[1])
+    there_after = _linking(reader, new[0], new_keys, besides=new[1])
+    return Move(before, with_new, old[1], new[1], formats.get(new[0]), leaves=True), [
+        *((file, leaving) for file in there_before),
+        *((file, arriving) for file in there_after),
+    ]
+
+
+def _paths(reader: Reader, collection: str, keys: Iterable[str]) -> set[str]:
+    return {file.path for file in reader.links.files_with_keys(collection, keys)}
+
+
+def _linking(reader: Reader, collection: str, keys: Iterable[str], *, besides: str) -> list[str]:
+    """The notes with links that have one of these keys, and the canvases that are no documents."""
+    paths = {link.path for link in reader.links.to_keys(collection, keys)}
+    attachments = reader.links.attachments(collection)
+    paths.update(path for path in attachments if path.lower().endswith(CANVAS_SUFFIX))
+    return [f"{collection}/{path}" for path in sorted(paths - {besides})]
+
+
+def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> set[str]:
+    """The keys of the files that the links of a note may lead to."""
+    links = [(span.link.kind, span.link.target) for span in link_spans(text or "")]
+    document = reader.documents.by_path(collection, path)
+    if document is not None:  # of a canvas, the text of the document has the links of its cards
+        stored = reader.links.of_documents([document.id])
+        links += [(link.kind, link.target) for link in stored]
+    paths = {link_path(kind, target) for kind, target in links}
+    keys = {key for each in paths if each for key in keys_of_target(each)}
+    return keys | set(map(name_key, FOLDER_PAGES))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,12 +27,10 @@ from qmd.files.edits.note_editor import (
     require_docid,
 )
 from qmd.files.edits.text_file import TextFile
-from qmd.files.moves.move import Move
-from qmd.files.moves.plan import plan_move
-from qmd.files.moves.rewrite import CANVAS_SUFFIX, LeftLink, Rewritten, rewritten, rewritten_canvas
+from qmd.files.moves.move import CANVAS_SUFFIX, Move, plan_move
+from qmd.files.moves.rewrite import LinkInText, Rewritten, rewritten, rewritten_canvas
 from qmd.files.vault import Vault
-from qmd.files.writing.change_writer import ChangeWriter, is_other_case
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
 from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import is_photo
@@ -59,24 +57,20 @@ class _NewContent(NamedTuple):
     text: str | None
     diff: str = ""
     links: int = 0
-    left: tuple[LeftLink, ...] = ()
+    left: tuple[LinkInText, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _LinkingNote:
+class _LinkingNote(NamedTuple):
     """
     A note with links that may have to be rewritten.
 
     Attributes:
-        file, path: ``collection/path`` and ``path`` before the move.
-        after: Where it lies after the move.
-        path_after: Its ``path`` after the move.
+        file: ``collection/path`` before the move.
+        after: The note after the move.
     """
 
     file: str
-    path: str
     after: NotePlace
-    path_after: str
     move: Move
 
 
@@ -167,29 +161,24 @@ class NoteMover:
 
     def _plan(
         self, note: NotePlace, target: NotePlace, text: str | None
-    ) -> tuple[_LinkingNote, Callable[[], Iterator[_LinkingNote]]]:
-        """The moved note, and what lists the other notes with links that it concerns."""
+    ) -> tuple[_LinkingNote, Iterator[_LinkingNote]]:
+        """The moved note, and the other notes with links that the move concerns."""
         old_collection, _, old_path = note.file.partition("/")
         new_collection, _, new_path = target.file.partition("/")
         formats = {name: self._link_format(name) for name in (old_collection, new_collection)}
         with self._store.reading() as reader:
-            plan = plan_move(
+            inside, others = plan_move(
                 reader, (old_collection, old_path), (new_collection, new_path), text, formats
             )
-
-        def others() -> Iterator[_LinkingNote]:
-            for linking in plan.others:
-                for path in linking.paths:
-                    file = f"{linking.collection}/{path}"
-                    place = NotePlace(file, self._vault.locate(file))
-                    yield _LinkingNote(file, path, place, path, linking.move)
-
-        return _LinkingNote(note.file, old_path, target, new_path, plan.inside), others
+        return _LinkingNote(note.file, target, inside), (
+            _LinkingNote(file, NotePlace(file, self._vault.locate(file)), move)
+            for file, move in others
+        )
 
     def _run(
         self,
         inside: _LinkingNote,
-        others: Callable[[], Iterator[_LinkingNote]],
+        others: Iterator[_LinkingNote],
         report: _Report,
         data: bytes,
         change: ChangeWriter | None,
@@ -209,7 +198,7 @@ class NoteMover:
             self._files.index(change.changed)
         moved_note = self._rewrite(inside, change, data, content, rewrite_links=rewrite_links)
         report.add(inside.after.file, moved_note)
-        for note in others():
+        for note in others:
             try:
                 present = read_note(note.after)
                 content = self._content(note, present, rewrite_links=rewrite_links)
@@ -247,14 +236,14 @@ class NoteMover:
 
         try:
             if change is None:
-                self._files.resolve(note.after.place)
+                self._files.policy.resolve(note.after.place)
             else:
                 change.rewrite(note.after.place, new)
         except (QmdError, OSError) as error:
             reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
             before = None if content.text is None else _text(data)
             links = self._links(note, before or "").changed
-            left = tuple(LeftLink(link.line, link.before, reason) for link in links)
+            left = tuple(link._replace(reason=reason) for link in links)
             return _NewContent(None, before, left=(*left, *content.left))
         return content
 
@@ -277,12 +266,13 @@ class NoteMover:
             else:
                 diff = short_diff(text, new.text)
                 return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
-        left = [LeftLink(link.line, link.before, reason) for link in new.changed]
+        left = [link._replace(reason=reason) for link in new.changed]
         return _NewContent(None, text, left=tuple(sorted((*left, *new.left))))
 
     def _links(self, note: _LinkingNote, text: str) -> Rewritten:
         rewrite = rewritten_canvas if note.file.lower().endswith(CANVAS_SUFFIX) else rewritten
-        return rewrite(text, note.move, note.path, note.path_after)
+        path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
+        return rewrite(text, note.move, path, path_after)
 
     def _link_format(self, collection: str) -> LinkFormat | None:
         settings = vault_settings(self._vault.roots[collection])

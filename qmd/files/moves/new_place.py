@@ -10,8 +10,8 @@ from qmd.engine_text import engine_text
 from qmd.errors import InvalidPathError
 from qmd.files.edits.note_editor import NotePlace
 from qmd.files.vault import Vault, plain_path
-from qmd.files.writing.change_writer import is_other_case
 from qmd.files.writing.policy import ResolvedPath
+from qmd.files.writing.writer import is_other_case
 from qmd.values.names import NOTE_SUFFIXES, fold
 
 

@@ -22,25 +22,23 @@ from qmd.values.names import fold, link_path
 
 NO_SPELLING = "its new name cannot stand in such a link"
 OTHER_COLLECTION = "links do not lead into another collection"
-CANVAS_SUFFIX = ".canvas"
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _COLON = re.compile(r"\s*:\s*")
 
 
-class ChangedLink(NamedTuple):
-    """``line`` counts from 1; ``before`` and ``after`` are the whole link as written."""
+class LinkInText(NamedTuple):
+    """
+    A link that loses its target.
 
-    line: int
-    before: str
-    after: str
-
-
-class LeftLink(NamedTuple):
-    """A link that loses its target and could not be rewritten."""
+    Attributes:
+        line: From 1.
+        link: The whole link as written before.
+        reason: Why it could not be rewritten; "" if it was.
+    """
 
     line: int
     link: str
-    reason: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,8 @@ class Rewritten:
     """
 
     text: str
-    changed: tuple[ChangedLink, ...] = ()
-    left: tuple[LeftLink, ...] = ()
+    changed: tuple[LinkInText, ...] = ()
+    left: tuple[LinkInText, ...] = ()
 
 
 class _NewPath(NamedTuple):
@@ -94,7 +92,7 @@ def rewritten(text: str, move: Move, source: str, source_after: str | None = Non
         new_text,
         tuple(_changed(text, plan)),
         tuple(
-            LeftLink(new.span.link.line, text[new.span.start : new.span.end], new.reason)
+            LinkInText(new.span.link.line, text[new.span.start : new.span.end], new.reason)
             for new in plan
             if new.text is None
         ),
@@ -175,17 +173,15 @@ def _left(new: _NewPath) -> _NewPath:
     return _NewPath(new.span, None, new.reason or NO_SPELLING)
 
 
-def _changed(text: str, plan: list[_NewPath]) -> Iterator[ChangedLink]:
+def _changed(text: str, plan: list[_NewPath]) -> Iterator[LinkInText]:
     for new in plan:
         if new.text is None:
             continue
         span = new.span
         whole = text[span.start : span.end]
-        if span.start <= span.path_start and span.path_end <= span.end:
-            after = text[span.start : span.path_start] + new.text + text[span.path_end : span.end]
-        else:  # the path stands in a definition
-            whole, after = text[span.path_start : span.path_end], new.text
-        yield ChangedLink(span.link.line, whole, after)
+        if not span.start <= span.path_start <= span.path_end <= span.end:
+            whole = text[span.path_start : span.path_end]  # it stands in a definition
+        yield LinkInText(span.link.line, whole)
 
 
 def rewritten_canvas(
@@ -195,8 +191,8 @@ def rewritten_canvas(
     if not _is_json(text):
         return Rewritten(text)
     parts: list[str] = []
-    changed: list[ChangedLink] = []
-    left: list[LeftLink] = []
+    changed: list[LinkInText] = []
+    left: list[LinkInText] = []
     position, line, key = 0, 1, ""
     for match in _STRING.finditer(text):
         if _COLON.match(text, match.end()):
@@ -218,7 +214,7 @@ def rewritten_canvas(
         key = ""
     new_text = "".join([*parts, text[position:]])
     if not _is_json(new_text):
-        left += [LeftLink(link.line, link.before, NO_SPELLING) for link in changed]
+        left += [link._replace(reason=NO_SPELLING) for link in changed]
         return Rewritten(text, (), tuple(left))
     return Rewritten(new_text, tuple(changed), tuple(left))
 
@@ -230,8 +226,8 @@ def _card_of_file(path: str, move: Move) -> Rewritten:
     if move.before.find(f"/{path}", "", "embed") != move.old:
         return Rewritten(path)  # another file, whose path differs in case
     if move.new is None:
-        return Rewritten(path, (), (LeftLink(0, path, OTHER_COLLECTION),))
-    return Rewritten(move.new, (ChangedLink(0, path, move.new),))
+        return Rewritten(path, (), (LinkInText(0, path, OTHER_COLLECTION),))
+    return Rewritten(move.new, (LinkInText(0, path),))
 
 
 def _value(string: str) -> str:

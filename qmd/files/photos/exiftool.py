@@ -3,8 +3,8 @@ exiftool, kept running as one process that answers one request after the other.
 
 It reads its arguments line by line, so a line break in one would begin the next. Nothing that a
 photo or a client contains is sent as it is: values are HTML character references (which exiftool
-decodes), so they consist of letters, digits, ``&``, ``#`` and ``;``; files have names that we
-choose.
+decodes), so they consist of letters, digits, ``&``, ``#`` and ``;``; it gets copies of photos, with
+names that we choose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import IO
 
 from qmd.errors import ExifToolError
-from qmd.parse.photo.source import PhotoKind
 
 HINT = (
     "Install exiftool: apt-get install libimage-exiftool-perl (Debian, Ubuntu), "
@@ -35,7 +34,6 @@ HINT = (
 TIMEOUT_S = 5.0
 _MAX_OUTPUT = 64 * 1024 * 1024
 _STOP_S = 1.0
-_BLOCK = 1 << 20
 
 # exiftool goes on waiting when its input ends. This shell script notices when we are killed
 # (`read` returns), and then kills exiftool and whatever a script in its place has started.
@@ -77,13 +75,15 @@ class ExifTool:
         """
         with self._lock:
             try:
-                process = self._running()
-                yield Turn(process, time.monotonic() + self._timeout_s)
+                yield Turn(self._running(), time.monotonic() + self._timeout_s)
             except BaseException as error:
                 # The rest of this answer must not be taken for the next one.
                 if not isinstance(error, ExifToolError) or error.cause in ("ended", "timeout"):
                     self._stop()
                 raise
+            finally:
+                if self._process is not None:
+                    self._process.tidy()
 
     def version(self) -> str:
         """The program's version. Raises ExifToolError: It is not installed or does not answer."""
@@ -119,72 +119,80 @@ class ExifTool:
 
 
 class Turn:
-    """Requests for one photo."""
+    """Requests for one photo. Files are in a directory of exiftool's own, and go with the turn."""
 
     def __init__(self, process: _ExifToolProcess, deadline: float) -> None:
         self._process = process
         self._deadline = deadline
+        self.directory = process.directory
 
     def version(self) -> str:
         out, _ = self._process.ask(["-ver"], self._deadline)
         return out.decode("ascii", "replace").strip()
 
-    def read(self, photo: Path, kind: PhotoKind, tags: Sequence[str]) -> bytes:
+    def put(self, name: str, data: bytes) -> None:
+        """
+        Give exiftool a file.
+
+        Args:
+            name: One in which it can misread nothing: no line break, no ``%``, no blank in front.
+                Its suffix says the format.
+
+        Raises:
+            ExifToolError: It cannot be made.
+        """
+        begun = time.monotonic()
+        try:
+            (self.directory / name).write_bytes(data)
+        except OSError as error:
+            reason = f"no temporary file can be made: {error.strerror or error}"
+            raise ExifToolError("refused", reason) from error
+        self._deadline += time.monotonic() - begun  # it is exiftool's time, not the disk's
+
+    def get(self, name: str) -> bytes:
+        """A file that exiftool has written. Raises ExifToolError: It cannot be read."""
+        try:
+            return (self.directory / name).read_bytes()
+        except OSError as error:
+            reason = f"the changed copy cannot be read: {error.strerror or error}"
+            raise ExifToolError("refused", reason) from error
+
+    def read(self, name: str, tags: Sequence[str]) -> bytes:
         """
         Tags of a photo as exiftool's RDF/XML.
 
         Raises:
             ExifToolError: It cannot be read.
         """
-        with self._process.aliases(kind, photo) as (source,):
-            out, problems = self._process.ask(["-X", "-a", *tags, source], self._deadline)
+        out, problems = self._process.ask(["-X", "-a", *tags, name], self._deadline)
         if b"<rdf:Description" not in out:
             raise ExifToolError("refused", _reason(problems) or "exiftool gave no metadata")
         return out
 
-    def lend(self, data: bytes) -> contextlib.AbstractContextManager[Path]:
-        """A file that holds these bytes. Its name alone is its name in an argument."""
-        return self._process.lend(data)
-
-    @contextlib.contextmanager
-    def private_copy(self, descriptor: int, kind: PhotoKind) -> Iterator[tuple[Path, Path]]:
+    def write(self, name: str, arguments: Sequence[str], new: str) -> None:
         """
-        A copy of an open photo, and a name for a changed one, in a directory that nobody else
-        can enter; both are removed in the end.
-
-        Raises:
-            ExifToolError: It cannot be made.
-        """
-        begun = time.monotonic()
-        with self._process.private_copy(descriptor, kind) as paths:
-            self._deadline += time.monotonic() - begun  # it is exiftool's time, not the disk's
-            yield paths
-
-    def write(self, photo: Path, kind: PhotoKind, arguments: Sequence[str], new: Path) -> None:
-        """
-        Write a changed copy of a photo to a file that does not exist yet.
+        Write a changed copy of a photo.
 
         Args:
             arguments: Assignments like ``-XMP-dc:Title=`` with an `escape`-d value behind.
+            new: The name of the copy, which does not exist yet.
 
         Raises:
             ExifToolError: There is no such copy, or not a whole one.
         """
-        with self._process.aliases(kind, photo, new) as (source, target):
-            request = ["-E", *arguments, "-o", target, source]
-            _, problems = self._process.ask(request, self._deadline)
-        reason = _reason(problems)
-        if "Error" in problems or not new.exists():
-            new.unlink(missing_ok=True)
-            raise ExifToolError("refused", reason or "exiftool wrote no file")
+        _, problems = self._process.ask(["-E", *arguments, "-o", new, name], self._deadline)
+        copy = self.directory / new
+        if "Error" in problems or not copy.exists():
+            copy.unlink(missing_ok=True)
+            raise ExifToolError("refused", _reason(problems) or "exiftool wrote no file")
 
 
 class _ExifToolProcess:
-    """The pipes of one exiftool, threads that empty them, and a directory for `aliases`."""
+    """The pipes of one exiftool, threads that empty them, and the directory that it works in."""
 
     def __init__(self, command: str) -> None:
         try:
-            self._directory = Path(tempfile.mkdtemp(prefix="qmd-exiftool-"))
+            self.directory = Path(tempfile.mkdtemp(prefix="qmd-exiftool-"))
         except OSError as error:
             reason = f"no temporary directory can be made: {error.strerror or error}"
             raise ExifToolError("refused", reason) from error
@@ -194,7 +202,7 @@ class _ExifToolProcess:
         try:
             self._child = subprocess.Popen(
                 [Path(command).absolute(), *arguments],
-                cwd=self._directory,
+                cwd=self.directory,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -204,14 +212,14 @@ class _ExifToolProcess:
                 umask=-1 if sys.platform == "win32" else 0o077,
             )
         except OSError as error:
-            self._directory.rmdir()
+            self.directory.rmdir()
             reason = f"{command} does not start: {error.strerror or error}"
             raise ExifToolError("missing", reason, hint=HINT) from error
         self._guard: subprocess.Popen[bytes] | None = None
         if sys.platform != "win32":
             with contextlib.suppress(OSError):
                 self._guard = subprocess.Popen(
-                    ["/bin/sh", "-c", _GUARD, "sh", str(self._child.pid), str(self._directory)],
+                    ["/bin/sh", "-c", _GUARD, "sh", str(self._child.pid), str(self.directory)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -223,7 +231,7 @@ class _ExifToolProcess:
 
     def is_running(self) -> bool:
         # What tidies the temporary directory may take ours away from a server that lives long.
-        return self._child.poll() is None and self._directory.is_dir()
+        return self._child.poll() is None and self.directory.is_dir()
 
     def ask(self, arguments: Sequence[str], deadline: float) -> tuple[bytes, str]:
         """
@@ -247,63 +255,10 @@ class _ExifToolProcess:
             raise ExifToolError("ended", "exiftool ended unexpectedly") from None
         return out, problems.decode("utf-8", "replace")
 
-    @contextlib.contextmanager
-    def aliases(self, kind: PhotoKind, *files: Path) -> Iterator[tuple[str, ...]]:
-        """
-        Names for files, there or to be made, in which exiftool can misread nothing: no line
-        break, no ``%`` (which it replaces), no bytes that are not UTF-8, and the suffix of
-        their format. It works in the directory of them, which may be called anything.
-        """
-        if sys.platform == "win32":  # where links need a permission, and names have no line breaks
-            source, *more = map(str, files)
-            yield (source, *(each.replace("%", "%%") for each in more))
-            return
-        names = [self._directory / f"{number}.{kind.lower()}" for number in range(len(files))]
-        try:
-            for name, file in zip(names, files, strict=True):
-                name.symlink_to(file)
-            yield tuple(name.name for name in names)
-        finally:
-            for name in names:
-                name.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def lend(self, data: bytes) -> Iterator[Path]:
-        """
-        A file that holds these bytes.
-
-        Raises:
-            ExifToolError: It cannot be made.
-        """
-        file = self._directory / "lent"
-        try:
-            try:
-                file.write_bytes(data)
-            except OSError as error:
-                reason = f"no temporary file can be made: {error.strerror or error}"
-                raise ExifToolError("refused", reason) from error
-            yield file
-        finally:
+    def tidy(self) -> None:
+        """Remove the files of a turn."""
+        for file in self.directory.glob("*"):
             file.unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def private_copy(self, descriptor: int, kind: PhotoKind) -> Iterator[tuple[Path, Path]]:
-        """See `Turn.private_copy`. Raises ExifToolError."""
-        photo = self._directory / f"photo.{kind.lower()}"
-        try:
-            try:
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                with photo.open("wb") as copy:
-                    while block := os.read(descriptor, _BLOCK):
-                        copy.write(block)
-            except OSError as error:
-                reason = f"no temporary file can be made: {error.strerror or error}"
-                raise ExifToolError("refused", reason) from error
-            yield photo, self._directory / f"changed.{kind.lower()}"
-        finally:
-            for pattern in ("photo.*", "changed.*"):
-                for file in self._directory.glob(pattern):
-                    file.unlink(missing_ok=True)
 
     def _send(self, data: bytes) -> None:
         # On a thread: a program that reads nothing would hold us here for ever.
@@ -329,7 +284,7 @@ class _ExifToolProcess:
             assert pipe is not None
             with contextlib.suppress(OSError):
                 pipe.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 class _Pipe:

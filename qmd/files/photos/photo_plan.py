@@ -12,9 +12,7 @@ import binascii
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree
 
 from qmd.engine_text import engine_text
@@ -187,19 +185,19 @@ def _united(*lists: Iterable[str]) -> tuple[str, ...]:
 
 
 def arguments(
-    changed: FieldValues, present: FieldValues, *, iptc_from: Path | None = None
+    changed: FieldValues, present: FieldValues, *, iptc_from: str | None = None
 ) -> Sequence[str]:
     """
     exiftool's arguments that make the fields hold these values.
 
     Args:
-        iptc_from: A file that is lent to exiftool, with the photo's IPTC in UTF-8, if it is in an
-            encoding of before: then its other texts become UTF-8 as well.
+        iptc_from: The file of `put_iptc_in_utf8`: then the other texts of IPTC become UTF-8 as
+            well.
     """
     options: list[str] = []
     iptc = [field for field in changed if field.startswith("IPTC:")]
     if iptc_from is not None:
-        options += ["-tagsFromFile", iptc_from.name, "-IPTC:all", *(f"--{f}" for f in iptc)]
+        options += ["-tagsFromFile", iptc_from, "-IPTC:all", *(f"--{f}" for f in iptc)]
     if iptc_from is not None or (
         any(changed[field] for field in iptc) and present.get(_CHARACTERS) != ("UTF8",)
     ):
@@ -223,20 +221,22 @@ def _assignments(changed: FieldValues) -> list[str]:
     ]
 
 
-def iptc_in_utf8_file(
-    turn: Turn, iptc: Iptc, records: bytes
-) -> AbstractContextManager[Path] | nullcontext[None]:
+def put_iptc_in_utf8(turn: Turn, iptc: Iptc, records: bytes) -> str | None:
     """
-    A file with the IPTC of a photo in UTF-8, if it is in an encoding of before.
+    Give exiftool the IPTC of a photo in UTF-8, if it is in an encoding of before.
 
     exiftool takes all older encodings for Western European, and so garbles Chinese.
+
+    Returns:
+        The name of the file; None if there is no need for it.
     """
     if iptc.encoding in ("ascii", "utf-8"):
-        return nullcontext()
+        return None
     data = iptc_in_utf8(records)
     # The smallest file in which exiftool finds it, a TIFF of one field.
     head = struct.pack("<2sHIHHHIII", b"II", 42, 8, 1, 0x83BB, 7, len(data), 26, 0)
-    return turn.lend(head + data)
+    turn.put("iptc.jpg", head + data)
+    return "iptc.jpg"
 
 
 def is_foreign(tag: str) -> bool:
@@ -248,23 +248,21 @@ def is_foreign(tag: str) -> bool:
     )
 
 
-def read_fields(
-    turn: Turn, photo: Path, kind: PhotoKind, encoding: list[str], translated: Path | None
-) -> FieldValues:
+def read_fields(turn: Turn, photo: str, encoding: list[str], translated: str | None) -> FieldValues:
     """The fields of a photo as exiftool reads them. Raises ExifToolError."""
     fields = [f"-{field}" for field in FIELDS]
-    tags = read_tags(turn.read(photo, kind, [*encoding, *fields]))
+    tags = read_tags(turn.read(photo, [*encoding, *fields]))
     tags = with_translated_iptc(tags, turn, fields, translated)
     return {field: values for field, values in tags.items() if field in FIELDS}
 
 
 def with_translated_iptc(
-    tags: dict[str, tuple[str, ...]], turn: Turn, arguments: list[str], translated: Path | None
+    tags: dict[str, tuple[str, ...]], turn: Turn, arguments: list[str], translated: str | None
 ) -> dict[str, tuple[str, ...]]:
     """``tags`` with those of IPTC as ``translated`` has them. Raises ExifToolError."""
     if translated is None:
         return tags
-    iptc = read_tags(turn.read(translated, "JPG", arguments))
+    iptc = read_tags(turn.read(translated, arguments))
     return {tag: values for tag, values in tags.items() if not tag.startswith("IPTC:")} | {
         tag: values for tag, values in iptc.items() if tag.startswith("IPTC:")
     }

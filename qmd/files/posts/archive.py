@@ -39,7 +39,7 @@ from qmd.ingest.new_collection import new_collection
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
-from qmd.ingest.verdict import judge_path
+from qmd.ingest.why import judge_path
 from qmd.parse.decode import decode
 from qmd.store.sql.posts import StoredPost
 from qmd.system import cancellation
@@ -157,7 +157,7 @@ class PostArchive:
         if not real.startswith(inside) or not real.endswith(SUFFIX) or not os.path.isfile(real):
             raise missing
         try:
-            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES).data
+            data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES)[0]
         except FileVanishedError as error:
             raise missing from error
         except IngestError as error:
@@ -323,7 +323,7 @@ def _first(
 def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
     """A file's text as UTF-8, empty if it is gone or cannot be read."""
     try:
-        return _text(read_file(root, path, max_bytes=MAX_BYTES).data).encode()
+        return _text(read_file(root, path, max_bytes=MAX_BYTES)[0]).encode()
     except FileVanishedError:
         pass
     except IngestError:
@@ -353,8 +353,8 @@ def _includes(collection: Collection, directory: Path) -> bool:
     if directory == root:
         return True
     try:
-        rules = Rules(root, collection.pattern, collection.ignore)
-        return judge_path(root, rules, directory.relative_to(root).as_posix()).included
+        path = directory.relative_to(root).as_posix()
+        return judge_path(Rules.of(collection), path).indexed
     except NotFoundError:
         return False
 

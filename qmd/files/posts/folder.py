@@ -15,16 +15,12 @@ from qmd.errors import ArchiveNotFoundError, QmdError, UnreadablePostsError
 from qmd.ingest import scan
 from qmd.ingest.scan import is_vanished
 from qmd.system.beneath import scandir_beneath, walk_beneath
-from qmd.values import Post
+from qmd.values import FileState, Post
 from qmd.values.names import post_name
 from qmd.values.printable import one_line
 
 MOTIONS = "motions"
 SUFFIX = ".md"
-#: As the index keeps them: size in bytes, time of change in nanoseconds, inode, device.
-FileState = tuple[int, int, int, int]
-
-_MOST = (1 << 63) - 1  # of the 64 bits of an inode SQLite keeps 63
 
 
 def require(directory: Path) -> Path:
@@ -86,24 +82,13 @@ def states(root: Path, authors: Iterable[str], unread: list[str]) -> dict[str, F
                 if entry.name.endswith(SUFFIX) and not entry.is_dir(follow_symlinks=False):
                     path = f"{folder}/{entry.name}"
                     try:
-                        state = _state(entry)
+                        status = entry.stat(follow_symlinks=False)
                     except OSError as error:
                         failed(path, error)
                         continue
-                    if state is not None:
-                        states_by_path[path] = state
+                    if stat.S_ISREG(status.st_mode):
+                        states_by_path[path] = scan.file_state(status)
     return states_by_path
-
-
-def _state(entry: os.DirEntry[str]) -> FileState | None:
-    """None for what is no file, or no longer there. Raises OSError."""
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return status.st_size, status.st_mtime_ns, status.st_ino & _MOST, status.st_dev & _MOST
 
 
 def _counts(entry: os.DirEntry[str]) -> bool:

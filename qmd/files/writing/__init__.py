@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.writing import policy, records, turns, writer
+    from qmd.files.writing import policy, turns, writer
 
-__all__ = ["policy", "records", "turns", "writer"]
+__all__ = ["policy", "turns", "writer"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

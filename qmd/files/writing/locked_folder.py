@@ -22,9 +22,10 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
@@ -207,15 +208,6 @@ class LockedFolder:
         except FileNotFoundError:
             return None
 
-    def size(self, name: str) -> int:
-        """In bytes. Raises FileNotFoundError."""
-        return self._stat(name).st_size
-
-    def require_replaceable(self, name: str) -> None:
-        """Raises what `read` raises; FileNotFoundError."""
-        with self.original(name):
-            pass
-
     @contextmanager
     def original(self, name: str) -> Iterator[int]:
         """
@@ -253,7 +245,7 @@ class LockedFolder:
 
     # -- writing -----------------------------------------------------------------------
 
-    def create(self, name: str, data: bytes, *, like: str | None = None) -> None:
+    def create(self, name: str, blocks: Iterable[bytes], *, like: str | None = None) -> None:
         """
         Write a file that did not exist, and make it durable.
 
@@ -264,42 +256,20 @@ class LockedFolder:
             name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if like is None else 0o600
         )
         try:
-            _write_all(descriptor, data)
-            self._finish(descriptor, like)
+            for block in blocks:
+                _write_all(descriptor, block)
+            if like is not None and sys.platform != "win32":
+                model = self._open(like, os.O_RDONLY)
+                try:
+                    _copy_owner_and_mode(descriptor, model)
+                    _set_later_time(descriptor, model)
+                except PermissionError as error:
+                    raise self._named(error, like) from error
+                finally:
+                    os.close(model)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-    def copy_in(self, source: Path, name: str) -> None:
-        """Copy a file of another directory to a name that is free, for `finish`."""
-        with source.open("rb") as stream:
-            descriptor = self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            try:
-                while block := stream.read(_BLOCK):
-                    _write_all(descriptor, block)
-            finally:
-                os.close(descriptor)
-
-    def finish(self, name: str, *, like: str) -> None:
-        """As the end of `create`, for a file that another program has written."""
-        descriptor = self._open(name, os.O_RDWR)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                self._fail(errno.EINVAL, name)
-            self._finish(descriptor, like)
-        finally:
-            os.close(descriptor)
-
-    def _finish(self, descriptor: int, like: str | None) -> None:
-        if like is not None and sys.platform != "win32":
-            model = self._open(like, os.O_RDONLY)
-            try:
-                _copy_owner_and_mode(descriptor, model)
-                _set_later_time(descriptor, model)
-            except PermissionError as error:
-                raise self._named(error, like) from error
-            finally:
-                os.close(model)
-        os.fsync(descriptor)
 
     def replace(self, name: str, target: str) -> None:
         """Put one file in the place of another, or of none, and make that durable."""
@@ -367,12 +337,6 @@ class LockedFolder:
         with suppress(FileNotFoundError):
             os.unlink(self._name_for_system(name), dir_fd=self._fd)
 
-    def discard_all(self, name: str) -> None:
-        """The same, with what a program made of the name beside it (``NAME_original``)."""
-        for each in os.listdir(self.path if self._fd is None else self._fd):
-            if each.startswith(name):
-                self.discard(each)
-
     # -- names -------------------------------------------------------------------------
 
     def _name_for_system(self, name: str) -> str:
@@ -423,10 +387,15 @@ def _lock_directory() -> Path:
 # --- files ---------------------------------------------------------------------------
 
 
+def blocks_of(stream: BinaryIO | FileIO) -> Iterator[bytes]:
+    """What a stream has left, in pieces."""
+    return iter(partial(stream.read, _BLOCK), b"")
+
+
 def sha256_of(stream: BinaryIO | FileIO) -> str:
     """The SHA-256 of what a stream has left, in hexadecimal."""
     digest = hashlib.sha256()
-    while block := stream.read(_BLOCK):
+    for block in blocks_of(stream):
         digest.update(block)
     return digest.hexdigest()
 

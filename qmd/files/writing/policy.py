@@ -7,7 +7,9 @@ They are followed once, so that the file that was checked is the file opened.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +19,7 @@ from pathlib import Path, PureWindowsPath
 from qmd.engine_text import engine_text
 from qmd.errors import OutsideRootsError, SteeringFileError
 from qmd.files.writing.steering import link_to, steering_reason
-from qmd.system.beneath import open_beneath, scandir_beneath, stat_beneath
+from qmd.system.beneath import READ, open_beneath, scandir_beneath, stat_beneath
 from qmd.system.surrogates import shown
 
 # Directories of the system, not of a person. Home and temporary directories inside them
@@ -156,14 +158,20 @@ class WritePolicy:
             scoped_to_token=True,
         )
 
-    def resolve(self, path: str | Path) -> ResolvedPath:
+    def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
         """
         The path of a file that is to be written, all links followed.
 
+        Those of a `ResolvedPath` have been followed already.
+
         Raises:
-            OutsideRootsError: It lies below no root, or all writing is off.
+            OutsideRootsError: It lies below no root, or all writing is off; the hint says what
+                would be allowed.
             SteeringFileError: It steers other programs, and the client is an agent.
         """
+        if isinstance(path, ResolvedPath):
+            self.permitted(path.target)
+            return path
         self.require_writable()
         place = self.permitted(resolved(path))
         if self.agent:  # the name of a link may steer programs though its target's does not
@@ -396,6 +404,25 @@ class ResolvedPath:
     def open(self, flags: int) -> int:
         """Open the target without following links; returns a descriptor. Raises OSError."""
         return open_beneath(self.root, self._below, flags)
+
+    def read(self, most_bytes: int | None = None) -> bytes:
+        """
+        The content of the target.
+
+        Raises:
+            IsADirectoryError: It is no regular file.
+            OSError: It cannot be read; errno EFBIG if it is longer than ``most_bytes``.
+        """
+        if not stat.S_ISREG(self.status().st_mode):  # opening a device may do something
+            raise IsADirectoryError(errno.EISDIR, "No file", str(self.target))
+        with os.fdopen(self.open(READ), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # put there just now
+                raise IsADirectoryError(errno.EISDIR, "No file", str(self.target))
+            if most_bytes is not None and status.st_size > most_bytes:
+                reason = f"{status.st_size:,} bytes, more than {most_bytes:,}"
+                raise OSError(errno.EFBIG, reason, str(self.target))
+            return file.read()
 
     def status(self) -> os.stat_result:
         """The status of the target, without following links. Raises OSError."""

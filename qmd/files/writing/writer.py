@@ -7,33 +7,62 @@ content, records which tool changed what, and updates the index afterwards.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import QmdError
-from qmd.files.writing.change_writer import ChangeWriter, Draft, Written
+from qmd.errors import ConflictError, FileChangedError, QmdError
+from qmd.files.writing.locked_folder import (
+    FileContent,
+    LockedFolder,
+    is_temporary_name,
+    locked,
+    sha256_of,
+    temporary_name,
+)
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
-from qmd.system import cancellation
-from qmd.system.session import current_session
-from qmd.values.proposed import Confirm
+from qmd.files.writing.turns import holds_turn, turn_given_up
+from qmd.store.sql.revisions import (
+    MAX_REVISION_BYTES,
+    NO_FILE,
+    FileStep,
+    RevisionContent,
+    pack_revision,
+)
+from qmd.system import cancellation, clock
+from qmd.system.session import current_face, current_session
+from qmd.values.access import AuditEntry
+from qmd.values.edits import FileAction
+from qmd.values.names import fold
+from qmd.values.proposed import (
+    Confirm,
+    Proposed,
+    ProposedDeletion,
+    ProposedFields,
+    ProposedMove,
+    ProposedText,
+    require_consent,
+)
 
 if TYPE_CHECKING:
-    from qmd.store import Store
+    from qmd.store import Store, Writer
 
 _log = logging.getLogger(__name__)
+
+#: How often a change is tried if another program keeps saving the file meanwhile.
+_ATTEMPTS = 5
 
 
 class FileWriter:
     """
     Changes files. Each file is changed atomically, and in one directory changes run one after the
     other, also those of other processes. After an `OSError` the file is unchanged.
-
-    What happens inside one `change` is undone together. `rewrite` and `draft` are a change of their
-    own; their arguments and errors are those of the methods of `ChangeWriter`.
     """
 
     def __init__(
@@ -49,21 +78,20 @@ class FileWriter:
         Args:
             store: Records what is written, so that it can be undone.
             indexed: Called with the files that were changed; updates the index.
-            confirm: Called before each write, append, move and deletion; None if no confirmation is
-                needed. The caller of `draft` asks for confirmation itself, since only it knows the
-                content.
+            confirm: Called before each write, move and deletion; None if no confirmation is
+                needed.
             actor: The name of the token with which the client writes, for the audit log.
         """
         self.store = store
         self.policy = policy
         self._indexed = indexed
         self.confirm = confirm
-        self._actor = actor
+        self.actor = actor
 
     @contextmanager
-    def change(self, *, tool: str, session: str | None = None) -> Iterator[ChangeWriter]:
+    def change(self, *, tool: str) -> Iterator[ChangeWriter]:
         """
-        Change several files in the block as one change.
+        Change several files in the block as one change, which is undone as a whole.
 
         The index has the new contents when the block has ended; if not, `ChangeWriter.problem` says
         why. If the block fails, what it has written until then stays, is recorded and can be
@@ -71,48 +99,21 @@ class FileWriter:
 
         Args:
             tool: The name of the tool that writes, for the history.
-            session: The session that the tool was called in; None for the current one.
         """
-        change = ChangeWriter(
-            self.store,
-            self.policy,
-            tool=tool,
-            session=current_session() if session is None else session,
-            confirm=self.confirm,
-            actor=self._actor,
-        )
+        change = ChangeWriter(self, tool)
         try:
             yield change
         finally:
             if change.changed:
                 change.problem = self.index(change.changed)
 
-    def resolve(self, path: str | Path | ResolvedPath) -> ResolvedPath:
-        """As `ChangeWriter.resolve`."""
-        if not isinstance(path, ResolvedPath):
-            return self.policy.resolve(path)
-        self.policy.permitted(path.target)
-        return path
-
     def rewrite(
-        self,
-        path: str | Path | ResolvedPath,
-        content: Callable[[bytes | None], bytes],
-        *,
-        tool: str,
+        self, path: str | Path | ResolvedPath, content: NewContentOf, *, tool: str
     ) -> Written:
         """`ChangeWriter.rewrite` as a change of its own."""
         with self.change(tool=tool) as change:
             written = change.rewrite(path, content)
-        return replace(written, problem=change.problem)
-
-    @contextmanager
-    def draft(self, path: str | Path | ResolvedPath, *, tool: str) -> Iterator[Draft]:
-        """Prepare a new version of an existing file, for programs that write files themselves."""
-        with self.change(tool=tool) as change, change.draft(path) as draft:
-            yield draft
-        if draft.written is not None:
-            draft.written = replace(draft.written, problem=change.problem)
+        return replace(written, change=change.number, problem=change.problem)
 
     def index(self, paths: Sequence[Path]) -> str | None:
         """
@@ -130,3 +131,467 @@ class FileWriter:
             _log.warning("written, but not indexed: %s: %s", names, error)
             return error.with_hint
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMetadata:
+    """
+    A photo with other metadata: the history keeps that alone, and a person is shown that alone.
+
+    Attributes:
+        kept: The metadata that the photo had.
+        before, after: As in `ProposedFields`.
+    """
+
+    data: bytes
+    kept: bytes
+    before: Mapping[str, tuple[str, ...]]
+    after: Mapping[str, tuple[str, ...]]
+
+
+#: What a file is to hold; None deletes it.
+NewContent = bytes | NewMetadata | None
+#: Called with the present content, None if there is no file; raises to leave the file as it is.
+NewContentOf = Callable[["bytes | None"], NewContent]
+
+
+class ChangeWriter:
+    """
+    Changes files as one change; `FileWriter.change` makes it.
+
+    Attributes:
+        number: The number of the change, for undo; None while no file was changed.
+        changed: The files that were written, deleted and moved (both paths), in this order.
+        problem: Set at the end of the change: a sentence that says why the index does not have the
+            new contents; None if it has.
+    """
+
+    def __init__(self, files: FileWriter, tool: str) -> None:
+        self._store = files.store
+        self._policy = files.policy
+        self._confirm = files.confirm
+        self._actor = files.actor
+        self._tool = tool
+        self._session = current_session()
+        self.number: int | None = None
+        self.changed: list[Path] = []
+        self.problem: str | None = None
+
+    def rewrite(self, path: str | Path | ResolvedPath, content: NewContentOf) -> Written:
+        """
+        Replace the content of a file by one that may depend on the present one, or delete the file.
+
+        A file that does not exist is created, with the folders above it. Nobody else who uses this
+        class changes the file in between, so that of several appends at the same time none is lost.
+        The present content itself is not written again.
+
+        Args:
+            path: The file, as `WritePolicy.resolve` takes it.
+            content: It may be called more than once.
+
+        Raises:
+            OutsideRootsError: The policy does not allow to write there.
+            ConflictError: The present content is too long for a revision, and the new one does not
+                begin with it.
+            WriteDeclinedError: ``confirm`` did not allow the change.
+            FileChangedError: The file has changed since ``confirm`` allowed the change.
+            StoreError: The old content could not be kept, so the file was not changed.
+            OSError: The disk or its permissions do not allow it.
+            The errors of ``content``.
+        """
+        target = self._writable(path)
+        with suppress(FileNotFoundError):
+            target.lstat()  # raises for a path that is too long, before directories are made
+        if self._confirm is not None:
+            content = self._agreed(target, content, self._confirm)
+        cancellation.check()
+        with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
+            for _ in range(_ATTEMPTS):
+                old = folder.read(target.name)
+                present = None if old is None else old.data
+                new = content(present)
+                if self._put(folder, target, old, new):
+                    self.changed.append(target)
+                    return Written(target, old is not None, len(_data(new) or b""))
+        raise OSError(errno.EBUSY, "The file is being changed", str(target))
+
+    def delete(self, path: str | Path | ResolvedPath, *, if_hash: str | None = None) -> Written:
+        """
+        Delete a file; its content becomes a revision.
+
+        Args:
+            if_hash: The SHA-256 that the content must have, in hexadecimal.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            FileChangedError: The content has another hash.
+            The other errors of `rewrite`.
+        """
+
+        def nothing(present: bytes | None) -> None:
+            if present is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            if if_hash is not None and _hash(present) != if_hash:
+                raise FileChangedError(str(path), since="it was read")
+
+        return self.rewrite(path, nothing)
+
+    def move(
+        self,
+        source: str | Path | ResolvedPath,
+        target: str | Path | ResolvedPath,
+        *,
+        if_hash: str | None = None,
+    ) -> Written:
+        """
+        Move or rename a file; the folders above the new path are created.
+
+        A new name that differs in case alone is a rename, also where the disk ignores case.
+
+        Args:
+            if_hash: The SHA-256 that the content must have, in hexadecimal.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            FileExistsError: Something is at the new path.
+            FileChangedError: The content has another hash.
+            OSError: As for `rewrite`; errno EXDEV if the new path is on another disk.
+            The other errors of `rewrite`.
+        """
+        old = self._writable(source)
+        new = self._new_path(target, old)
+        if old == new:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+        if self._confirm is not None:
+            with locked(old.parent) as folder, folder.original(old.name):
+                pass  # it is there, and may be moved
+            self._require_consent(self._confirm, ProposedMove(self._tool, old, new))
+        cancellation.check()
+        with cancellation.uninterrupted(), _both_locked(old.parent, new.parent) as folders:
+            from_folder, to_folder = folders
+            with from_folder.original(old.name) as descriptor:
+                digest = _hash_of_file(descriptor)
+                size = os.fstat(descriptor).st_size
+            if if_hash is not None and digest != if_hash:
+                raise FileChangedError(str(old), since="it was read")
+            before = RevisionContent(digest, size, b"", "none")
+
+            def move() -> bool:
+                from_folder.move(old.name, to_folder, new.name)
+                return True
+
+            self._do(to_folder, FileStep(str(new), "move", before, digest, str(old)), move)
+        self.changed += [old, new]
+        return Written(new, True, size)
+
+    def _writable(self, path: str | Path | ResolvedPath) -> Path:
+        """The file, if the policy allows to write there, and the database can record it."""
+        target = self._policy.resolve(path).target
+        self._store.require_writable()
+        return target
+
+    def _new_path(self, path: str | Path | ResolvedPath, old: Path) -> Path:
+        """The path to move to, with the name as the caller writes it. Raises FileExistsError."""
+        new = self._policy.resolve(path).target
+        if isinstance(path, ResolvedPath):
+            return new
+        name = Path(path).name
+        # Windows resolves a name to the one on the disk, which may differ in case.
+        if is_other_case(new, new.with_name(name)):
+            return new.with_name(name)
+        named = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
+        if named.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(named))
+        return new
+
+    # -- consent -----------------------------------------------------------------------
+
+    def _agreed(self, target: Path, content: NewContentOf, confirm: Confirm) -> NewContentOf:
+        """
+        Ask ``confirm`` to allow what ``content`` makes of the file, and return what gives just
+        that. No lock is held while it waits.
+
+        Raises:
+            WriteDeclinedError: ``confirm`` did not allow it.
+        """
+        before = None
+        with suppress(FileNotFoundError), locked(target.parent) as folder:
+            old = folder.read(target.name)
+            before = None if old is None else old.data
+        new = content(before)
+        if _data(new) != before:
+            self._require_consent(confirm, _proposed(self._tool, target, before, new))
+
+        def agreed(present: bytes | None) -> NewContent:
+            if present != before:
+                raise FileChangedError(str(target))
+            return new
+
+        return agreed
+
+    def _require_consent(self, confirm: Confirm, proposed: Proposed) -> None:
+        """
+        Ask ``confirm``. A move or undo lets others run while it waits for the answer.
+
+        Raises:
+            WriteDeclinedError: ``confirm`` did not allow the change.
+            ConflictError: Another note was moved meanwhile, and this one was planned without it.
+        """
+        if not holds_turn():
+            require_consent(confirm, proposed)
+            return
+        before = self._latest_move()
+        with turn_given_up():
+            require_consent(confirm, proposed)
+        if self._latest_move() != before:
+            raise ConflictError(
+                f"Other notes were moved while the person was asked; {proposed.path} was not"
+                " written.",
+                hint="Look at the notes again, then ask for the move that is right now.",
+            )
+
+    def _latest_move(self) -> int:
+        with self._store.reading() as reader:
+            return reader.revisions.latest_change(("move_note", "undo"))
+
+    # -- the one way in which a file changes -------------------------------------------
+
+    def _put(
+        self, folder: LockedFolder, target: Path, old: FileContent | None, new: NewContent
+    ) -> bool:
+        """
+        Give the file a new content, and keep its old one.
+
+        Returns:
+            False, and the file is unchanged, if another program has changed it since it was read.
+        """
+        data, present = _data(new), None if old is None else old.data
+        if data == present:
+            return True
+        action: FileAction = "delete" if data is None else "create" if old is None else "write"
+        before = NO_FILE if present is None else _kept(target, present, new)
+        step = FileStep(str(target), action, before, "" if data is None else _hash(data))
+        temporary = None if data is None else temporary_name()
+
+        def put() -> bool:
+            if temporary is not None:
+                folder.create(temporary, [data or b""], like=None if old is None else target.name)
+            if folder.state(target.name) != (None if old is None else old.state):
+                return False
+            # If the database with the old content is gone, the file must not be replaced.
+            self._store.require_current()
+            if temporary is None:
+                folder.remove(target.name)
+            else:
+                folder.replace(temporary, target.name)
+            return True
+
+        return self._do(folder, step, put, temporary)
+
+    def _do(
+        self,
+        folder: LockedFolder,
+        step: FileStep,
+        act: Callable[[], bool],
+        temporary: str | None = None,
+    ) -> bool:
+        """
+        Record what is about to be done to a file, with its old content, and do it.
+
+        Args:
+            act: Returns whether it was done. If it was not, or failed, the record is removed again.
+            temporary: The name of a file that `act` may leave in ``folder``; it is removed.
+        """
+        temporaries = [] if temporary is None else [str(folder.path / temporary)]
+        revision = self._begin(folder, step, temporaries)
+        is_done = False
+        try:
+            is_done = act()
+        finally:
+            if temporary is not None:
+                folder.discard(temporary)
+            if temporaries or not is_done:
+                self._end(temporaries, undone_revision=None if is_done else revision)
+        return is_done
+
+    def _begin(self, folder: LockedFolder, step: FileStep, temporaries: Sequence[str]) -> int:
+        """
+        Record a step and its temporary files in one transaction; the step is an entry of the audit
+        log, too. Returns the number of the revision.
+
+        Then remove the temporary files that killed processes have left in the directory. Since the
+        directory is locked, no other process is writing them.
+        """
+        moved = "" if step.moved_from is None else f"{step.moved_from} to "
+        target = f"{step.action} {moved}{step.path}"
+        face = current_face()  # of this thread: the database has its own
+        entry = AuditEntry(clock.now(), self._actor, face, self._session, self._tool, target)
+
+        def record(writer: Writer) -> tuple[int, int, list[str]]:
+            abandoned = writer.pending.in_directory(str(folder.path))
+            for path in temporaries:
+                writer.pending.begin(path)
+            change = self.number or writer.revisions.begin_change(
+                tool=self._tool, session=self._session
+            )
+            writer.access.record(entry)
+            return change, writer.revisions.keep(change, step), abandoned
+
+        self.number, revision, abandoned = self._store.write(record)
+        if abandoned:
+            _discard(folder, abandoned)
+            self._end(abandoned)
+        return revision
+
+    def _end(self, temporaries: Sequence[str], *, undone_revision: int | None = None) -> None:
+        """
+        Remove the records of temporary files.
+
+        Args:
+            undone_revision: A revision to be removed, since its file was not changed after all.
+        """
+
+        def record(writer: Writer) -> None:
+            writer.pending.end(temporaries)
+            if undone_revision is not None:
+                writer.revisions.forget(undone_revision)
+                if self.number is not None and writer.revisions.change(self.number) is None:
+                    self.number = None
+
+        try:
+            self._store.write(record)
+        except QmdError as error:  # the next opening of the database removes the record
+            _log.warning("a finished write stays noted: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    A file that was written, moved or deleted.
+
+    Attributes:
+        path: The file, all links followed; of a moved file the new path.
+        existed: Whether the file was there before.
+        bytes: Its size now.
+        change, problem: As in `ChangeWriter`, if the write was a change of its own; else None.
+    """
+
+    path: Path
+    existed: bool
+    bytes: int
+    change: int | None = None
+    problem: str | None = None
+
+
+def is_other_case(one: Path, other: Path) -> bool:
+    """Whether two paths differ in the case of the file's name alone, or in its Unicode form."""
+    return (
+        one.parent == other.parent and one.name != other.name and fold(one.name) == fold(other.name)
+    )
+
+
+def clean_up(store: Store) -> None:
+    """
+    Remove the temporary files of processes that died while they wrote.
+
+    Files that are being written now stay, and so do files that cannot be reached.
+    """
+    by_directory: dict[Path, list[str]] = {}
+    with store.reading() as reader:
+        for temporary in reader.pending.all():
+            by_directory.setdefault(Path(temporary).parent, []).append(temporary)
+    removed: list[str] = []
+    for directory, abandoned in by_directory.items():
+        try:
+            with locked(directory, wait_s=0) as folder:
+                # The directory is locked, so the processes that recorded these files have ended.
+                _discard(folder, abandoned)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # the directory is gone, and the files with it
+        except OSError as error:
+            _log.info("temporary files stay for now: %s", error)
+            continue
+        removed += abandoned
+    if removed and not store.read_only:  # else the next process that may write removes the records
+        try:
+            store.write(lambda writer: writer.pending.end(removed))
+        except QmdError as error:
+            _log.warning("%s", error)
+
+
+def _discard(folder: LockedFolder, temporaries: Sequence[str]) -> None:
+    """Remove files of this directory, given by absolute paths, if their names are temporary."""
+    for name in (Path(temporary).name for temporary in temporaries):
+        if is_temporary_name(name):
+            folder.discard(name)
+
+
+def _data(new: NewContent) -> bytes | None:
+    return new.data if isinstance(new, NewMetadata) else new
+
+
+def _kept(path: Path, present: bytes, new: NewContent) -> RevisionContent:
+    """
+    What the history keeps of a file that gets a new content.
+
+    Raises:
+        ConflictError: It is too long.
+    """
+    if isinstance(new, NewMetadata):
+        kept = pack_revision(new.kept, "metadata")
+    elif new is not None and len(present) > MAX_REVISION_BYTES and new.startswith(present):
+        # An append loses nothing, so a content that is too long for a revision is not kept.
+        kept = RevisionContent(_hash(present), len(present), b"", "none")
+    else:
+        kept = pack_revision(present)
+    if kept is None:
+        raise ConflictError(
+            f"{path} holds {len(present):,} bytes, more than the history of a file can keep.",
+            hint="Rename the file first if its content may be replaced, or append to it.",
+        )
+    return kept
+
+
+def _proposed(tool: str, path: Path, before: bytes | None, new: NewContent) -> Proposed:
+    if isinstance(new, NewMetadata):
+        return ProposedFields(tool, path, new.before, new.after)
+    if new is None:
+        return ProposedDeletion(tool, path, before or b"")
+    return ProposedText(tool, path, before, new)
+
+
+@contextmanager
+def _both_locked(source: Path, target: Path) -> Iterator[tuple[LockedFolder, LockedFolder]]:
+    """
+    Lock the directories of a move; they may be the same. ``target`` is created.
+
+    They are locked in a fixed order: two moves in opposite directions do not wait for each other.
+    """
+    with ExitStack() as stack:
+        if _is_same_directory(source, target):
+            folder = stack.enter_context(locked(source))
+            yield folder, folder
+            return
+        folders = {
+            path: stack.enter_context(locked(path, create=path == target))
+            for path in sorted((source, target))
+        }
+        yield folders[source], folders[target]
+
+
+def _is_same_directory(one: Path, other: Path) -> bool:
+    """Whether both paths lead to one directory; on some disks they may differ in case."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _hash_of_file(descriptor: int) -> str:
+    """The SHA-256 of an open file, in hexadecimal."""
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        return sha256_of(file)

@@ -9,14 +9,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
 from qmd.ingest.keep.changed_paths import ChangedPaths
-from qmd.ingest.read_file import COARSE_TICK_NS, TICK_NS
+from qmd.ingest.read_file import settled
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.values import Collection
@@ -85,7 +84,7 @@ class WatchFactory:
             NotFoundError, InputError: The directory of the collection cannot be read.
         """
         root = Path(collection.path)
-        rules = Rules(root, collection.pattern, collection.ignore)
+        rules = Rules.of(collection)
 
         def report(paths: Iterable[str]) -> None:
             self._changes.add(collection.id, paths)
@@ -224,7 +223,7 @@ class PollingWatch:
         now_ns = time.time_ns()
         try:
             walk = scan(self._root, self._rules)
-            items = {item.path: _unsettled(item, now_ns) for item in walk}
+            items = {item.path: _settled(item, now_ns) for item in walk}
             # Of a file that is no document only the name counts: it may be what a link names.
             items.update((path, ScanSkip(path, "excluded", "")) for path in walk.others)
             return items
@@ -236,16 +235,10 @@ class PollingWatch:
         self._items = {}
 
 
-def _unsettled(item: ScannedFile | ScanSkip, now_ns: int) -> ScannedFile | ScanSkip:
-    """
-    Make a very recent file differ from the same file in the next scan.
-
-    A second change of it within one tick of the clock would leave its time as it is.
-    """
+def _settled(item: ScannedFile | ScanSkip, now_ns: int) -> ScannedFile | ScanSkip:
+    """A very recent file differs from the same file in a later scan (see `settled`)."""
     if isinstance(item, ScannedFile):
-        tick_ns = COARSE_TICK_NS if item.mtime_ns % 1_000_000_000 == 0 else TICK_NS
-        if now_ns - item.mtime_ns < tick_ns:
-            return replace(item, inode=-1 - now_ns)
+        return ScannedFile(item.path, settled(item.state, now_ns))
     return item
 
 

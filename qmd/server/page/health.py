@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
-from qmd.ingest.verdict import SKIP_REMEDIES
+from qmd.ingest.why import SKIP_REMEDIES
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
 from qmd.server.jobs import JobKind, Pace, ServerJob

@@ -155,7 +155,7 @@ class FolderPush:
     def _is_new(self, file: ScannedFile, remote: PushedFile | None) -> bool:
         if remote is None or self._checksum:
             return True
-        return (file.size, file.mtime_ns) != (remote.bytes, remote.mtime_ns)
+        return (file.state.bytes, file.state.mtime_ns) != (remote.bytes, remote.mtime_ns)
 
     # -- sending -----------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class FolderPush:
             if data is not None:
                 digest = hashlib.sha256(data).hexdigest()
                 old = moves.take(file)
-                files[file.path] = SentFile(file.path, len(data), file.mtime_ns, digest, old)
+                files[file.path] = SentFile(file.path, len(data), file.state.mtime_ns, digest, old)
         if not files:
             return
         moved_from = [file.moved_from for file in files.values() if file.moved_from is not None]
@@ -218,7 +218,7 @@ class FolderPush:
     def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
         """The bytes of a file; None if it cannot be read or is gone."""
         try:
-            return read_file(self.folder.root, file.path, max_bytes=MAX_FILE_BYTES).data
+            return read_file(self.folder.root, file.path, max_bytes=MAX_FILE_BYTES)[0]
         except UnreadableFileError as error:
             summary.refused.append(RefusedFile(file.path, str(error)))
         return None
@@ -262,7 +262,7 @@ class _Moves:
 
     def take(self, file: ScannedFile) -> str | None:
         """The path at which the file was before; None if there is none."""
-        paths = self._paths.get((file.size, file.mtime_ns))
+        paths = self._paths.get((file.state.bytes, file.state.mtime_ns))
         if not paths:
             return None
         same_name = [path for path in paths if Path(path).name == Path(file.path).name]
