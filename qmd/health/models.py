@@ -44,7 +44,6 @@ class _VectorState:
     coming: StoredModel | None
     missing_chunks: int
     waiting: int
-    has_misplaced_vectors: bool
 
 
 def _vector_state(store: Store, choice: EmbedderChoice) -> _VectorState:
@@ -57,7 +56,6 @@ def _vector_state(store: Store, choice: EmbedderChoice) -> _VectorState:
             coming,
             0 if coming is None else reader.embeddings.count_waiting(coming),
             reader.upkeep.count_contents_waiting(),
-            reader.upkeep.has_misplaced_vectors(),
         )
 
 
@@ -95,11 +93,6 @@ def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
 def _vectors(state: _VectorState, *, fits: bool) -> Check:
     """``fits``: whether the active model is still what it was when it made the vectors."""
     active, coming = state.active, state.coming
-    if state.has_misplaced_vectors:
-        return _vector_warning(
-            "A process of version 1.0.0 has written vectors where this version does not look.",
-            "End servers, 'qmd watch' and MCP clients of that version, then run: qmd embed",
-        )
     if active is not None and not fits:
         return _vector_warning(
             f"The vectors are those of the model {active.name}, which has changed since.",
