@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 
 from qmd.store import open_store
-from qmd.store.vectors import pack_vectors
+from qmd.store.sql.vectors import pack_vectors
 
 DIMENSION = 384
 K = 10

@@ -143,7 +143,7 @@ def store_vectors(database: Path) -> None:
     import numpy as np
 
     from qmd.store import open_store
-    from qmd.store.vectors import pack_vectors
+    from qmd.store.sql.vectors import pack_vectors
 
     store = open_store(database, create=True)
     try:
@@ -295,7 +295,7 @@ def bare_statement(text: str) -> tuple[str, list[str]]:
     """The statement that a person would write for the words of a question, all of them or any."""
     from qmd.search.words.expressions import phrase
     from qmd.store.match import all_of, any_of
-    from qmd.store.sqlite.match import render
+    from qmd.store.sqlite.fts5 import render
 
     words = [word for word in text.split() if not word.startswith(("-", "tag:"))]
     join = any_of if text.startswith(("how", "怎么")) else all_of

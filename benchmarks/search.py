@@ -159,7 +159,7 @@ def fts_expression(kind: str, text: str) -> str:
     from qmd.parse.segment import cjk_runs, pairs_of
     from qmd.search.words.expressions import phrase
     from qmd.store.match import Phrase, all_of, any_of
-    from qmd.store.sqlite.match import render
+    from qmd.store.sqlite.fts5 import render
 
     nothing = Phrase("")
 

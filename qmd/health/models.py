@@ -72,11 +72,6 @@ def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str
         fits: Whether the active model is still what it was when it made the vectors.
     """
     active, coming = reader.models.active(), reader.models.coming()
-    if reader.upkeep.has_misplaced_vectors():
-        return (
-            "A process of version 1.0.0 has written vectors where this version does not look.",
-            "End servers, 'qmd watch' and MCP clients of that version, then run: qmd embed",
-        )
     if active is not None and not fits:
         message = f"The vectors are those of the model {active.name}, which has changed since."
         return message, "qmd embed"

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from qmd import store
 from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError, StoreError
 from qmd.ingest.keep.lock import IndexLock
-from qmd.store import recovery
 from qmd.system.temporary import temporary_beside
 from qmd.values import Rescued
 
@@ -35,12 +35,12 @@ def restore(database: Path, backup: Path) -> Path | None:
     if backup.exists() and database.exists() and backup.samefile(database):
         raise ConflictError(f"{backup} is the database itself.", hint=_BACKUP_HINT)
     try:
-        recovery.check_backup(backup)
+        store.copies.check_backup(backup)
     except NotADatabaseError as error:
         raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
     database.parent.mkdir(parents=True, exist_ok=True)
     with index_locked(database):
-        return recovery.put_in_place(backup, database)
+        return store.copies.put_in_place(backup, database)
 
 
 def rescue(database: Path) -> Rescued:
@@ -55,13 +55,13 @@ def rescue(database: Path) -> Rescued:
         CorruptDatabaseError: Nothing can be read of the database.
         StoreError, DiskFullError: The new database cannot be written; nothing was changed.
     """
-    recovery.require_database(database)
+    store.copies.require_database(database)
     with index_locked(database):
         try:
             with _folder_beside(database) as folder:
                 new = folder / database.name
-                saved = recovery.rescue_into(database, new)
-                return replace(saved, kept=recovery.put_in_place(new, database))
+                saved = store.rescue.save(database, new)
+                return replace(saved, kept=store.copies.put_in_place(new, database))
         except OSError as error:
             raise StoreError(
                 f"Nothing can be written beside {database}: {error.strerror or error}",

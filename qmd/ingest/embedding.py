@@ -60,7 +60,6 @@ def embed(
     """
 
     def prepare(writer: Writer) -> StoredModel:
-        writer.upkeep.remove_misplaced_vectors()
         model = writer.models.begin(embedder.spec)
         if force:
             writer.embeddings.forget(model, collection_ids)

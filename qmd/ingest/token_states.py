@@ -11,7 +11,7 @@ from qmd.inference.embedded import build
 from qmd.inference.protocols import token_embedder
 from qmd.parse.chunk import embedded_text
 from qmd.store.sql.tokens import StoredProjection
-from qmd.store.vectors import pack_vectors
+from qmd.store.sql.vectors import pack_vectors
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenEmbedder

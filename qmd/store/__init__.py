@@ -5,7 +5,8 @@ The database: `open_store` opens one, `Store` reads and writes it.
     store.write(lambda writer: writer.collections.remove("notes"))
 
 Each capability of `Reader` and `Writer` is a class in `sql`, whose statements serve both engines;
-`sqlite` and `postgres` have what differs by nature. Nobody above this package imports those.
+`sqlite` and `postgres` have what differs by nature. Nobody above this package imports those: what
+concerns files of databases, `copies` and `rescue`, is named here.
 """
 
 from __future__ import annotations
@@ -15,22 +16,41 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store import scoped_store
-    from qmd.store.opening import open_store
+    from qmd.store import embedding_claims, postgres, scoped_store, sqlite
+    from qmd.store.postgres.changes import ChangeFeed
+    from qmd.store.postgres.locks import SharedLock
     from qmd.store.reader import Reader, Writer
-    from qmd.store.selection import Selection
-    from qmd.store.store import Store
+    from qmd.store.sql.filters import Selection
+    from qmd.store.sqlite import copies, rescue
+    from qmd.store.store import Store, open_store
 
-__all__ = ["Reader", "Selection", "Store", "Writer", "open_store", "scoped_store"]
+__all__ = [
+    "ChangeFeed",
+    "Reader",
+    "Selection",
+    "SharedLock",
+    "Store",
+    "Writer",
+    "copies",
+    "embedding_claims",
+    "open_store",
+    "postgres",
+    "rescue",
+    "scoped_store",
+    "sqlite",
+]
 
 __getattr__ = lazy.load(
     __name__,
-    modules=("scoped_store",),
+    modules=("embedding_claims", "postgres", "scoped_store", "sqlite"),
     attributes={
+        "ChangeFeed": "qmd.store.postgres.changes",
         "Reader": "qmd.store.reader",
-        "Selection": "qmd.store.selection",
+        "Selection": "qmd.store.sql.filters",
+        "SharedLock": "qmd.store.postgres.locks",
         "Store": "qmd.store.store",
         "Writer": "qmd.store.reader",
-        "open_store": "qmd.store.opening",
+        "open_store": "qmd.store.store",
     },
+    libraries={"copies": "qmd.store.sqlite.copies", "rescue": "qmd.store.sqlite.rescue"},
 )

@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from math import log
+from typing import TYPE_CHECKING
 
 from qmd.store.match import Expression
-from qmd.store.selection import Selection
 
-#: The constant k1 in the bm25 of `FullText.search`.
-BM25_K1 = 1.2
+if TYPE_CHECKING:
+    from qmd.store.sql import Sql
+    from qmd.store.sql.filters import Selection
+
+#: The constants k1 and b of FTS5's bm25, which both engines compute:
+#: https://sqlite.org/fts5.html#the_bm25_function
+BM25_K1, BM25_B = 1.2, 0.75
+FIELDS = ("title", "headings", "body", "path", "extra", "description")
+#: How much an occurrence counts in each of them. Headings stand in the body as well, and
+#: descriptions in extra. Measured nearly flat: .556 to .569 mean MRR@10 of five sets of questions,
+#: these best; docs/search.md has the figures for descriptions.
+WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5, 0.8)
+#: The share of the most that an expression can add to bm25 never reaches 1; rounding may.
+_MOST_SHARE = 0.999
 
 
-class FullText(Protocol):
-    """Searches the words of documents."""
+def idf(held: int, total: int) -> float:
+    """FTS5's own weight of a phrase: 0.000001 for what more than half of all documents hold."""
+    return max(log((total - held + 0.5) / (held + 0.5)), 1e-6) if held < total else 1e-6
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether a search of this snapshot left out matches, because there were too many."""
-        ...
 
+def frequency_of(score: float, held: int, total: int) -> float:
+    """As `FullText.frequencies`, from the bm25 of one expression: idf · (k1 + 1) · f / (f + 1)."""
+    share = min(score / (idf(held, total) * (BM25_K1 + 1)), _MOST_SHARE)
+    return max(share, 0.0) / (1 - share)
+
+
+class FullText(ABC):
+    """
+    Searches the words of documents.
+
+    ``is_incomplete``: a search of this snapshot left out matches, because there were too many.
+    """
+
+    is_incomplete = False
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    @abstractmethod
     def document_count(self) -> int:
         """How many documents there are; it costs nothing."""
-        ...
 
+    @abstractmethod
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
@@ -32,8 +61,8 @@ class FullText(Protocol):
 
         ``limit``: return at most this many; None for all that match.
         """
-        ...
 
+    @abstractmethod
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
@@ -48,20 +77,19 @@ class FullText(Protocol):
             held: How many documents hold the expression.
             total: How many documents there are.
         """
-        ...
 
+    @abstractmethod
     def count(self, match: Expression, most: int) -> int:
         """How many documents match; counting stops at ``most``."""
-        ...
 
+    @abstractmethod
     def terms(self, beginning: str, most: int) -> dict[str, int]:
         """
         The tokens of the index that begin so → how many documents hold each; at most ``most``.
 
         Words are stems there, and Chinese is pairs of characters.
         """
-        ...
 
+    @abstractmethod
     def matching_ids(self, match: Expression) -> list[int]:
         """The ids of all documents that match, ascending."""
-        ...

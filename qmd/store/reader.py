@@ -10,10 +10,6 @@ from qmd.store import sql as capabilities
 
 if TYPE_CHECKING:
     from qmd.store.full_text import FullText
-    from qmd.store.postgres.full_text import PostgresFullText
-    from qmd.store.postgres.upkeep import PostgresUpkeepWriter
-    from qmd.store.postgres.vectors import PostgresVectors
-    from qmd.store.selection import Selection
     from qmd.store.sql import Connection, Sql
     from qmd.store.sql.access import Access, AccessWriter
     from qmd.store.sql.collections import Collections, CollectionsWriter
@@ -22,6 +18,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.documents import Documents
     from qmd.store.sql.embeddings import Embeddings, EmbeddingsWriter
     from qmd.store.sql.files import Files, FilesWriter
+    from qmd.store.sql.filters import Selection
     from qmd.store.sql.graph import Graph
     from qmd.store.sql.links import Links
     from qmd.store.sql.meta import Meta, MetaWriter
@@ -34,22 +31,10 @@ if TYPE_CHECKING:
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
     from qmd.store.sql.tags import Tags
     from qmd.store.sql.tokens import Tokens, TokensWriter
-    from qmd.store.sqlite.full_text import SqliteFullText
-    from qmd.store.sqlite.upkeep import SqliteUpkeepWriter
-    from qmd.store.sqlite.vectors import SqliteVectors
-    from qmd.store.upkeep import Upkeep, UpkeepWriter
-    from qmd.store.vectors import Vectors
+    from qmd.store.sql.upkeep import Upkeep, UpkeepWriter
+    from qmd.store.sql.vectors import Vectors
     from qmd.values import Filters
     from qmd.values.conditions import PropertyCondition
-
-    # Both engines have all of these.
-    _FULL_TEXT: tuple[type[FullText], ...] = (SqliteFullText, PostgresFullText)
-    _VECTORS: tuple[type[Vectors], ...] = (SqliteVectors, PostgresVectors)
-    _UPKEEP: tuple[type[UpkeepWriter], ...] = (SqliteUpkeepWriter, PostgresUpkeepWriter)
-
-#: The capabilities that differ between the engines by nature, and for a client with a scope beyond
-#: the rows that it sees.
-BY_ENGINE = frozenset({"full_text", "vectors", "upkeep"})
 
 
 class Reader:
@@ -89,12 +74,11 @@ class Reader:
     if not TYPE_CHECKING:  # else mypy would take every name for a capability
 
         def __getattr__(self, name: str) -> object:
-            kind, place = _class_name(type(self), name), f"sql.{name}"
-            if name in BY_ENGINE:
-                dialect, scoped = self.sql.dialect, self.sql.is_scoped
-                kind = f"{'Scoped' if scoped else ''}{dialect.prefix}{kind}"
-                place = f"{dialect.package}.{'scoped_reader' if scoped else name}"
-            capability = getattr(import_module(f"qmd.store.{place}"), kind)(self.sql)
+            kind = _class_name(type(self), name)
+            if name == "full_text":  # which differs between the engines by nature
+                capability = self.sql.engine(name).full_text(self.sql)
+            else:
+                capability = getattr(import_module(f"qmd.store.sql.{name}"), kind)(self.sql)
             setattr(self, name, capability)
             return capability
 

@@ -1,15 +1,25 @@
-"""An open database."""
+"""An open database, of either engine, and `open_store`, which opens one."""
 
 from __future__ import annotations
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+from qmd import libraries, store
+from qmd.errors import ConfigError, ReadOnlyError, StoreError
 
 if TYPE_CHECKING:
-    from qmd.store.changes import ChangeFeed
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from qmd.store.embedding_claims import EmbeddingClaims
+    from qmd.store.postgres.changes import ChangeFeed
+    from qmd.store.postgres.locks import SharedLock
     from qmd.store.reader import Reader, Writer
+    from qmd.store.sql import Connection
     from qmd.store.sql.models import StoredModel
     from qmd.values.access import AccessScope
     from qmd.values.location import DatabaseLocation
@@ -18,6 +28,66 @@ T = TypeVar("T")
 
 #: Seconds that a write waits for a lock that another process holds, unless told otherwise.
 LOCK_TIMEOUT_S = 15.0
+#: How long a write that may be dropped waits for another process.
+PATIENCE_S = 0.1
+
+
+def open_store(
+    location: DatabaseLocation,
+    replica: DatabaseLocation | None = None,
+    *,
+    create: bool = False,
+    read_only: bool = False,
+    timeout_s: float = LOCK_TIMEOUT_S,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> Store:
+    """
+    Open a database.
+
+    Args:
+        location: The database file, or the database on a server.
+        replica: A streaming replica of the database, which answers reads; None without one.
+        create: Create it if there is none (on a server: the tables), and migrate one of an older
+            version.
+        read_only: Refuse every write.
+        timeout_s: Seconds to wait for a lock that another process holds.
+        progress: Called before each migration of an older file with the number of those done, of
+            all, and its name.
+
+    Raises:
+        ConfigError: ``replica`` is no replica of the database.
+        DatabaseMissingError: It does not exist and ``create`` is false.
+        DatabaseUnreachableError: The server cannot be reached.
+        SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
+        MigrationRequiredError: As their names say. The database is not changed.
+    """
+    if isinstance(location, Path):
+        if replica is not None:
+            raise _no_replica(location)
+        return store.sqlite.store.SqliteStore(
+            location,
+            create=create,
+            read_only=read_only,
+            timeout_s=timeout_s,
+            progress=progress,
+        )
+    if isinstance(replica, Path):
+        raise _no_replica(replica)
+    if replica is not None:
+        replicated = store.postgres.replicated.ReplicatedStore(
+            location, replica, create=create, read_only=read_only, timeout_s=timeout_s
+        )
+        return cast("Store", replicated)
+    return store.postgres.store.PostgresStore(
+        location, create=create, read_only=read_only, timeout_s=timeout_s
+    )
+
+
+def _no_replica(file: Path) -> ConfigError:
+    return ConfigError(
+        f"{file} is a file: only databases on a server have replicas.",
+        hint="Leave out --db-read, or give the URLs of both servers: postgresql://…",
+    )
 
 
 class ReplicaState(NamedTuple):
@@ -35,54 +105,38 @@ class ReplicaState(NamedTuple):
     primary_problem: str | None = None
 
 
-class SharedLock(Protocol):
-    """A lock that one of all processes with a database holds, on whichever machine."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this object holds the lock, as far as it is known here."""
-        ...
-
-    def take(self) -> bool:
-        """
-        Take the lock if it is free, without waiting.
-
-        Raises:
-            StoreError: The server cannot be reached.
-        """
-        ...
-
-    def is_in_place(self) -> bool:
-        """Whether the lock is still held where other processes would take it."""
-        ...
-
-    def release(self) -> None: ...
-
-
-class Store(Protocol):
+class Store(ABC):
     """
     One open database. Thread-safe.
 
-    Reads run on the calling thread; writes run one after the other.
+    Reads run on the calling thread; writes run one after the other on a thread of the store, with
+    one connection that is kept.
 
     A store stays with the database file that it was opened with. While that file is not at its
     path, every use raises DatabaseReplacedError. For another file at the path, open another store.
+
+    Attributes:
+        location: The absolute path of the database file, or the database on a server.
+        read_only: Whether every write is refused.
+        timeout_s: Seconds that a write waits for a lock that another process holds.
     """
 
-    @property
-    def location(self) -> DatabaseLocation:
-        """The absolute path of the database file, or the database on a server."""
-        ...
+    def __init__(self, location: DatabaseLocation, *, read_only: bool, timeout_s: float) -> None:
+        self.location = location
+        self.read_only = read_only
+        self.timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._closed = False
+        self._abandoned = False
+        self._readers = 0
+        self._writer: Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
 
-    @property
-    def read_only(self) -> bool:
-        """Whether every write is refused."""
-        ...
+    # -- reading -----------------------------------------------------------------------
 
-    @property
-    def timeout_s(self) -> float:
-        """Seconds that a write waits for a lock that another process holds."""
-        ...
+    @abstractmethod
+    def reading_for(self, scope: AccessScope | None) -> AbstractContextManager[Reader]:
+        """As `reading`, with the rows of a scope alone; None for no restriction."""
 
     def reading(self) -> AbstractContextManager[Reader]:
         """
@@ -93,7 +147,40 @@ class Store(Protocol):
             RequestEndedError: The request was cancelled, possibly in the middle of the block; see
                 `qmd.system.cancellation`.
         """
-        ...
+        return self.reading_for(None)
+
+    def scoped(self, scope: AccessScope) -> Store:
+        """
+        This store as a client with a scope sees it: nothing outside its collections exists.
+
+        It reads what is in the scope, and writes nothing but the client's own conversations: each
+        other use of its `Writer` raises ScopeError. It needs no closing, and lives as long as this
+        store.
+        """
+        return store.scoped_store.scoped_store(self, scope, self.reading_for)
+
+    @abstractmethod
+    def engine(self) -> str:
+        """The name and version of the library that stores the data."""
+
+    @property
+    @abstractmethod
+    def damage_hint(self) -> str:
+        """A sentence that tells a person what to do if this database is damaged."""
+
+    def replica_state(self) -> ReplicaState | None:
+        """How far the replica is behind that answers reads; None without a replica."""
+        return None
+
+    # -- writing -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _transaction(self, function: Callable[[Writer], T], patience_s: float) -> T:
+        """Run ``function(writer)`` in a transaction; waits so long for one of another process."""
+
+    @abstractmethod
+    def _translating(self) -> AbstractContextManager[None]:
+        """Raises what a library raises as a `QmdError`."""
 
     def write(self, function: Callable[[Writer], T]) -> T:
         """
@@ -103,7 +190,7 @@ class Store(Protocol):
             ReadOnlyError, DatabaseBusyError, DiskFullError: The transaction was rolled back.
             DatabaseReplacedError: The database is not at its path any more; nothing was written.
         """
-        ...
+        return self._wait(self._submit(lambda: self._transaction(function, self.timeout_s)))
 
     def write_soon(
         self, function: Callable[[Writer], object], written: Callable[[], object]
@@ -117,25 +204,51 @@ class Store(Protocol):
         Args:
             written: Called after the commit.
         """
-        ...
 
-    def scoped(self, scope: AccessScope) -> Store:
-        """
-        This store as a client with a scope sees it: nothing outside its collections exists.
+        def run() -> None:
+            try:
+                with self._translating():
+                    self._transaction(function, PATIENCE_S)
+                    written()
+            except StoreError as error:
+                libraries.logging.getLogger(__name__).debug("a write was dropped: %s", error)
 
-        It reads what is in the scope, and writes nothing but the client's own conversations: each
-        other use of its `Writer` raises ScopeError. It needs no closing, and lives as long as this
-        store.
-        """
-        ...
+        try:
+            self._submit(run)
+        except StoreError:
+            return
 
+    def require_writable(self) -> None:
+        """Raises ReadOnlyError."""
+        if self.read_only:
+            raise ReadOnlyError(
+                "The database was opened read-only.", hint="Open it without read_only."
+            )
+
+    def _submit(self, job: Callable[[], T]) -> Future[T]:
+        self.require_writable()
+        with self._lock:
+            self._require_open()
+            if self._thread is None:
+                # Only writers pay for the import (it brings logging with it).
+                self._thread = libraries.futures.ThreadPoolExecutor(
+                    1, thread_name_prefix="qmd-writer"
+                )
+            return self._thread.submit(job)
+
+    def _wait(self, future: Future[T]) -> T:
+        with self._translating():
+            return future.result()
+
+    # -- upkeep ------------------------------------------------------------------------
+
+    @abstractmethod
     def merge_full_text(self) -> None:
         """
         Merge what many writes have left in full text, so that searches look into fewer places.
 
         It takes many short transactions, between which others can write.
         """
-        ...
 
     def gather_common_words(self, most_s: float | None = None) -> int:
         """
@@ -150,28 +263,19 @@ class Store(Protocol):
         Returns:
             How many words are left, at least 1; 0 if nothing is left to do.
         """
-        ...
+        return 0
 
-    def index_vectors(self) -> None:
+    def index_vectors(self) -> None:  # noqa: B027 - a file needs none
         """
         Make the index that searches of very many vectors need, if there is none.
 
         It may take minutes, in which others can write.
         """
-        ...
 
-    def compact(self) -> None:
+    def compact(self) -> None:  # noqa: B027 - a server does it alone
         """Give unused space back to the disk."""
-        ...
 
-    def engine(self) -> str:
-        """The name and version of the library that stores the data."""
-        ...
-
-    @property
-    def damage_hint(self) -> str:
-        """A sentence that tells a person what to do if this database is damaged."""
-        ...
+    # -- other processes ---------------------------------------------------------------
 
     def shared_lock(self, purpose: str) -> SharedLock:
         """
@@ -179,15 +283,11 @@ class Store(Protocol):
 
         Only a database on a server has such locks. Processes with a file lock files beside it.
         """
-        ...
+        raise TypeError("a database file has no shared locks")
 
     def is_locked(self, purpose: str) -> bool:
         """Whether any process holds a `shared_lock`."""
-        ...
-
-    def replica_state(self) -> ReplicaState | None:
-        """How far the replica is behind that answers reads; None without a replica."""
-        ...
+        raise TypeError("a database file has no shared locks")
 
     def change_feed(self) -> ChangeFeed | None:
         """
@@ -195,8 +295,9 @@ class Store(Protocol):
 
         Whoever has a file compares `identities` now and then. The caller closes the feed.
         """
-        ...
+        return None
 
+    @abstractmethod
     def process_name(self) -> str:
         """
         A name of this process that no other process with the database has or will have.
@@ -207,31 +308,31 @@ class Store(Protocol):
         Raises:
             StoreError: The server cannot be reached.
         """
-        ...
 
+    @abstractmethod
     def has_process(self, name: str) -> bool:
         """Whether a process that `process_name` named is still there."""
-        ...
 
     def embedding_claims(self, model: StoredModel) -> EmbeddingClaims:
         """Hands out the chunks to embed with a model. The caller closes it."""
-        ...
+        return store.embedding_claims.EmbeddingClaims(self, model)
 
-    def require_writable(self) -> None:
-        """Raises ReadOnlyError."""
-        ...
+    # -- closing -----------------------------------------------------------------------
 
-    def require_current(self) -> None:
+    def require_current(self) -> None:  # noqa: B027 - a URL always names the same database
         """
         Raises:
             DatabaseReplacedError: The path does not name the database that was opened.
         """
-        ...
 
     @property
     def is_superseded(self) -> bool:
         """Whether another database is at the path now, which another store can open."""
-        ...
+        return False
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError("The database is closed.")
 
     def abandon(self) -> bool:
         """
@@ -243,8 +344,38 @@ class Store(Protocol):
         Returns:
             Whether the store is closed.
         """
-        ...
+        with self._lock:
+            if self._readers:
+                return False
+            self._abandoned = True
+        self.close()
+        return True
 
     def close(self) -> None:
         """Wait for the running write, then close all connections. May be called twice."""
-        ...
+        with self._lock:
+            self._closed = True
+            idle = self._take_idle()
+            thread, self._thread = self._thread, None
+        for connection in idle:
+            self._close_connection(connection)
+        if thread is not None:
+            thread.submit(self._close_writer)
+            thread.shutdown(wait=True)
+        self._release()
+
+    @abstractmethod
+    def _take_idle(self) -> list[Connection]:
+        """All connections that wait for a reader, which are closed then. Called with the lock."""
+
+    def _close_connection(self, connection: Connection) -> None:
+        connection.close()
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            self._close_connection(self._writer)
+            self._writer = None
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Give up what is held besides connections; perhaps twice."""

@@ -41,8 +41,10 @@ from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
 from qmd.store.match import Combined, Phrase
-from qmd.store.reader import BY_ENGINE, Reader
+from qmd.store.reader import Reader
 from qmd.store.sql.documents import Order
+from qmd.store.sql.filters import Selection
+from qmd.store.sql.models import StoredModel
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select
@@ -233,6 +235,8 @@ NAMES = {
     "Combined": Combined,
     "KeptChange": KeptChange,
     "KeptRevision": KeptRevision,
+    "Selection": Selection,
+    "StoredModel": StoredModel,
 }
 
 
@@ -247,7 +251,7 @@ def capabilities() -> list[tuple[str, str]]:
 
 def capability_class(name: str) -> type:
     """What a type checker takes for the attribute of a reader."""
-    place = name if name in BY_ENGINE else f"sql.{name}"
+    place = name if name == "full_text" else f"sql.{name}"
     module = importlib.import_module(f"qmd.store.{place}")
     kind: type = getattr(module, Reader.__annotations__[name])
     return kind
@@ -266,10 +270,12 @@ def test_no_method_of_the_store_tells_of_closed_collections(
     function = getattr(capability_class(capability), method)
     if isinstance(function, property):
         function = function.fget
-    module = vars(sys.modules[function.__module__])
-    # Some modules mean the abstract class of this name, others import ours for checks alone.
-    hints = get_type_hints(function, {"Collection": Collection, **module, **NAMES})
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    hints, parameters = dict[str, Any](), list[inspect.Parameter]()
+    if callable(function):
+        module = vars(sys.modules[function.__module__])
+        # Some modules mean the abstract class of this name, others import ours for checks alone.
+        hints = get_type_hints(function, {"Collection": Collection, **module, **NAMES})
+        parameters = list(inspect.signature(function).parameters.values())[1:]
     for tried in (*TRIED, "ROOT/closedfolder/zebra.md"):
 
         def ask(place: Place, tried: str = tried) -> object:

@@ -13,7 +13,7 @@ from support.embedder import HashEmbedder
 from qmd import Filters, KnowledgeBase, Settings
 from qmd.errors import AmbiguousNameError
 from qmd.kb.scoped import ScopedKnowledgeBase
-from qmd.store.selection import Overlap, overlaps
+from qmd.store.sql.filters import Overlap, overlaps
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,7 +22,7 @@ from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.settings import BackendSettings, Settings
 from qmd.store import Writer
-from qmd.store.vectors import pack_vectors
+from qmd.store.sql.vectors import pack_vectors
 from qmd.values import Filters, ModelSpec
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
 from qmd.store import Store, Writer, open_store
-from qmd.store.vectors import pack_vectors
+from qmd.store.sql.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec
 from qmd.values.location import ServerDatabase
 from tests.support.postgres import PostgresServer

@@ -21,8 +21,7 @@ from qmd.parse.segment import (
     segment,
 )
 from qmd.store.match import Phrase
-from qmd.store.sqlite.match import render
-from qmd.store.sqlite.tokenizer import tokens
+from qmd.store.sqlite.fts5 import render, tokens
 
 
 @pytest.mark.parametrize(

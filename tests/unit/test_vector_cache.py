@@ -25,7 +25,7 @@ from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
 from qmd.store.sql import document_rows, vector_state
 from qmd.store.sql.models import StoredModel
-from qmd.store.vectors import pack_vectors
+from qmd.store.sql.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder

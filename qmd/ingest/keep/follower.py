@@ -12,8 +12,7 @@ from qmd.ingest.keep.loop import Loop
 from qmd.system import clock
 
 if TYPE_CHECKING:
-    from qmd.store import Store
-    from qmd.store.changes import ChangeFeed
+    from qmd.store import ChangeFeed, Store
 
 _RETRY_S = 2.0
 _LISTEN_S = 60.0

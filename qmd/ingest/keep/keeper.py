@@ -25,8 +25,7 @@ from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
 
 if TYPE_CHECKING:
-    from qmd.store import Store
-    from qmd.store.store import SharedLock
+    from qmd.store import SharedLock, Store
 
 _log = logging.getLogger(__name__)
 

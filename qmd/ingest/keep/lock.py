@@ -16,8 +16,7 @@ from filelock import FileLock, Timeout
 from qmd.system.database_files import lock_beside
 
 if TYPE_CHECKING:
-    from qmd.store import Store
-    from qmd.store.store import SharedLock
+    from qmd.store import SharedLock, Store
 
 
 def lock_of(store: Store) -> IndexLock | SharedLock:

@@ -17,7 +17,7 @@ from qmd.inference.protocols import token_embedder
 from qmd.search import meaning
 from qmd.search.candidates import Candidate
 from qmd.search.query.language import MAX_QUESTION
-from qmd.store.vectors import MAX_NEAREST
+from qmd.store.sql.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:

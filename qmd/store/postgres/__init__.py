@@ -13,9 +13,16 @@ from qmd import lazy, system
 from qmd.errors import StoreError
 
 if TYPE_CHECKING:
-    from qmd.store.postgres import changes, embedding_claims, nearest_index, scope
+    from qmd.store.postgres import (
+        changes,
+        embedding_claims,
+        replicated,
+        scope,
+        store,
+        vectors,
+    )
 
-__all__ = ["changes", "embedding_claims", "nearest_index", "scope"]
+__all__ = ["changes", "embedding_claims", "replicated", "scope", "store", "vectors"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import selectors
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Literal, NamedTuple
 
-from qmd.store.changes import ChangedDocument
-from qmd.store.postgres.library import Connection, Error, connect, is_lost, translate
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.library import Connection, Error, connect, is_lost, one, translate
 from qmd.values.location import ServerDatabase
 
 _CHANNEL = "qmd_changes"
@@ -19,18 +19,38 @@ _REPLICA_S = 1.0
 _LOOK_S = 10.0
 
 
-class PostgresChanges:
+class ChangedDocument(NamedTuple):
+    """A committed change. ``previous`` is the old path of a document moved in its collection."""
+
+    kind: Literal["added", "updated", "moved", "removed"]
+    collection: str
+    path: str
+    previous: str | None = None
+
+
+class ChangeFeed:
     """
-    `qmd.store.changes.ChangeFeed` on a connection of its own.
+    The changes that other processes commit from its first use on, each once.
+
+    It is for one thread, and has a connection of its own; only `wake` may be called from others.
 
     Triggers add a row to ``z_document_changes`` for each change, whichever program makes it, and
     notify at the commit. A notification only says that there are rows, so that a listener whose
     connection was lost reads what it has missed; of more than 100,000 changes, the latest ones.
     """
 
-    def __init__(self, location: ServerDatabase, writer: str) -> None:
-        """``writer``: the setting ``qmd.writer`` of the connections whose changes are left out."""
+    def __init__(
+        self,
+        location: ServerDatabase,
+        writer: str,
+        caught_up: Callable[[], object] = lambda: None,
+    ) -> None:
+        """
+        ``writer``: the setting ``qmd.writer`` of the connections whose changes are left out.
+        ``caught_up``: called before changes are returned.
+        """
         self._location = location
+        self._caught_up = caught_up
         self._writer = writer
         self._connection: Connection | None = None
         self._listens = False
@@ -41,6 +61,15 @@ class PostgresChanges:
         self._woken.setblocking(False)
 
     def next(self, timeout_s: float) -> list[ChangedDocument]:
+        """
+        The changes since the last call, in the order of their commits; at most some thousand.
+
+        It waits for the first one for up to ``timeout_s``, and returns none then.
+
+        Raises:
+            StoreError: The server cannot be reached. The next call connects anew, and misses none
+                of the changes meanwhile unless they are very many.
+        """
         try:
             connection = self._connected()
             changes = self._read(connection)
@@ -51,6 +80,8 @@ class PostgresChanges:
         except Error as error:
             self._forget()
             raise translate(error, self._location) from error
+        if changes:
+            self._caught_up()
         return changes
 
     def _connected(self) -> Connection:
@@ -105,6 +136,7 @@ class PostgresChanges:
                 connection.close()
 
     def wake(self) -> None:
+        """Have a `next` that waits return."""
         with suppress(OSError):  # it was closed
             self._waking.send(b"1")
 

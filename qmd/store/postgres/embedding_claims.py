@@ -6,20 +6,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from qmd.store.embedding_claims import EmbeddingClaims
 from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
 
 if TYPE_CHECKING:
     from qmd.store.postgres.store import PostgresStore
     from qmd.store.sql.embeddings import ChunkText
     from qmd.store.sql.models import StoredModel
+    from qmd.values.location import ServerDatabase
 
 #: How many chunks are tried, for each one that is claimed: others may have claimed the first ones.
 _TRIED = 32
 
 
-class PostgresEmbeddingClaims:
+class PostgresEmbeddingClaims(EmbeddingClaims):
     """
-    `qmd.store.embedding_claims.EmbeddingClaims` by advisory locks, on a connection of its own.
+    Several processes embed at the same time, each other chunks, by advisory locks.
+
+    A process that ends, even if it is killed, claims nothing any more: others get its chunks.
 
     A lock is tried without waiting for it, as ``FOR UPDATE SKIP LOCKED`` does, and the server
     releases it when the connection ends. But a lock of a row would hold up whoever indexes the
@@ -28,8 +32,8 @@ class PostgresEmbeddingClaims:
     """
 
     def __init__(self, store: PostgresStore, model: StoredModel) -> None:
-        self._store = store
-        self._model = model
+        super().__init__(store, model)
+        self._location: ServerDatabase = store.location
         self._connection: Connection | None = None
 
     def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
@@ -56,7 +60,7 @@ class PostgresEmbeddingClaims:
         """Lock the texts of so many chunks that nobody has locked; returns the chunks' ids."""
         try:
             if self._connection is None:
-                self._connection = connect(self._store.location)
+                self._connection = connect(self._location)
             # Materialized, so that no row is tried beyond the limit.
             rows = self._connection.execute(
                 "WITH waiting AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::text[])"
@@ -66,7 +70,7 @@ class PostgresEmbeddingClaims:
             ).fetchall()
         except Error as error:
             self.close()
-            raise translate(error, self._store.location) from error
+            raise translate(error, self._location) from error
         return [chunk_id for (chunk_id,) in rows]
 
     def _release(self) -> None:

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
-from qmd.store.full_text import BM25_K1
+from qmd.store.full_text import BM25_B, BM25_K1, FullText, frequency_of
 from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.library import Connection
 from qmd.store.postgres.match import MatchQuery, leaf, translate
-from qmd.store.postgres.rows import one, require_sql
-from qmd.store.selection import Selection
 from qmd.store.sql import Sql
-from qmd.store.sqlite.common_words import idf
-
-#: The constant b in the bm25 of FTS5, which both engines share.
-_B = 0.75
-#: The share of the most that an expression can add to bm25 never reaches 1; rounding may.
-_MOST_SHARE = 0.999
+from qmd.store.sql.filters import Selection
 
 
-class PostgresFullText:
-    """`qmd.store.full_text.FullText` in PostgreSQL."""
+def full_text(sql: Sql) -> FullText:
+    """What searches the snapshot of a connection."""
+    return PostgresFullText(sql)
 
-    is_incomplete = False
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self._connection: Connection = sql.connection
+class PostgresFullText(FullText):
+    """`FullText` in PostgreSQL."""
 
     def document_count(self) -> int:
-        return int(one(self._connection, "SELECT documents FROM z_full_text_totals")[0])
+        return self._sql.number("SELECT documents FROM z_full_text_totals")
 
     def terms(self, beginning: str, most: int) -> dict[str, int]:
-        rows = self._connection.execute(
-            "SELECT token, count(*) FROM z_postings WHERE token >= %s AND token < %s"
-            " GROUP BY token ORDER BY token LIMIT %s",
+        rows = self._sql.run(
+            "SELECT token, count(*) FROM z_postings WHERE token >= ? AND token < ?"
+            " GROUP BY token ORDER BY token LIMIT ?",
             [beginning, f"{beginning}\U0010ffff", most],
         )
         return dict(rows.fetchall())
@@ -42,15 +34,14 @@ class PostgresFullText:
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
-        where = require_sql(selection)
-        condition = "" if where.is_all else (
-            f" WHERE document_id IN (SELECT d.id FROM documents d WHERE {where.sql})"
+        condition = "" if selection.is_all else (
+            f" WHERE document_id IN (SELECT d.id FROM documents d WHERE {selection.sql})"
         )  # fmt: skip
         query = translate(match)
-        scored, values = self._scored(query, condition, where.values)
+        scored, values = self._scored(query, condition, selection.values)
         leaves = query.with_clause(are_kept=True)
-        rows = self._connection.execute(
-            f"{leaves} {scored} ORDER BY score DESC, document_id LIMIT %s",
+        rows = self._sql.run(
+            f"{leaves} {scored} ORDER BY score DESC, document_id LIMIT ?",
             [*query.values, *values, limit],
         )
         return [(document_id, score) for document_id, score in rows]
@@ -66,11 +57,11 @@ class PostgresFullText:
         Args:
             condition: " WHERE " and what a ``document_id`` must fulfil, or nothing; and its values.
         """
-        documents, mean_length = self._totals()
+        documents, mean_length = self._totals
         terms = [
-            f"(SELECT greatest(ln((%s - count(*) + 0.5) / (count(*) + 0.5::float8)), 0.000001)"
+            f"(SELECT greatest(ln((? - count(*) + 0.5) / (count(*) + 0.5::float8)), 0.000001)"
             f" FROM l{n}) * l{n}.weight * {BM25_K1 + 1}::float8 / (l{n}.weight"
-            f" + {BM25_K1 * (1 - _B)}::float8 + {BM25_K1 * _B}::float8 * l{n}.length / %s)"
+            f" + {BM25_K1 * (1 - BM25_B)}::float8 + {BM25_K1 * BM25_B}::float8 * l{n}.length / ?)"
             for n in query.scored
         ]
         numbers: list[object] = [float(documents), mean_length] * len(terms)
@@ -92,45 +83,46 @@ class PostgresFullText:
         sql = f"SELECT document_id, sum(term) AS score FROM ({rows}) t{condition} GROUP BY 1"
         return sql, [*numbers, *values]
 
+    @cached_property
     def _totals(self) -> tuple[int, float]:
-        """How many documents there are, and the mean number of their tokens."""
-        documents, length = one(
-            self._connection, "SELECT documents, length FROM z_full_text_totals"
-        )
+        """
+        How many documents there are, and the mean number of their tokens.
+
+        In a scope the server counts them.
+        """
+        documents, length = self._sql.first("SELECT documents, length FROM z_full_text_totals")
         return int(documents), float(length) / max(documents, 1) or 1.0
 
     def frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         if isinstance(match, Phrase):
-            _, mean_length = self._totals()
+            _, mean_length = self._totals
             sql, values = leaf(match)
-            rows = self._connection.execute(
-                f"SELECT document_id, weight, length FROM ({sql}) l WHERE document_id = ANY(%s)",
+            rows = self._sql.run(
+                f"SELECT document_id, weight, length FROM ({sql}) l WHERE document_id = ANY(?)",
                 [*values, list(ids)],
             )
             return {
-                document_id: weight / (BM25_K1 * (1 - _B + _B * length / mean_length))
+                document_id: weight / (BM25_K1 * (1 - BM25_B + BM25_B * length / mean_length))
                 for document_id, weight, length in rows
             }
         query = translate(match)
-        scored, numbers = self._scored(query, " WHERE document_id = ANY(%s)", [list(ids)])
-        scores = self._connection.execute(
+        scored, numbers = self._scored(query, " WHERE document_id = ANY(?)", [list(ids)])
+        scores = self._sql.run(
             f"{query.with_clause(are_kept=True)} {scored}", [*query.values, *numbers]
         ).fetchall()
-        most = idf(held, total) * (BM25_K1 + 1)
-        shares = {document_id: min(score / most, _MOST_SHARE) for document_id, score in scores}
-        return {document_id: share / (1 - share) for document_id, share in shares.items()}
+        return {document_id: frequency_of(score, held, total) for document_id, score in scores}
 
     def count(self, match: Expression, most: int) -> int:
         query = translate(match)
-        sql = "SELECT count(*) FROM (SELECT 1 FROM m LIMIT %s) c"
+        sql = "SELECT count(*) FROM (SELECT 1 FROM m LIMIT ?) c"
         leaves = query.with_clause(are_kept=False)
-        return int(one(self._connection, f"{leaves} {sql}", [*query.values, most])[0])
+        return self._sql.number(f"{leaves} {sql}", [*query.values, most])
 
     def matching_ids(self, match: Expression) -> list[int]:
         query = translate(match)
-        rows = self._connection.execute(
+        rows = self._sql.run(
             f"{query.with_clause(are_kept=False)} SELECT document_id FROM m ORDER BY document_id",
             query.values,
         )

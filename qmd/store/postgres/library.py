@@ -106,24 +106,36 @@ def server_version(connection: Connection) -> str:
     return f"{number // 10_000}.{number % 10_000}"
 
 
+def one(connection: Connection, sql: str, values: Sequence[object] = ()) -> Row:
+    """
+    The one row of a result that always has one.
+
+    Raises:
+        LookupError: It has none.
+    """
+    row = connection.execute(sql, values).fetchone()
+    if row is None:
+        raise LookupError("a row that must exist does not")
+    return row
+
+
 def stream(
     connection: Connection,
     sql: str,
     values: Sequence[object] = (),
     *,
     rows_at_once: int = 500,
-    binary: bool = False,
 ) -> Iterator[Row]:
     """
     The rows of a long result, which memory may not hold, by a cursor on the server.
 
-    Other statements may be executed meanwhile. It needs an open transaction. ``binary``: the
-    server sends values as bytes, not as text; bytea takes half of the room then.
+    Other statements may be executed meanwhile. It needs an open transaction. The server sends
+    values as bytes, not as text: bytea takes half of the room then.
     """
     name = f"qmd_{next(_stream_numbers)}"
     with connection.cursor(name) as cursor:
         cursor.itersize = rows_at_once
-        cursor.execute(sql, values, binary=binary)
+        cursor.execute(sql, values, binary=True)
         for row in cursor:
             cancellation.check()
             yield row

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from psycopg import errors
 
-from qmd.store.postgres.library import LOCKS, Connection, Error, connect, is_lost, translate
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.library import LOCKS, Connection, Error, connect, is_lost, one, translate
 from qmd.values.location import ServerDatabase
 
 _KEY = "hashtext(current_schema() || %s)"
 
 
-class SessionLock:
+class SharedLock:
     """
-    `qmd.store.store.SharedLock` as an advisory lock, on a connection of its own.
+    A lock that one of all processes with a database holds, on whichever machine.
 
+    It is an advisory lock on a connection of its own.
     Only the primary server grants it: a replica would grant one that the primary does not know.
     """
 
-    def __init__(self, location: ServerDatabase, purpose: str) -> None:
+    def __init__(
+        self, location: ServerDatabase, purpose: str, taken: Callable[[], object] = lambda: None
+    ) -> None:
+        """``taken``: called each time that the lock was free and is held now."""
         self._location = location
+        self._taken = taken
         self._key = [LOCKS, f":{purpose}"]
         self._connection: Connection | None = None
 
     @property
     def held(self) -> bool:
+        """Whether this object holds the lock, as far as it is known here."""
         return self._connection is not None and not is_lost(self._connection)
 
     def take(self) -> bool:
+        """
+        Take the lock if it is free, without waiting.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
         if self.held:
             return True
         self.release()
@@ -45,6 +57,7 @@ class SessionLock:
             raise translate(error, self._location) from error
         if granted:
             self._connection = connection
+            self._taken()
         else:
             connection.close()
         return bool(granted)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.postings import FIELD_BITS, FIELDS, LONGEST, field_bits, stored_token
-from qmd.store.sqlite.common_words import WEIGHTS
-from qmd.store.sqlite.tokenizer import tokens
+from qmd.store.postgres.searchable import FIELD_BITS, LONGEST, field_bits, stored_token
+from qmd.store.sqlite.fts5 import tokens
 
 _OPERATORS = {"all": " INTERSECT ", "any": " UNION ", "but not": " EXCEPT "}
 #: Sorts behind every token that begins with what stands before it.
@@ -118,13 +118,13 @@ def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -
     if fields:
         included = field_bits(fields)
         excluded = field_bits(range(len(FIELDS))) ^ included
-        sql += " AND fields & %s = 0"
+        sql += " AND fields & ? = 0"
         values.append(excluded)
         some_values: list[object] = []
         some = (
             "SELECT document_id, length, unnest(places) AS place FROM z_postings"
             f" WHERE {_condition(word, prefix, some_values)}"
-            " AND fields & %s <> 0 AND fields & %s <> 0"
+            " AND fields & ? <> 0 AND fields & ? <> 0"
         )
         weighted, weighted_values = _weighted(some, fields, [*some_values, excluded, included])
         sql = f"{sql} UNION ALL {weighted}"
@@ -140,12 +140,12 @@ def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -
 def _weighted(places: str, fields: list[int], values: list[object]) -> tuple[str, list[object]]:
     """A leaf of a query of ``document_id``, ``length`` and ``place``; no fields for all."""
     sql = (
-        "SELECT document_id, sum((%s::double precision[])[(place >> %s) + 1]) AS weight,"
+        "SELECT document_id, sum((?::double precision[])[(place >> ?) + 1]) AS weight,"
         f" max(length) AS length FROM ({places}) p"
     )
     values = [list(WEIGHTS), FIELD_BITS, *values]
     if fields:
-        sql += " WHERE place >> %s = ANY(%s::integer[])"
+        sql += " WHERE place >> ? = ANY(?::integer[])"
         values += [FIELD_BITS, fields]
     return f"{sql} GROUP BY document_id", values
 
@@ -153,10 +153,10 @@ def _weighted(places: str, fields: list[int], values: list[object]) -> tuple[str
 def _condition(word: str, prefix: bool, values: list[object]) -> str:
     if not prefix:
         values.append(stored_token(word))
-        return "token = %s"
+        return "token = ?"
     beginning = word[:LONGEST]
     values += [beginning, beginning + _LAST]
-    return "token >= %s AND token < %s"
+    return "token >= ? AND token < ?"
 
 
 def _places(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
@@ -207,7 +207,7 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
     whole_words = (
         "WITH asked AS MATERIALIZED (SELECT token, position - 1 AS shift, (SELECT count(*) FROM"
         f" (SELECT 1 FROM z_postings p WHERE p.token = a.token LIMIT {_COUNTED}) c) AS rows"
-        " FROM unnest(%s::text[]) WITH ORDINALITY a (token, position)),"
+        " FROM unnest(?::text[]) WITH ORDINALITY a (token, position)),"
         " rare AS MATERIALIZED (SELECT token FROM asked ORDER BY rows, shift LIMIT 2),"
         " holding AS MATERIALIZED (SELECT document_id FROM z_postings"
         " WHERE token = (SELECT min(token) FROM rare) INTERSECT SELECT document_id FROM z_postings"

@@ -10,8 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.errors import ConfigError, StoreError
-from qmd.store.postgres.library import Connection, Error, connect, translate
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.library import Connection, Error, connect, one, translate
 from qmd.store.store import ReplicaState
 
 if TYPE_CHECKING:

@@ -8,19 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd.errors import DatabaseUnreachableError, ReadOnlyError, StoreError
-from qmd.store.changes import ChangedDocument
-from qmd.store.postgres.changes import PostgresChanges
-from qmd.store.postgres.library import DAMAGED
-from qmd.store.postgres.locks import SessionLock
+from qmd.errors import DatabaseUnreachableError, StoreError
+from qmd.store.postgres.changes import ChangeFeed
+from qmd.store.postgres.locks import SharedLock
 from qmd.store.postgres.replica import ReplicaWatch, position_of, replayed_by
 from qmd.store.postgres.store import PostgresStore
 from qmd.store.scoped_store import scoped_store
-from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState
+from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState, Store
 
 if TYPE_CHECKING:
     from qmd.store.reader import Reader, Writer
-    from qmd.store.store import Store
     from qmd.values.access import AccessScope
     from qmd.values.location import ServerDatabase
 
@@ -32,6 +29,8 @@ _OF_PRIMARY = frozenset(
     {"process_name", "embedding_claims", "merge_full_text", "gather_common_words"}
     | {"index_vectors", "compact"}
 )
+#: What any of both servers can say.
+_OF_EITHER = frozenset({"engine", "damage_hint", "require_current", "is_superseded"})
 
 
 class ReplicatedStore:
@@ -167,16 +166,11 @@ class ReplicatedStore:
         with suppress(StoreError):
             self._require_primary().write_soon(function, written)
 
-    def require_writable(self) -> None:
-        """Raises ReadOnlyError."""
-        if self.read_only:
-            raise ReadOnlyError(
-                "The database was opened read-only.", hint="Open it without read_only."
-            )
+    require_writable = Store.require_writable
 
-    def shared_lock(self, purpose: str) -> _CaughtUpLock:
+    def shared_lock(self, purpose: str) -> SharedLock:
         """As `qmd.store.store.Store.shared_lock`; who takes it sees what its last holder wrote."""
-        return _CaughtUpLock(self.location, purpose, self._catch_up)
+        return SharedLock(self.location, purpose, self._catch_up)
 
     def _catch_up(self) -> None:
         with suppress(StoreError):
@@ -189,9 +183,9 @@ class ReplicatedStore:
         except DatabaseUnreachableError:
             return False
 
-    def change_feed(self) -> _CaughtUpChanges:
+    def change_feed(self) -> ChangeFeed:
         """As `qmd.store.store.Store.change_feed`; later reads see the changes."""
-        return _CaughtUpChanges(self.location, self._name, self._catch_up)
+        return ChangeFeed(self.location, self._name, self._catch_up)
 
     def has_process(self, name: str) -> bool:
         """As `qmd.store.store.Store.has_process`; true while the primary cannot be asked."""
@@ -206,29 +200,14 @@ class ReplicatedStore:
 
     # -- upkeep ------------------------------------------------------------------------
 
-    def engine(self) -> str:
-        """The server and its version."""
-        return (self._primary or self._require_replica()).engine()
-
-    @property
-    def damage_hint(self) -> str:
-        """What a person does when this database is damaged."""
-        return DAMAGED
-
     def __getattr__(self, name: str) -> object:
+        if name in _OF_EITHER:
+            return getattr(self._primary or self._require_replica(), name)
         if name not in _OF_PRIMARY:
             raise AttributeError(f"a {type(self).__name__} has no {name!r}")
         return getattr(self._require_primary(), name)
 
     # -- opening and closing -----------------------------------------------------------
-
-    def require_current(self) -> None:
-        """A URL always names the database that was opened."""
-
-    @property
-    def is_superseded(self) -> bool:
-        """Never: a URL names what the server has now."""
-        return False
 
     def abandon(self) -> bool:
         """Never: no other database can be at the URL."""
@@ -246,30 +225,3 @@ class ReplicatedStore:
         self._watch.stop()
         for store in stores:
             store.close()
-
-
-class _CaughtUpLock(SessionLock):
-    def __init__(
-        self, location: ServerDatabase, purpose: str, catch_up: Callable[[], None]
-    ) -> None:
-        super().__init__(location, purpose)
-        self._catch_up = catch_up
-
-    def take(self) -> bool:
-        had = self.held
-        is_granted = super().take()
-        if is_granted and not had:
-            self._catch_up()
-        return is_granted
-
-
-class _CaughtUpChanges(PostgresChanges):
-    def __init__(self, location: ServerDatabase, writer: str, catch_up: Callable[[], None]) -> None:
-        super().__init__(location, writer)
-        self._catch_up = catch_up
-
-    def next(self, timeout_s: float) -> list[ChangedDocument]:
-        changes = super().next(timeout_s)
-        if changes:
-            self._catch_up()
-        return changes

@@ -20,8 +20,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
-from qmd.store.postgres.library import Connection, lock_in_transaction
-from qmd.store.postgres.rows import one
+from qmd.store.postgres.library import Connection, lock_in_transaction, one
 from qmd.store.scoped_rows import ScopeWords, visible_rows
 
 if TYPE_CHECKING:

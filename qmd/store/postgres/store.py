@@ -21,16 +21,16 @@ from qmd.store.postgres.library import (
     server_version,
     translate,
 )
-from qmd.store.postgres.locks import SessionLock, is_taken
+from qmd.store.postgres.locks import SharedLock, is_taken
+from qmd.store.postgres.vectors import LEAST_INDEXED
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import POSTGRES, Sql
-from qmd.store.store import LOCK_TIMEOUT_S
-from qmd.store.threaded import ThreadedStore
+from qmd.store.store import LOCK_TIMEOUT_S, Store
 from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from qmd.store.postgres.changes import PostgresChanges
+    from qmd.store.postgres.changes import ChangeFeed
     from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
     from qmd.store.sql.models import StoredModel
     from qmd.values.access import AccessScope
@@ -42,7 +42,7 @@ MAX_READERS = 8
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresStore(ThreadedStore):
+class PostgresStore(Store):
     """
     One database on a server. Thread-safe.
 
@@ -52,6 +52,8 @@ class PostgresStore(ThreadedStore):
 
     A lost connection fails the transaction that used it; the next use connects anew.
     """
+
+    location: ServerDatabase
 
     def __init__(
         self,
@@ -73,9 +75,8 @@ class PostgresStore(ThreadedStore):
             DatabaseUnreachableError, SchemaTooNewError, MigrationRequiredError, StoreError: As
                 their names say; nothing was changed.
         """
-        self.location = location
-        super().__init__(read_only=read_only, timeout_s=timeout_s)
-        self._presence: SessionLock | None = None
+        super().__init__(location, read_only=read_only, timeout_s=timeout_s)
+        self._presence: SharedLock | None = None
         self._presence_lock = threading.Lock()
         self._name = writer_name or uuid.uuid4().hex
         self._places = threading.BoundedSemaphore(MAX_READERS)
@@ -218,22 +219,18 @@ class PostgresStore(ThreadedStore):
             raise
         return connection
 
-    def shared_lock(self, purpose: str) -> SessionLock:
+    def shared_lock(self, purpose: str) -> SharedLock:
         """As `qmd.store.store.Store.shared_lock`, on a connection of its own."""
-        return SessionLock(self.location, purpose)
+        return SharedLock(self.location, purpose)
 
     def is_locked(self, purpose: str) -> bool:
         """As `qmd.store.store.Store.is_locked`."""
         with self.reading() as reader:
             return is_taken(reader.connection, purpose)
 
-    def replica_state(self) -> None:
-        """None: this server answers alone."""
-        return None
-
-    def change_feed(self) -> PostgresChanges:
+    def change_feed(self) -> ChangeFeed:
         """As `qmd.store.store.Store.change_feed`, by notifications of the server."""
-        return postgres.changes.PostgresChanges(self.location, self._name)
+        return postgres.changes.ChangeFeed(self.location, self._name)
 
     def process_name(self) -> str:
         """As `qmd.store.store.Store.process_name`, by an advisory lock of this name."""
@@ -272,35 +269,18 @@ class PostgresStore(ThreadedStore):
         with self._translating(), closing(connect(self.location)) as connection:
             connection.execute(f"VACUUM (ANALYZE) {tables}")
 
-    def gather_common_words(self, most_s: float | None = None) -> int:
-        """Nothing to do: what searches need is written with each document."""
-        return 0
-
-    def index_vectors(self, least: int | None = None) -> None:
+    def index_vectors(self, least: int = LEAST_INDEXED) -> None:
         """As `qmd.store.store.Store.index_vectors`; ``least``: from so many vectors on."""
         lock = self.shared_lock("index of vectors")
         if not lock.take():
             return  # another process makes it
         try:
             with self._translating(), closing(connect(self.location)) as connection:
-                postgres.nearest_index.build(
-                    connection, postgres.nearest_index.LEAST if least is None else least
-                )
+                postgres.vectors.build_index(connection, least)
         finally:
             lock.release()
 
-    def compact(self) -> None:
-        """Nothing to do: the server's autovacuum gives space back for new rows."""
-
     # -- opening and closing -----------------------------------------------------------
-
-    def require_current(self) -> None:
-        """A URL always names the database that was opened."""
-
-    @property
-    def is_superseded(self) -> bool:
-        """Never: a URL names what the server has now."""
-        return False
 
     def _take_idle(self) -> list[Connection]:
         idle = [connection for kept in self._idle.values() for connection in kept]

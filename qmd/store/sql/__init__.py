@@ -30,9 +30,11 @@ from typing import (
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store.sql import access, collections, filters, vector_state  # noqa: F401 - loaded when used
+    from qmd.store.sql import access, collections, filters, vector_state, vectors
 
-__getattr__ = lazy.load(__name__, modules=("access", "collections", "filters", "vector_state"))
+__all__ = ["access", "collections", "filters", "vector_state", "vectors"]
+
+__getattr__ = lazy.load(__name__, modules=__all__)
 
 #: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
 Connection: TypeAlias = Any
@@ -63,9 +65,6 @@ class SqlDialect:
 
     Attributes:
         package: The package in `qmd.store` of what only this engine has.
-        prefix: What the names of its classes begin with.
-        full_text_rows: Its module that stores what is searched of a document.
-        vector_copies: Its module that keeps copies of vectors in a form that is searched.
         among: The condition that a column has one of the values of an `array`.
         each: The table ``item`` of one column ``value``: the texts of an `array`.
         listed: A subquery of one column as one value, for `parsed`: the column, then the rest.
@@ -88,9 +87,6 @@ class SqlDialect:
     """
 
     package = "sqlite"
-    prefix = "Sqlite"
-    full_text_rows = "searchable"
-    vector_copies = "sqlite_vec"
     among = "IN (SELECT value FROM json_each(?))"
     each = "json_each(?) AS item"
     listed = "(SELECT json_group_array({0}) FROM (SELECT {0} {1}))"
@@ -156,9 +152,6 @@ class SqlDialect:
 
 class _PostgresDialect(SqlDialect):
     package = "postgres"
-    prefix = "Postgres"
-    full_text_rows = "postings"
-    vector_copies = "pgvector"
     among = "= ANY(?)"
     each = "unnest(?::text[]) AS item (value)"
     listed = "ARRAY(SELECT {0} {1})"
@@ -283,15 +276,9 @@ class Sql(NamedTuple):
             return []
         return self.dialect.returned(self.connection, self.dialect.statement(sql), every)
 
-    @property
-    def full_text_rows(self) -> ModuleType:
-        """`qmd.store.sqlite.searchable`, or `qmd.store.postgres.postings`."""
-        return import_module(f"qmd.store.{self.dialect.package}.{self.dialect.full_text_rows}")
-
-    @property
-    def vector_copies(self) -> ModuleType:
-        """`qmd.store.sqlite.sqlite_vec`, or `qmd.store.postgres.pgvector`."""
-        return import_module(f"qmd.store.{self.dialect.package}.{self.dialect.vector_copies}")
+    def engine(self, name: str) -> ModuleType:
+        """The module of this name in the package of what only this engine has."""
+        return import_module(f"qmd.store.{self.dialect.package}.{name}")
 
     def first(self, sql: str, values: Sequence[object] = ()) -> Value:
         """The first row; None without one."""

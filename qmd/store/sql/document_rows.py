@@ -49,7 +49,7 @@ def put_all(
         )
     _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
     _put_chunks(sql, in_order, old_texts)
-    sql.full_text_rows.put(sql.connection, in_order)
+    sql.engine("searchable").put(sql.connection, in_order)
     return ids
 
 

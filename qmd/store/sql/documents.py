@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from qmd.store.selection import Selection
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
-from qmd.store.sql.filters import require_sql
+from qmd.store.sql.filters import Selection
 from qmd.system.surrogates import whole
 from qmd.values import DocumentInfo
 from qmd.values.names import file_stem, fold, name_key
@@ -104,9 +103,8 @@ def _below(
         where += f" AND {path_below('d.path')}"
         values += path_values(prefix)
     if selection is not None:
-        selected = require_sql(selection)
-        where += f" AND ({selected.sql})"
-        values += selected.values
+        where += f" AND ({selection.sql})"
+        values += selection.values
     return where, values
 
 
@@ -395,7 +393,6 @@ class Documents:
 
         Letter case and Unicode form do not matter; a file may be named with ``.md`` or without.
         """
-        where = require_sql(selection)
         name = whole(name)
         if kind == "file name":
             if "/" in name:
@@ -408,8 +405,8 @@ class Documents:
         rows = self._sql.run(
             f"SELECT d.id FROM (SELECT DISTINCT id FROM ({named}) AS m) AS n"
             f" {self._sql.dialect.first} documents d ON d.id = n.id"
-            f" WHERE {where.sql} ORDER BY d.id LIMIT ?",
-            [*values, *where.values, limit],
+            f" WHERE {selection.sql} ORDER BY d.id LIMIT ?",
+            [*values, *selection.values, limit],
         )
         return [document_id for (document_id,) in rows]
 
@@ -496,11 +493,10 @@ class Documents:
 
     def names_and_texts(self, selection: Selection) -> Iterator[tuple[int, str]]:
         """Id, and names and text in lines (`FullDocument.names`), of all selected documents."""
-        where = require_sql(selection)
         rows = self._sql.stream(
             f"SELECT d.id, d.title, d.path, {self._aliases}, d.text FROM documents d"
-            f" WHERE {where.sql} ORDER BY d.id",
-            where.values,
+            f" WHERE {selection.sql} ORDER BY d.id",
+            selection.values,
             rows_at_once=100,
         )
         for document_id, title, path, aliases, text in rows:
@@ -508,17 +504,17 @@ class Documents:
 
     def selected_ids(self, selection: Selection) -> list[int]:
         """The ids of the selected documents, in no order, some perhaps twice."""
-        where = require_sql(selection)
-        rows = self._sql.run(where.ids, where.values)
+        rows = self._sql.run(selection.ids, selection.values)
         return [document_id for (document_id,) in rows]
 
     def count_selected(self, selection: Selection) -> int:
         """How many documents are selected."""
-        where = require_sql(selection)
-        if where.short_ids or where.indexed_ids:  # which may give some ids twice
-            selected = f"(SELECT 0 AS id WHERE false UNION ALL {where.ids}) AS selected"
-            return self._sql.number(f"SELECT count(DISTINCT id) FROM {selected}", where.values)
-        return self._sql.number(f"SELECT count(*) FROM documents d WHERE {where.sql}", where.values)
+        if selection.short_ids or selection.indexed_ids:  # which may give some ids twice
+            selected = f"(SELECT 0 AS id WHERE false UNION ALL {selection.ids}) AS selected"
+            return self._sql.number(f"SELECT count(DISTINCT id) FROM {selected}", selection.values)
+        return self._sql.number(
+            f"SELECT count(*) FROM documents d WHERE {selection.sql}", selection.values
+        )
 
     def ordered_ids(self, document_ids: Collection[int], order: Order) -> list[int]:
         """These documents in an order; equals by collection and path."""
@@ -537,12 +533,11 @@ class Documents:
 
         Dates are compared as moments: they may be written with different offsets from UTC.
         """
-        where = require_sql(selection)
         rows = self._sql.stream(
             "SELECT d.id FROM documents d JOIN collections c ON c.id = d.collection_id"
-            f" WHERE {where.sql}"
+            f" WHERE {selection.sql}"
             f" ORDER BY {self._sql.dialect.moment} DESC NULLS LAST, c.name, d.path",
-            where.values,
+            selection.values,
         )
         for (document_id,) in rows:
             yield document_id

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.sql import Sql, vector_state
 from qmd.store.sql.models import Models, StoredModel
+from qmd.store.sql.vectors import put_copies, remove_copies, renumber_copy
 
 if TYPE_CHECKING:
     from qmd.values import NewDocument
@@ -206,14 +207,8 @@ class EmbeddingsWriter(Embeddings):
                 " AND hash IN (SELECT k.hash FROM chunks k JOIN documents d"
                 f" ON d.id = k.document_id WHERE true{condition})"
             )
-        self._sql.vector_copies.remove(
-            self._sql.connection,
-            model,
-            self._sql.dialect.statement(
-                f"chunk_id IN (SELECT id FROM chunks WHERE true{condition})"
-            ),
-            values,
-        )
+        waiting = f"chunk_id IN (SELECT id FROM chunks WHERE true{condition})"
+        remove_copies(self._sql, model, waiting, values)
         self._sql.run(
             "DELETE FROM z_embeddings WHERE model_id = ?"
             + (condition or " AND hash IN (SELECT hash FROM chunks)"),
@@ -267,7 +262,7 @@ class EmbeddingsWriter(Embeddings):
             stored.append((chunk_id, collection_id, vectors[digest]))
         if not stored:
             return 0
-        self._sql.vector_copies.put(self._sql.connection, model, stored)
+        put_copies(self._sql, model, stored)
         self._sql.run(
             f"UPDATE chunks SET {column} = ? WHERE id {dialect.among}",
             [model.id, dialect.array(chunk_id for chunk_id, *_ in stored)],
@@ -293,7 +288,7 @@ class EmbeddingsWriter(Embeddings):
             [chunk_id],
         )
         if next_model_id is not None:  # a vector of that model is of the present text
-            self._sql.vector_copies.renumber(self._sql.connection, next_model_id, chunk_id, new_id)
+            renumber_copy(self._sql, next_model_id, chunk_id, new_id)
         self._sql.run("DELETE FROM chunks WHERE id = ?", [chunk_id])
         return int(new_id)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import values as qmd_values
-from qmd.store.selection import Selection, outside_inner, overlaps
 from qmd.store.sql import Sql, path_below, path_values
 from qmd.store.sql.collections import Collections
 from qmd.store.sql.tags import tag_below
@@ -22,16 +23,26 @@ if TYPE_CHECKING:
 _DAY = "CASE WHEN d.date IS NULL THEN d.modified_at {0} ? ELSE substr(d.date, 1, 10) {0} ? END"
 
 
-class SqlSelection(NamedTuple):
-    """A condition with its values; ``collection_ids`` if it asks for nothing but collections."""
+class Selection(NamedTuple):
+    """
+    The documents that pass some filters, made by `Reader.select`.
+
+    It is valid in the snapshot that made it only: collections may be removed meanwhile.
+
+    Attributes:
+        sql: A condition on ``documents d``; it takes ``values``.
+        collection_ids: The collections that are selected, if only collections are filtered; empty
+            for all. None if there are other filters.
+        short_ids: A SELECT of the ids that does not read ``documents``, if there is one; it takes
+            ``values``.
+        indexed_ids: The same by the index of tags or of paths: faster than testing all documents,
+            not than testing a few.
+    """
 
     sql: str
     values: tuple[object, ...]
     collection_ids: tuple[int, ...] | None
-    #: A SELECT of the ids that does not read ``documents``, if there is one; it takes ``values``.
     short_ids: str = ""
-    #: The same by the index of tags or of paths: faster than testing all documents, not than
-    #: testing a few.
     indexed_ids: str = ""
 
     @property
@@ -42,18 +53,19 @@ class SqlSelection(NamedTuple):
 
     @property
     def is_all(self) -> bool:
+        """Whether it leaves out no document."""
         return self.sql == "true"
 
 
 class _Condition(NamedTuple):
-    """A part of a `SqlSelection`; each of its forms takes the same values."""
+    """A part of a `Selection`; each of its forms takes the same values."""
 
     sql: str
     short_ids: str = ""
     indexed_ids: str = ""
 
 
-ALL_DOCUMENTS = SqlSelection("true", (), ())
+ALL_DOCUMENTS = Selection("true", (), ())
 
 
 def select(
@@ -63,7 +75,7 @@ def select(
     either: Sequence[Sequence[str | PropertyCondition]] = (),
     none_of: Sequence[str | PropertyCondition] = (),
     one_per_file: bool = True,
-) -> SqlSelection:
+) -> Selection:
     """As `qmd.store.reader.Reader.select`."""
     parts: list[_Condition] = []
     values: list[object] = []
@@ -84,7 +96,7 @@ def select(
         _Condition, _outside_inner(sql, ids, filters.path, values, one_per_file=one_per_file)
     )
     alone = parts[0] if len(parts) == 1 else _Condition("")
-    return SqlSelection(
+    return Selection(
         " AND ".join(part.sql for part in parts) or "true",
         tuple(values),
         tuple(ids) if len(parts) == (1 if ids else 0) else None,
@@ -226,8 +238,56 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def require_sql(selection: Selection) -> SqlSelection:
-    """The SQL of a selection. Raises TypeError: Another kind of store made it."""
-    if not isinstance(selection, SqlSelection):
-        raise TypeError(f"not a selection of this store: {selection!r}")
-    return selection
+class Overlap(NamedTuple):
+    """
+    Two collections of which one holds files of the other, by their ids.
+
+    Attributes:
+        outer: The collection whose documents are left out where ``inner`` has them.
+        inner: The collection whose folder lies deeper; of equal folders the one added first.
+        prefix: Where the folder of ``inner`` lies in that of ``outer``: "" or ``folder/``.
+    """
+
+    outer: int
+    inner: int
+    prefix: str
+
+
+def overlaps(folders: Iterable[tuple[int, str]]) -> list[Overlap]:
+    """The overlaps of collections of this machine, of which ids and folders are given."""
+    in_order = sorted(folders)
+    if len(in_order) < 2:
+        return []
+    by_path: dict[str, list[int]] = {}
+    for collection_id, path in in_order:
+        by_path.setdefault(path.rstrip(os.sep) or os.sep, []).append(collection_id)
+    pairs = [
+        Overlap(outer, inner, "")
+        for ids in by_path.values()
+        for number, outer in enumerate(ids)
+        for inner in ids[:number]
+    ]
+    for path, ids in by_path.items():
+        for parent in map(str, PurePath(path).parents):
+            prefix = PurePath(path).relative_to(parent).as_posix() + "/"
+            pairs += [
+                Overlap(outer, inner, prefix) for outer in by_path.get(parent, ()) for inner in ids
+            ]
+    return pairs
+
+
+def outside_inner(overlap: Overlap, values: list[object], *, also: str = "") -> str:
+    """
+    The SQL condition that the inner collection of an overlap has no document of the file of ``d``.
+
+    Args:
+        values: Its values are appended; those of ``also`` must follow.
+        also: A condition that the inner document ``i`` must meet.
+    """
+    length = len(overlap.prefix)
+    values += [overlap.outer, length, overlap.prefix, overlap.inner, length + 1]
+    return (
+        f"NOT (d.collection_id = ? AND substr(d.path, 1, ?) = ? AND EXISTS"
+        f" (SELECT 1 FROM documents i WHERE i.collection_id = ?"
+        f" AND i.path = substr(d.path, ?){f' AND {also}' if also else ''}))"
+    )

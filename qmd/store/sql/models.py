@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from qmd.errors import ModelMismatchError
+from qmd.store import sql as capabilities
 from qmd.store.sql import Sql, vector_state
 from qmd.store.sql.meta import Meta, MetaWriter
 from qmd.system import clock
@@ -91,7 +92,7 @@ class ModelsWriter(Models):
         another model, they answer searches until `take_over`. The vectors of an earlier coming
         model stay in the cache.
         """
-        self._sql.vector_copies.prepare(self._sql.connection)
+        self._sql.engine("vectors").prepare(self._sql.connection)
         active, coming = self.active(), self.coming()
         for model in (active, coming):
             if model is not None and model.fingerprint == spec.fingerprint:
@@ -109,7 +110,7 @@ class ModelsWriter(Models):
         return model
 
     def _remove_copies(self, model: StoredModel) -> None:
-        self._sql.vector_copies.remove(self._sql.connection, model)
+        capabilities.vectors.remove_copies(self._sql, model)
 
     def _renamed(self, model: StoredModel, name: str) -> StoredModel:
         """The same model by another name: its folder was moved."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from qmd.store.selection import Selection
 from qmd.store.sql import Row, Sql
 from qmd.store.sql.documents import Documents
-from qmd.store.sql.filters import require_sql
+from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
 
 
@@ -51,15 +50,14 @@ class Recent:
             since: ISO 8601 UTC as the database stores it; only changes from then on.
             limit: Return at most this many.
         """
-        where = require_sql(selection)
         rows: list[Row] = []
         for collection_id in collection_ids:
             rows += self._sql.rows(
                 (str, int),
                 "SELECT d.modified_at, d.id FROM documents d"
-                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {where.sql}"
+                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {selection.sql}"
                 " ORDER BY d.modified_at DESC, d.id LIMIT ?",
-                [collection_id, since or "", *where.values, limit],
+                [collection_id, since or "", *selection.values, limit],
             )
         rows.sort(key=lambda row: row[1])
         rows.sort(key=lambda row: row[0], reverse=True)
@@ -82,12 +80,11 @@ class Recent:
         self, collection_ids: Sequence[int], selection: Selection, since: str | None = None
     ) -> int:
         """How many documents `latest` lists without a limit."""
-        where = require_sql(selection)
         return sum(
             self._sql.number(
                 "SELECT count(*) FROM documents d"
-                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {where.sql}",
-                [collection_id, since or "", *where.values],
+                f" WHERE d.collection_id = ? AND d.modified_at >= ? AND {selection.sql}",
+                [collection_id, since or "", *selection.values],
             )
             for collection_id in collection_ids
         )

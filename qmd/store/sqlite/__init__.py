@@ -1,4 +1,4 @@
-"""The store in one SQLite file: each class implements a protocol of `qmd.store`."""
+"""The store in one SQLite file: what only this engine has."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
         common_words,
         copies,
         damage,
-        embedding_claims,
         migrate,
         scope,
+        scoped_full_text,
+        store,
         upkeep,
     )
 
@@ -25,9 +26,10 @@ __all__ = [
     "common_words",
     "copies",
     "damage",
-    "embedding_claims",
     "migrate",
     "scope",
+    "scoped_full_text",
+    "store",
     "upkeep",
 ]
 

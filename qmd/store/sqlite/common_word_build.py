@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
 from qmd.store import sqlite
+from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.common_words import (
     BEGINS,
     FIRST_CJK,
     OUTSIDE_PATHS,
     WEIGHT_SCALE,
-    WEIGHTS,
     totals,
 )
 from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
@@ -43,15 +43,12 @@ MOST_CHANGED, MOST_CHANGED_SHARE = 2_000, 0.01
 #: A step ends when the words that it stores, or the occurrences that it reads, are this many.
 STEP_BYTES, STEP_READ = 1 << 20, 1 << 20
 
-_FIELDS = ("title", "headings", "body", "path", "extra", "description")
-
-
 #: What an occurrence in a path adds besides its weight; greater than any frequency.
 _IN_PATH = 1 << 32
 #: What an occurrence in each field adds.
 _SCALED = {
     field: round(weight * WEIGHT_SCALE) + (_IN_PATH if field == "path" else 0)
-    for field, weight in zip(_FIELDS, WEIGHTS, strict=True)
+    for field, weight in zip(FIELDS, WEIGHTS, strict=True)
 }
 _PATH_WEIGHT = _SCALED["path"] - _IN_PATH
 

@@ -13,24 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qmd.store.full_text import BM25_K1
+from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, idf
 from qmd.store.match import Expression, Phrase
 from qmd.store.sqlite.common_words import (
     WEIGHT_SCALE,
-    WEIGHTS,
     CommonWords,
-    idf,
     token_of,
     totals,
 )
+from qmd.store.sqlite.fts5 import render
 from qmd.store.sqlite.library import ReadingConnection
-from qmd.store.sqlite.match import render
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: The constant b in the bm25 of FTS5.
-_B = 0.75
 
 
 class Matches(NamedTuple):
@@ -169,7 +164,7 @@ class CommonWordScores:
     ) -> NDArray[np.float64]:
         """Frequencies as bm25 counts them: relative to the length of each document."""
         mean_tokens = totals(self._words.connection).mean_tokens
-        norms = BM25_K1 * (1 - _B + _B * self._lengths()[ids] / mean_tokens)
+        norms = BM25_K1 * (1 - BM25_B + BM25_B * self._lengths()[ids] / mean_tokens)
         relative: NDArray[np.float64] = weighted / (WEIGHT_SCALE * norms)
         return relative
 

@@ -11,18 +11,13 @@ The table is a snapshot. Documents that were changed since are looked up in full
 
 from __future__ import annotations
 
-from math import log
 from typing import NamedTuple
 
 from qmd.store.match import CONTENT_FIELDS, Expression, Phrase
 from qmd.store.sql import Row, Sql
+from qmd.store.sqlite.fts5 import tokens
 from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.tokenizer import tokens
 
-#: How much an occurrence counts in title, headings, body, path, extra, description. Headings stand
-#: in the body as well, and descriptions in extra. Measured nearly flat: .556 to .569 mean MRR@10 of
-#: five sets of questions, these best; docs/search.md has the figures for descriptions.
-WEIGHTS = (3.0, 0.5, 1.0, 1.5, 0.5, 0.8)
 #: ``z_common_words.frequencies`` are sums of weights times this number, so they are whole.
 WEIGHT_SCALE = 10
 #: What ends the name of the beginning of a word, which stands for all tokens that begin so.
@@ -61,11 +56,6 @@ def varints(data: bytes) -> list[int]:
             numbers.append(value)
             value = length = 0
     return numbers
-
-
-def idf(held: int, total: int) -> float:
-    """FTS5's own weight of a phrase: 0.000001 for what more than half of all documents hold."""
-    return max(log((total - held + 0.5) / (held + 0.5)), 1e-6) if held < total else 1e-6
 
 
 def token_of(phrase: Phrase) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from qmd.errors import (
@@ -17,7 +17,14 @@ from qmd.errors import (
 )
 from qmd.store.sqlite import damage, migrate
 from qmd.store.sqlite.disk_space import require_free
-from qmd.store.sqlite.library import FAILURES, Connection, Error, connect, translate
+from qmd.store.sqlite.library import (
+    FAILURES,
+    Connection,
+    Error,
+    connect,
+    missing_database,
+    translate,
+)
 from qmd.system import cancellation
 from qmd.system.temporary import temporary_beside
 
@@ -70,7 +77,13 @@ def copy(
     return size
 
 
-def check(connection: Connection, path: Path) -> None:
+def require_database(path: Path) -> None:
+    """Raises DatabaseMissingError: There is no file."""
+    if not path.is_file():
+        raise missing_database(path)
+
+
+def check_backup(path: Path) -> None:
     """
     Whether a file is a sound database that this program can read.
 
@@ -78,22 +91,23 @@ def check(connection: Connection, path: Path) -> None:
         NotADatabaseError, SchemaTooNewError, StoreError: It is not.
         CorruptDatabaseError: It is damaged.
     """
-    try:
-        migrate.check(connection, path)
-        if not migrate.applied(connection):
-            raise StoreError(
-                f"{path} is an empty database.", hint="Give a file that 'qmd db backup' made."
-            )
-        problems = damage.first_problems(connection)
-    except FAILURES as error:
-        raise translate(error, path) from error
+    with closing(connect(path, read_only=True)) as backup:
+        try:
+            migrate.check(backup, path)
+            if not migrate.applied(backup):
+                raise StoreError(
+                    f"{path} is an empty database.", hint="Give a file that 'qmd db backup' made."
+                )
+            problems = damage.first_problems(backup)
+        except FAILURES as error:
+            raise translate(error, path) from error
     if problems:
         raise CorruptDatabaseError(
             f"{path} is damaged: " + "; ".join(problems[:3]), hint="Give another backup."
         )
 
 
-def put_in_place(source: Connection, database: Path) -> Path | None:
+def put_in_place(source: Path, database: Path) -> Path | None:
     """
     Let a copy of ``source`` be the database; what was there is kept.
 
@@ -105,8 +119,8 @@ def put_in_place(source: Connection, database: Path) -> Path | None:
         StoreError, DiskFullError: The copy cannot be made; nothing has changed.
     """
     database.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(database) as temporary:
-        _copy(source, temporary)
+    with closing(connect(source, read_only=True)) as copied, _beside(database) as temporary:
+        _copy(copied, temporary)
         kept = None
         if database.exists():
             _require_unused(database)

@@ -9,15 +9,14 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.store import sqlite
-from qmd.store.full_text import BM25_K1
+from qmd.store.full_text import WEIGHTS, FullText, frequency_of
 from qmd.store.match import Expression, Phrase
-from qmd.store.selection import Selection
 from qmd.store.sql import Sql
 from qmd.store.sql.documents import Documents
-from qmd.store.sql.filters import SqlSelection, require_sql
-from qmd.store.sqlite.common_words import WEIGHTS, CommonWords, idf, totals
+from qmd.store.sql.filters import Selection
+from qmd.store.sqlite.common_words import CommonWords, totals
+from qmd.store.sqlite.fts5 import render
 from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.match import render
 
 if TYPE_CHECKING:
     from qmd.store.sqlite.common_word_scores import CommonWordScores, Matches
@@ -34,22 +33,25 @@ FEW = 5000
 MANY_SCORED = 150_000
 DEADLINE_S = 0.4
 SCORED_AT_ONCE = 2000
-
-#: The share of the most that an expression can add to bm25 never reaches 1; rounding may.
-MOST_SHARE = 0.999
 _WEIGHTS = ", ".join(map(str, WEIGHTS))
 
 
-class SqliteFullText:
-    """`qmd.store.full_text.FullText` in SQLite."""
+def full_text(sql: Sql) -> FullText:
+    """What searches the snapshot of a connection."""
+    if sql.is_scoped:
+        return sqlite.scoped_full_text.ScopedFullText(sql)
+    return SqliteFullText(sql)
+
+
+class SqliteFullText(FullText):
+    """`FullText` in SQLite."""
 
     def __init__(self, sql: Sql, *, many: int = MANY) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._connection: Connection = sql.connection
         self._many = many
         self._common_words: CommonWords | None = None
         self._common_word_scores: CommonWordScores | None = None
-        self.is_incomplete = False
 
     def document_count(self) -> int:
         return totals(self._connection).documents
@@ -68,18 +70,17 @@ class SqliteFullText:
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
-        where = require_sql(selection)
         common = self._common()
         if common.cost(match) > self._many:
-            return self._best(self._scores().evaluate(match), where, limit)
+            return self._best(self._scores().evaluate(match), selection, limit)
         if limit is not None and self._are_too_many(match):
-            return self._search_in_time(match, where, limit)
+            return self._search_in_time(match, selection, limit)
         # ORDER BY bm25() LIMIT keeps a heap of the best; ORDER BY rank sorts everything.
         rows = self._connection.execute(
             f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score FROM z_documents_fts"
-            f" WHERE z_documents_fts MATCH ?{self._condition(match, where)}"
+            f" WHERE z_documents_fts MATCH ?{self._condition(match, selection)}"
             " ORDER BY score, rowid LIMIT ?",
-            [render(match), *where.values, -1 if limit is None else limit],
+            [render(match), *selection.values, -1 if limit is None else limit],
         )
         return [(document_id, -score) for document_id, score in rows]
 
@@ -99,7 +100,7 @@ class SqliteFullText:
             self._common_word_scores = sqlite.common_word_scores.CommonWordScores(self._common())
         return self._common_word_scores
 
-    def _condition(self, match: Expression, where: SqlSelection) -> str:
+    def _condition(self, match: Expression, where: Selection) -> str:
         """The condition that a match is one of the selected documents; it takes their values."""
         if where.is_all:
             return ""
@@ -110,7 +111,7 @@ class SqliteFullText:
         return f" AND +rowid IN ({where.ids})"
 
     def _search_in_time(
-        self, match: Expression, where: SqlSelection, limit: int
+        self, match: Expression, where: Selection, limit: int
     ) -> list[tuple[int, float]]:
         """As `search`; what cannot be scored in `DEADLINE_S` is left out."""
         deadline = monotonic() + DEADLINE_S
@@ -129,7 +130,7 @@ class SqliteFullText:
         return [(document_id, -score) for score, document_id in best]
 
     def _best(
-        self, matches: Matches, where: SqlSelection, limit: int | None
+        self, matches: Matches, where: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         """The best of scored documents that pass a filter; ties by document id."""
         size = len(matches.ids) if limit is None else limit
@@ -147,7 +148,7 @@ class SqliteFullText:
             matches = matches.among(Documents(self._sql).selected_ids(where))
         return matches.best(size)
 
-    def _selected(self, document_ids: list[int], where: SqlSelection) -> set[int]:
+    def _selected(self, document_ids: list[int], where: Selection) -> set[int]:
         rows = self._connection.execute(
             "SELECT d.id FROM json_each(?) j CROSS JOIN documents d ON d.id = j.value"
             f" WHERE {where.sql}",
@@ -168,19 +169,14 @@ class SqliteFullText:
     def _frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
-        # FTS5 gives no frequencies, but its bm25 of one expression is idf · (k1 + 1) · f / (f + 1).
+        # FTS5 gives no frequencies, but its bm25 of one expression.
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         rows = self._connection.execute(
             f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM z_documents_fts"
             " WHERE z_documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), json.dumps(list(ids))],
         )
-        most = idf(held, total) * (BM25_K1 + 1)
-        frequencies = {}
-        for document_id, score in rows:
-            share = min(score / most, MOST_SHARE)
-            frequencies[document_id] = share / (1 - share) if share > 0.0 else 0.0
-        return frequencies
+        return {document_id: frequency_of(score, held, total) for document_id, score in rows}
 
     def count(self, match: Expression, most: int) -> int:
         # FTS5 counts 30 documents in a microsecond. The number of a common word is that of the

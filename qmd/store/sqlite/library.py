@@ -101,11 +101,9 @@ class ReadingConnection(Connection):
     """
     Read-only, and reads nothing for a request that was ended.
 
-    ``waiting``: a count and the state of the file it was made in (`store.upkeep`). ``lengths``: a
-    build of the common words, and the lengths of documents that belong to it.
+    ``lengths``: a build of the common words, and the lengths of documents that belong to it.
     """
 
-    waiting: tuple[tuple[int, int], int] | None = None
     lengths: tuple[int, bytes] | None = None
 
     def execute(self, sql: str, parameters: _Parameters = (), /) -> Cursor:

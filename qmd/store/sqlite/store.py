@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from qmd import libraries, system
 from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreError
@@ -17,7 +17,6 @@ from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate
 from qmd.store.sqlite.connections import Connections, IdleReaders, exists
 from qmd.store.sqlite.library import (
-    BUSY_TIMEOUT_S,
     FAILURES,
     Connection,
     FrozenConnection,
@@ -27,15 +26,13 @@ from qmd.store.sqlite.library import (
     translate,
 )
 from qmd.store.sqlite.opened_file import Change, replaced_error
-from qmd.store.threaded import ThreadedStore
+from qmd.store.store import LOCK_TIMEOUT_S, Store
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from qmd.store.sql.models import StoredModel
     from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
-    from qmd.store.sqlite.embedding_claims import SqliteEmbeddingClaims
     from qmd.values.access import AccessScope
 
 #: After Ctrl-C a write has this many seconds to finish.
@@ -43,7 +40,7 @@ INTERRUPTED_S = 1.0
 T = TypeVar("T")
 
 
-class SqliteStore(ThreadedStore):
+class SqliteStore(Store):
     """
     One database file. Thread-safe.
 
@@ -60,7 +57,7 @@ class SqliteStore(ThreadedStore):
         *,
         create: bool = False,
         read_only: bool = False,
-        timeout_s: float = BUSY_TIMEOUT_S,
+        timeout_s: float = LOCK_TIMEOUT_S,
         progress: Callable[[int, int, str], object] | None = None,
     ) -> None:
         """
@@ -74,7 +71,7 @@ class SqliteStore(ThreadedStore):
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         self.path = path = path.absolute()  # the working directory may change
-        super().__init__(read_only=read_only, timeout_s=timeout_s)
+        super().__init__(path, read_only=read_only, timeout_s=timeout_s)
         self._progress = progress
         self._idle = IdleReaders()
         self._connections = Connections(path, timeout_s, self._on_replaced)
@@ -101,10 +98,9 @@ class SqliteStore(ThreadedStore):
         path = self.path
         with self._translating():
             reader = self._connections.open(read_only=True)
-            current = stray = False
+            current = False
             try:
                 current = migrate.check(reader, path)
-                stray = current and migrate.has_misplaced_vectors(reader)
             finally:
                 if current and not isinstance(reader, FrozenConnection):
                     self._idle.keep(None, reader)
@@ -115,8 +111,6 @@ class SqliteStore(ThreadedStore):
                     with self.reading() as opened:
                         migrate.require_current(opened.connection, path)
                 self._migrate()
-            elif stray and not self.read_only:
-                self.write(lambda writer: migrate.remove_misplaced_vectors(writer.connection))
 
     # -- reading -----------------------------------------------------------------------
 
@@ -174,11 +168,6 @@ class SqliteStore(ThreadedStore):
 
         return self._wait(self._submit(run))
 
-    @property
-    def location(self) -> Path:
-        """The absolute path of the file."""
-        return self.path
-
     def engine(self) -> str:
         """The SQLite library and its version."""
         return library()
@@ -188,22 +177,6 @@ class SqliteStore(ThreadedStore):
         """What a person does when this database is damaged."""
         return damaged(self.path).hint or ""
 
-    def shared_lock(self, purpose: str) -> NoReturn:
-        """Raises TypeError: Processes with a file lock files beside it."""
-        raise TypeError("a database file has no shared locks")
-
-    def is_locked(self, purpose: str) -> NoReturn:
-        """As `shared_lock`."""
-        raise TypeError("a database file has no shared locks")
-
-    def replica_state(self) -> None:
-        """None: a file has no replica."""
-        return None
-
-    def change_feed(self) -> None:
-        """None: whoever follows a file compares."""
-        return None
-
     def process_name(self) -> str:
         """As `qmd.store.store.Store.process_name`, by the system's number of the process."""
         return system.running.this_process()
@@ -211,10 +184,6 @@ class SqliteStore(ThreadedStore):
     def has_process(self, name: str) -> bool:
         """As `qmd.store.store.Store.has_process`."""
         return system.running.runs(name)
-
-    def embedding_claims(self, model: StoredModel) -> SqliteEmbeddingClaims:
-        """As `qmd.store.store.Store.embedding_claims`; others may embed the same chunks."""
-        return sqlite.embedding_claims.SqliteEmbeddingClaims(self, model)
 
     def _require_open(self) -> None:
         if self._abandoned:
@@ -289,9 +258,6 @@ class SqliteStore(ThreadedStore):
         if self._gathering is None:
             self._gathering = sqlite.common_word_build.CommonWordBuild(self, limits)
         return self._gathering.run(most_s)
-
-    def index_vectors(self) -> None:
-        """Nothing to do: sqlite-vec scans all vectors, and a server keeps them in memory."""
 
     def compact(self) -> None:
         """Give free pages back to the disk."""

@@ -1,4 +1,4 @@
-"""Counts rows for `status`, and does the work of `cleanup` and `doctor` on the file."""
+"""What SQLite does for `qmd.store.sql.upkeep`, and the upkeep of the file."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, cast
 
 from qmd import libraries
 from qmd.store import sqlite
-from qmd.store.sql import Sql, vector_state
+from qmd.store.sql import Sql
+from qmd.store.sql.upkeep import Leftovers
 from qmd.store.sqlite import migrate
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
-from qmd.store.upkeep import MOST_COMPARED, Counts
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
-#: What `cleanup` removes: a name for people, the table and the condition.
-_LEFTOVERS = (
-    (
+    from qmd.store.sqlite.damage import CheckProgress
+
+#: What `cleanup` removes.
+LEFTOVERS = (
+    Leftovers(
         "cached vectors of texts that are gone",
         "z_embeddings",
         # Both are sorted and compared. NOT IN would put the hashes of all chunks into a tree, in no
@@ -30,17 +32,17 @@ _LEFTOVERS = (
         " EXCEPT SELECT hash FROM chunks EXCEPT SELECT next_hash FROM chunks"
         " WHERE next_hash IS NOT NULL ORDER BY 1 LIMIT -1))",
     ),
-    (
+    Leftovers(
         "vectors of models that are not in use",
         "z_embeddings",
         # Without the sign SQLite would look up each chunk, and mostly there is no such model.
         "model_id NOT IN (SELECT id FROM z_models WHERE active OR next)"
         " AND +hash IN (SELECT hash FROM chunks)",
     ),
-    ("models that are not in use", "z_models", "NOT active AND NOT next"),
+    Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
-    ("vectors without a chunk", "z_vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
-    (
+    Leftovers("vectors without a chunk", "z_vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),
+    Leftovers(
         "token states without a vector",
         "z_token_states",
         "embedding_id NOT IN (SELECT id FROM z_embeddings)",
@@ -52,16 +54,13 @@ _MERGED_PAGES = 1000
 LARGE_BYTES, LEAST_FREE_SHARE = 1 << 30, 0.02
 #: How long the end of `compact` waits for readers of the log.
 LOG_PATIENCE_MS = 1000
-_UNMATCHED = "full-text rows out of step with their documents"
+#: The bytes of the database.
+SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 def _database(connection: Connection) -> Database:
     """What sqlite-utils does stands in the transaction that is open, as all else."""
     return libraries.sqlite_utils.Database(connection, use_counts_table=False)
-
-
-def _table(connection: Connection, name: str) -> Table:
-    return cast("Table", _database(connection)[name])
 
 
 def compact(connection: Connection) -> None:
@@ -118,117 +117,43 @@ def merge_full_text(connection: Connection, *, is_first: bool) -> bool:
     return connection.total_changes - before > 1
 
 
-class SqliteUpkeep:
-    """`qmd.store.upkeep.Upkeep` in SQLite."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self._connection: Connection = sql.connection
-
-    def counts(self) -> Counts:
-        (documents,) = self._connection.execute("SELECT count(*) FROM documents").fetchone()
-        chunks = self.count_chunks()
-        embedded = chunks - self.count_chunks_waiting()
-        (outdated,) = self._connection.execute(
-            "SELECT count(*) FROM chunks WHERE next_hash IS NOT NULL AND model_id IS NOT NULL"
-        ).fetchone()
-        return Counts(documents, chunks, embedded, outdated, self.count_contents_waiting())
-
-    def count_chunks(self) -> int:
-        row = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
-        return int(row[0])
-
-    def count_chunks_waiting(self) -> int:
-        row = self._connection.execute(
-            "SELECT count(*) FROM chunks WHERE model_id IS NULL"
-        ).fetchone()
-        return int(row[0])
-
-    def size_bytes(self) -> int:
-        pages, page_size = self._connection.execute(
-            "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
-        ).fetchone()
-        return int(pages * page_size)
-
-    def count_contents_waiting(self) -> int:
-        if not isinstance(self._connection, ReadingConnection):
-            return self._count_now()
-        # Counting 10,000 takes 2 ms, and most searches come when nobody has written since the last.
-        # The first number moves with what others commit, the second with what is done here.
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        state = (int(version), self._connection.total_changes)
-        if self._connection.waiting is None or self._connection.waiting[0] != state:
-            self._connection.waiting = (state, self._count_now())
-        return self._connection.waiting[1]
-
-    def _count_now(self) -> int:
-        (documents,) = self._connection.execute(
-            "SELECT count(*) FROM (SELECT DISTINCT document_id FROM chunks WHERE model_id IS NULL)"
-        ).fetchone()
-        if not 1 < documents <= MOST_COMPARED:
-            return int(documents)
-        (contents,) = self._connection.execute(
-            "SELECT count(DISTINCT d.hash) FROM documents d WHERE d.id IN"
-            " (SELECT document_id FROM chunks WHERE model_id IS NULL)"
-        ).fetchone()
-        return int(contents)
-
-    def count_leftovers(self) -> dict[str, int]:
-        counts = {
-            name: _table(self._connection, table).count_where(condition)
-            for name, table, condition in _LEFTOVERS
-        }
-        return counts | {_UNMATCHED: self._unmatched()}
-
-    def _unmatched(self) -> int:
-        """Rows of the full-text index without a text, and texts without a row."""
-        row = self._connection.execute(
-            "SELECT (SELECT count(*) FROM z_documents_fts_docsize"
-            "        WHERE id NOT IN (SELECT document_id FROM z_searchable)),"
-            " (SELECT count(*) FROM z_searchable"
-            "        WHERE document_id NOT IN (SELECT id FROM z_documents_fts_docsize))"
-        ).fetchone()
-        return int(sum(row))
-
-    def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
-        return sqlite.damage.first_problems(self._connection, progress)
-
-    def migrations(self) -> list[str]:
-        return migrate.applied(self._connection)
-
-    def has_misplaced_vectors(self) -> bool:
-        return migrate.has_misplaced_vectors(self._connection)
-
-    def copy_to(
-        self,
-        target: Path,
-        *,
-        replace: bool,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> int:
-        return sqlite.copies.copy(self._connection, target, replace=replace, progress=progress)
+def state_of_chunks(sql: Sql) -> object | None:
+    """A value that differs after anything was written; None for a connection that writes."""
+    if not isinstance(sql.connection, ReadingConnection):
+        return None
+    # The first number moves with what others commit, the second with what is done here.
+    return sql.number("PRAGMA data_version"), sql.connection.total_changes
 
 
-class SqliteUpkeepWriter(SqliteUpkeep):
-    """`qmd.store.upkeep.UpkeepWriter` in SQLite."""
+def out_of_step(sql: Sql) -> dict[str, int]:
+    """Rows of the full-text index without a text, and texts without a row, by what they are."""
+    count = sql.number(
+        "SELECT (SELECT count(*) FROM z_documents_fts_docsize"
+        "        WHERE id NOT IN (SELECT document_id FROM z_searchable))"
+        " + (SELECT count(*) FROM z_searchable"
+        "        WHERE document_id NOT IN (SELECT id FROM z_documents_fts_docsize))"
+    )
+    return {"full-text rows out of step with their documents": count}
 
-    def remove_leftovers(
-        self, progress: Callable[[int, int, str], object] | None = None
-    ) -> dict[str, int]:
-        removed: dict[str, int] = {}
-        tell = progress or (lambda done, total, subject: None)
-        steps = len(_LEFTOVERS) + 2  # with full text and the free space
-        for name, table, condition in _LEFTOVERS:  # what one removes may leave more for the next
-            tell(len(removed), steps, name)
-            leftovers = _table(self._connection, table)
-            removed[name] = leftovers.count_where(condition)
-            leftovers.delete_where(condition)
-        tell(len(removed), steps, _UNMATCHED)
-        removed[_UNMATCHED] = self._unmatched()
-        if removed[_UNMATCHED]:
-            _table(self._connection, "z_documents_fts").rebuild_fts()
-        vector_state.advance(self._sql)
-        return removed
 
-    def remove_misplaced_vectors(self) -> None:
-        migrate.remove_misplaced_vectors(self._connection)
+def rebuild_full_text(connection: Connection) -> None:
+    """Make the index anew from the texts."""
+    cast("Table", _database(connection)["z_documents_fts"]).rebuild_fts()
+
+
+def problems(connection: Connection, progress: CheckProgress | None) -> list[str]:
+    return sqlite.damage.first_problems(connection, progress)
+
+
+def migrations(connection: Connection) -> list[str]:
+    return migrate.applied(connection)
+
+
+def copy(
+    connection: Connection,
+    target: Path,
+    *,
+    replace: bool,
+    progress: Callable[[int, int], object] | None,
+) -> int:
+    return sqlite.copies.copy(connection, target, replace=replace, progress=progress)

@@ -1,185 +1,123 @@
 """
-Reads vectors for search: the nearest ones by a scan, and exact ones by chunk.
+What SQLite does for vectors: sqlite-vec's functions scan the int8 copies in ``z_vectors``.
 
-sqlite-vec's functions scan the int8 copies in the table ``z_vectors``; the nearest are rescored
-with the exact vectors of ``z_embeddings``.
+No table of the file needs them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from qmd import libraries
-from qmd.store.sql import Sql, vector_state
-from qmd.store.sql.filters import require_sql
-from qmd.store.sql.models import StoredModel
-from qmd.store.sqlite import sqlite_vec
-from qmd.store.sqlite.library import Connection
-from qmd.store.vectors import MAX_NEAREST, pack_vectors
+from qmd import libraries, system
+from qmd.errors import VectorsUnavailableError
+from qmd.store.sql.vectors import RoundedForm, pack_vectors
+from qmd.store.sqlite.library import Connection, OperationalError, extensions_loadable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.store.selection import Selection
+    from qmd.store.sql import Sql
+    from qmd.store.sql.models import StoredModel
+    from qmd.system.installation import Installation
+
+#: int8 copies are clip(round(256 x), ±63): sqlite-vec's NEON build overflows beyond.
+SCALE, CLIP = 256, 63
+ROUNDED = RoundedForm(
+    "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM z_vectors v"
+    " CROSS JOIN chunks k ON k.id = v.chunk_id"
+    " WHERE v.chunk_id > ? AND v.model_id = ? AND k.model_id IS NOT NULL"
+    " AND length(v.embedding) = ? ORDER BY v.chunk_id LIMIT ?",
+    "int8",
+    SCALE,
+)
 
 
-class SqliteVectors:
-    """`qmd.store.vectors.Vectors` in SQLite."""
+def library(connection: Connection) -> str:
+    """The name and version of the library. Raises as `load`."""
+    return f"sqlite-vec {load(connection)}"
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self._connection: Connection = sql.connection
 
-    def nearest(
-        self, model: StoredModel, query: NDArray[np.float32], k: int, selection: Selection
-    ) -> list[tuple[int, int, bytes]]:
-        where = require_sql(selection)
-        sqlite_vec.load(self._connection)
-        condition, values = "", tuple[object, ...]()
-        if where.is_all:
-            pass
-        elif where.collection_ids is not None:
-            condition = f" AND collection_id IN ({', '.join('?' * len(where.collection_ids))})"
-            values = where.collection_ids
-        else:
-            condition = (
-                " AND chunk_id IN"
-                " (SELECT k.id FROM chunks k JOIN documents d ON d.id = k.document_id"
-                f" WHERE {where.sql})"
-            )
-            values = where.values
-        # A vector of another length, in a damaged file, would be an error of the whole scan. The
-        # sum of absolute differences takes half of the time of a Euclidean distance.
-        rows = self._connection.execute(
-            "SELECT n.chunk_id, c.document_id, e.vector FROM ("
-            "SELECT chunk_id FROM z_vectors"
-            f" WHERE model_id = ? AND length(embedding) = ?{condition}"
-            " ORDER BY vec_distance_L1(vec_int8(embedding), vec_int8(?)), chunk_id LIMIT ?) n"
-            " JOIN chunks c ON c.id = n.chunk_id"
-            " JOIN z_embeddings e ON e.hash = c.hash AND e.model_id = ?",
-            [
-                model.id,
-                model.dimension,
-                *values,
-                sqlite_vec.quantize(pack_vectors(query[None])[0]),
-                min(k, MAX_NEAREST),
-                model.id,
-            ],
+def load(connection: Connection) -> str:
+    """
+    Load sqlite-vec into a connection, once; returns its version.
+
+    Raises:
+        VectorsUnavailableError: There is no sqlite-vec here, or SQLite cannot load it.
+    """
+    try:
+        return str(connection.execute("SELECT vec_version()").fetchone()[0])
+    except OperationalError as error:
+        if "no such function" not in str(error):
+            raise
+    if not extensions_loadable():
+        raise VectorsUnavailableError(
+            "This Python's SQLite cannot load extensions, so there is no vector search.",
+            hint=f"{_installation().install('pysqlite3')} (or sqlean.py), then run the command "
+            "again.",
         )
-        return [(chunk, document, vector) for chunk, document, vector in rows]
+    try:
+        import sqlite_vec
+    except ImportError as error:
+        raise VectorsUnavailableError(
+            "sqlite-vec is not installed, so there is no vector search.",
+            hint=f"{_installation().install('sqlite-vec')} (it has no build for every platform).",
+        ) from error
+    connection.enable_load_extension(True)
+    try:
+        sqlite_vec.load(connection)
+    except OperationalError as error:
+        raise VectorsUnavailableError(
+            f"sqlite-vec cannot be loaded: {error}",
+            hint=_installation().reinstall("sqlite-vec"),
+        ) from error
+    finally:
+        connection.enable_load_extension(False)
+    # A scan for the nearest vectors reads the whole table: copying its pages took half the time.
+    connection.execute(f"PRAGMA mmap_size = {1 << 30}")
+    return str(connection.execute("SELECT vec_version()").fetchone()[0])
 
-    def all(self, model: StoredModel, selection: Selection) -> Iterable[tuple[int, int, bytes]]:
-        where = require_sql(selection)
-        return self._connection.execute(
-            "SELECT k.id, k.document_id, e.vector FROM chunks k"
-            " JOIN documents d ON d.id = k.document_id"
-            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            f" WHERE k.model_id IS NOT NULL AND {where.sql}",
-            [model.id, *where.values],
-        )
 
-    def count_chunks(self) -> int:
-        (count,) = self._connection.execute("SELECT count(*) FROM chunks").fetchone()
-        return int(count)
+def nearest_ids(
+    sql: Sql,
+    model: StoredModel,
+    query: NDArray[np.float32],
+    k: int,
+    condition: str,
+    values: Sequence[object],
+) -> Iterator[tuple[str, list[object]]]:
+    """As `qmd.store.sql.vectors.Vectors.nearest`: a SELECT of chunk ids, and its values."""
+    load(sql.connection)
+    # A vector of another length, in a damaged file, would be an error of the whole scan. The sum of
+    # absolute differences takes half of the time of a Euclidean distance.
+    yield (
+        "SELECT v.chunk_id FROM z_vectors v"
+        f" WHERE v.model_id = ? AND length(v.embedding) = ?{condition}"
+        " ORDER BY vec_distance_L1(vec_int8(v.embedding), vec_int8(?)), v.chunk_id LIMIT ?",
+        [model.id, model.dimension, *values, copied(pack_vectors(query[None])[0]), k],
+    )
 
-    def indexed_chunk_ids(self) -> NDArray[np.int64]:
-        # One text instead of 100,000 rows: a third of the time.
-        (text,) = self._connection.execute(
-            "SELECT group_concat(id) FROM chunks WHERE model_id IS NOT NULL"
-        ).fetchone()
-        return libraries.np.sort(
-            libraries.np.fromstring(text or "", dtype=libraries.np.int64, sep=",")
-        )
 
-    def with_places(
-        self, model: StoredModel, ids: Sequence[int]
-    ) -> list[tuple[int, int, int, bytes]]:
-        return self._connection.execute(
-            "SELECT k.id, d.id, d.collection_id, e.vector FROM json_each(?) j"
-            " CROSS JOIN chunks k ON k.id = j.value"
-            " CROSS JOIN documents d ON d.id = k.document_id"
-            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            " WHERE k.model_id IS NOT NULL",
-            [json.dumps(list(ids)), model.id],
-        ).fetchall()
+def prepare(connection: Connection) -> None:
+    """Raises VectorsUnavailableError: Vectors that cannot be searched are not worth making."""
+    load(connection)
 
-    def rounded(
-        self, model: StoredModel, after: int, limit: int
-    ) -> list[tuple[int, int, int, NDArray[np.float32]]]:
-        rows = self._connection.execute(
-            "SELECT v.chunk_id, k.document_id, v.collection_id, v.embedding FROM z_vectors v"
-            " CROSS JOIN chunks k ON k.id = v.chunk_id"
-            " WHERE v.chunk_id > ? AND v.model_id = ? AND k.model_id IS NOT NULL"
-            " AND length(v.embedding) = ? ORDER BY v.chunk_id LIMIT ?",
-            [after, model.id, model.dimension, limit],
-        ).fetchall()
-        packed = libraries.np.frombuffer(b"".join(row[3] for row in rows), libraries.np.int8)
-        values = (
-            packed.reshape(len(rows), model.dimension).astype(libraries.np.float32)
-            / sqlite_vec.SCALE
-        )
-        return [(*row[:3], vector) for row, vector in zip(rows, values, strict=True)]
 
-    def waiting_chunk_ids(self) -> list[int]:
-        rows = self._connection.execute("SELECT id FROM chunks WHERE model_id IS NULL")
-        return [chunk_id for (chunk_id,) in rows]
+def has_copies(connection: Connection, dimension: int = 0) -> bool:
+    """Always."""
+    return True
 
-    def embedded_since(self, last_id: int, waiting_ids: Sequence[int]) -> list[int]:
-        rows = self._connection.execute(
-            "SELECT id FROM chunks WHERE id > ? AND model_id IS NOT NULL UNION"
-            " SELECT k.id FROM json_each(?) j CROSS JOIN chunks k ON k.id = j.value"
-            " WHERE k.model_id IS NOT NULL ORDER BY 1",
-            [last_id, json.dumps(list(waiting_ids))],
-        )
-        return [chunk_id for (chunk_id,) in rows]
 
-    def exact(
-        self, model: StoredModel, ids: Sequence[int], selection: Selection
-    ) -> list[tuple[int, int, bytes]]:
-        where = require_sql(selection)
-        documents = "" if where.is_all else " CROSS JOIN documents d ON d.id = k.document_id"
-        rows = self._connection.execute(
-            "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
-            f" CROSS JOIN chunks k ON k.id = j.value{documents}"
-            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            f" WHERE k.model_id IS NOT NULL AND {where.sql}",
-            [json.dumps(list(ids)), model.id, *where.values],
-        )
-        return [(chunk, document, vector) for chunk, document, vector in rows]
+def copied(vector: bytes) -> bytes:
+    """float16[dimension] → int8[dimension], which is scanned."""
+    exact = libraries.np.frombuffer(vector, dtype=libraries.np.float16).astype(libraries.np.float32)
+    return (
+        libraries.np.clip(libraries.np.rint(exact * SCALE), -CLIP, CLIP)
+        .astype(libraries.np.int8)
+        .tobytes()
+    )
 
-    def sample(self, model: StoredModel, most: int) -> list[bytes]:
-        # By their hashes: in no order of their meaning, and the same on every engine and machine.
-        rows = self._connection.execute(
-            "SELECT vector FROM z_embeddings WHERE model_id = ? ORDER BY hash LIMIT ?",
-            [model.id, most],
-        )
-        return [vector for (vector,) in rows]
 
-    def for_documents(
-        self, model: StoredModel, documents: Sequence[int], most: int
-    ) -> list[tuple[int, int, bytes]]:
-        rows = self._connection.execute(
-            "SELECT k.id, k.document_id, e.vector FROM json_each(?) j"
-            " CROSS JOIN chunks k ON k.document_id = j.value AND k.seq < ?"
-            " CROSS JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            " WHERE k.model_id IS NOT NULL ORDER BY k.document_id, k.seq",
-            [json.dumps(list(documents)), most, model.id],
-        )
-        return [(chunk, document, vector) for chunk, document, vector in rows]
-
-    def chunk_spans(self, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
-        rows = self._connection.execute(
-            "SELECT id, start_char, end_char, start_line FROM chunks"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            [json.dumps(list(ids))],
-        )
-        return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
-
-    def version(self) -> tuple[int, int]:
-        return vector_state.read(self._sql)
-
-    def require_engine(self) -> str:
-        return f"sqlite-vec {sqlite_vec.load(self._connection)}"
+def _installation() -> Installation:
+    return system.installation.current()

@@ -11,13 +11,12 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.postgres.library import SUBSTITUTE, Connection
 from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.common_words import WEIGHTS
-from qmd.store.sqlite.tokenizer import TOKENIZE
+from qmd.store.sqlite.fts5 import TOKENIZE
 from qmd.values import NewDocument
 
-FIELDS = ("title", "headings", "body", "path", "extra", "description")
 #: A place is the number of the field, shifted by this, plus the position in the field.
 FIELD_BITS = 26
 #: Characters of the longest token that is stored whole: an index of PostgreSQL has 2,704 bytes.

@@ -1,31 +1,22 @@
-"""What differs for a client with a scope beyond the rows that it sees."""
+"""Full text for a client with a scope: hits and scores tell nothing of closed documents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ScopeError
-from qmd.store.full_text import BM25_K1
+from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, FullText, frequency_of, idf
 from qmd.store.match import Expression, Phrase
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import require_sql
-from qmd.store.sqlite.common_words import WEIGHTS, idf, totals, varints
-from qmd.store.sqlite.full_text import MOST_SHARE
+from qmd.store.sqlite.common_words import totals, varints
+from qmd.store.sqlite.fts5 import render
 from qmd.store.sqlite.library import Connection
-from qmd.store.sqlite.match import render
-from qmd.store.sqlite.upkeep import SqliteUpkeep
-from qmd.store.sqlite.vectors import SqliteVectors
 
 if TYPE_CHECKING:
-    from qmd.store.selection import Selection
-    from qmd.store.sql.models import StoredModel
+    from qmd.store.sql.filters import Selection
 
-#: The constant b of FTS5's bm25.
-_B = 0.75
 #: The best documents of a search that are scored again.
 _SCORED = 300
 #: Places of tokens that are read to list those of a scope: about a second.
@@ -38,19 +29,17 @@ _MATCHES = (
 )
 
 
-class ScopedSqliteFullText:
+class ScopedFullText(FullText):
     """
-    `qmd.store.full_text.FullText` on a connection that `qmd.store.sqlite.scope` has restricted.
+    `FullText` on a connection that `qmd.store.sqlite.scope` has restricted.
 
     FTS5 computes bm25 from figures of the whole index, in which the words of closed documents would
     show. So the frequencies of phrases are computed back, and bm25 from them and from figures of
     the scope: how many documents hold a phrase, and the average length of the documents that match.
     """
 
-    is_incomplete = False
-
     def __init__(self, sql: Sql) -> None:
-        self._sql = sql
+        super().__init__(sql)
         self._connection: Connection = sql.connection
         self._counts = cache(self._count_of_phrase)
         self._number = cache(self._read_number)
@@ -74,12 +63,11 @@ class ScopedSqliteFullText:
     def search(
         self, match: Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
-        where = require_sql(selection)
-        condition = "" if where.is_all else f" AND +rowid IN ({where.ids})"
+        condition = "" if selection.is_all else f" AND +rowid IN ({selection.ids})"
         rows = self._connection.execute(
             f"SELECT rowid, bm25(z_documents_fts, {_WEIGHTS}) AS score {_MATCHES}{condition}"
             " ORDER BY score, rowid LIMIT ?",
-            [render(match), *where.values, -1 if limit is None else max(limit, _SCORED)],
+            [render(match), *selection.values, -1 if limit is None else max(limit, _SCORED)],
         )
         scores = {document_id: 0.0 for document_id, _ in rows}
         ids, total = list(scores), self.document_count()
@@ -95,7 +83,7 @@ class ScopedSqliteFullText:
     ) -> dict[int, float]:
         index = totals(self._connection, "main.z_documents_fts_data")
         matching = "SELECT count(*) FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
-        most = idf(self._number(matching, render(match)), index.documents) * (BM25_K1 + 1)
+        held_by_all = self._number(matching, render(match))
         rows = self._connection.execute(
             f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM main.z_documents_fts"
             " WHERE z_documents_fts MATCH ? AND +rowid IN"
@@ -103,11 +91,10 @@ class ScopedSqliteFullText:
             [render(match), json.dumps(list(ids))],
         )
         norms = self._norms(ids, index.mean_tokens)
-        frequencies = {}
-        for document_id, score in rows:
-            share = min(score / most, MOST_SHARE)
-            frequencies[document_id] = norms[document_id] * max(share, 0.0) / (1 - share)
-        return frequencies
+        return {
+            document_id: norms[document_id] * frequency_of(score, held_by_all, index.documents)
+            for document_id, score in rows
+        }
 
     def _norms(self, ids: Sequence[int], average: float) -> dict[int, float]:
         """
@@ -122,7 +109,8 @@ class ScopedSqliteFullText:
         lengths = {document_id: sum(varints(sizes)) for document_id, sizes in rows}
         mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
         return {
-            document_id: (1 - _B + _B * length / (average or 1.0)) / (1 - _B + _B * length / mean)
+            document_id: (1 - BM25_B + BM25_B * length / (average or 1.0))
+            / (1 - BM25_B + BM25_B * length / mean)
             for document_id, length in lengths.items()
         }
 
@@ -149,40 +137,3 @@ def _phrases(match: Expression) -> Iterator[Phrase]:
     else:
         for part in match.parts:
             yield from _phrases(part)
-
-
-class ScopedSqliteVectors(SqliteVectors):
-    def sample(self, model: StoredModel, most: int) -> list[bytes]:
-        # The table of exact vectors does not say whose text one is of, so chunks are sampled.
-        count = self.count_chunks()
-        step = max(1, count // max(1, most))
-        rows = self._connection.execute(
-            "SELECT e.vector FROM chunks k"
-            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = ?"
-            " WHERE k.model_id IS NOT NULL AND k.id % ? = 0 LIMIT ?",
-            [model.id, step, most],
-        )
-        return [vector for (vector,) in rows]
-
-
-class ScopedSqliteUpkeep(SqliteUpkeep):
-    def size_bytes(self) -> int:
-        """The bytes of the texts in the scope: the size of the file would tell of the others."""
-        (size,) = self._connection.execute("SELECT total(bytes) FROM documents").fetchone()
-        return int(size)
-
-    def count_leftovers(self) -> dict[str, int]:
-        """Empty: they belong to no collection."""
-        return {}
-
-    def problems(self, progress: Callable[[int, int, str], object] | None = None) -> list[str]:
-        raise ScopeError
-
-    def copy_to(
-        self,
-        target: Path,
-        *,
-        replace: bool,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> int:
-        raise ScopeError

@@ -1,15 +1,36 @@
-"""The tokens that the full-text index makes of a text, by a small full-text index in memory."""
+"""The language of FTS5: match expressions in it, and the tokens that it makes of a text."""
 
 from __future__ import annotations
 
 import threading
 from functools import cache, lru_cache
 
+from qmd.store.match import Expression, Phrase
 from qmd.store.sqlite.library import Connection, dbapi
 
+#: https://sqlite.org/fts5.html#full_text_query_syntax
+_OPERATORS = {"all": " AND ", "any": " OR ", "but not": " NOT "}
 #: As in the statement that creates ``z_documents_fts`` (docs/schema.md).
 TOKENIZE = "porter unicode61 remove_diacritics 2"
 _lock = threading.Lock()
+
+
+def render(expression: Expression) -> str:
+    """An expression as FTS5 reads it; every text is quoted, so that no text is syntax."""
+    if isinstance(expression, Phrase):
+        return _phrase(expression)
+    return _OPERATORS[expression.operator].join(map(_operand, expression.parts))
+
+
+def _phrase(phrase: Phrase) -> str:
+    quoted = '"' + phrase.text.replace('"', '""') + '"' + (" *" if phrase.prefix else "")
+    return f"{{{' '.join(phrase.fields)}}} : {quoted}" if phrase.fields else quoted
+
+
+def _operand(expression: Expression) -> str:
+    """In brackets, but for a phrase in any field, which needs none."""
+    text = render(expression)
+    return text if isinstance(expression, Phrase) and not expression.fields else f"({text})"
 
 
 @lru_cache(maxsize=4096)
@@ -25,6 +46,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 @cache
 def _index() -> Connection:
+    """A small full-text index in memory: it makes the tokens."""
     connection = dbapi.connect(
         ":memory:", factory=Connection, isolation_level=None, check_same_thread=False
     )
