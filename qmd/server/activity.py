@@ -49,40 +49,27 @@ class Caller:
     session: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordedCall:
     """
-    One call of a client.
+    One call of a client; who makes it fills in how it ended.
 
     Attributes:
         action: The tool, the endpoint, or the pattern of the page's address.
         at: When it began, in seconds since 1970.
         hits: How many hits a search gave; None if it was no search.
         kind: By what a search finds documents; None if it was no search.
+        is_remembered: False for a call that says nothing about the client, such as a poll.
     """
 
     client: Caller
     action: str
     at: float
-    duration_s: float
-    is_ok: bool
-    hits: int | None = None
-    kind: SearchKind | None = None
-
-
-@dataclass(slots=True)
-class Outcome:
-    """
-    How a call ends; who makes the call fills this in.
-
-    Attributes:
-        is_remembered: False for a call that says nothing about the client, such as a poll.
-    """
-
+    duration_s: float = 0.0
     is_ok: bool = True
-    is_remembered: bool = True
     hits: int | None = None
     kind: SearchKind | None = None
+    is_remembered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +80,6 @@ class CallerActivity:
     calls: int
     errors: int
     last: tuple[RecordedCall, ...]
-
-
-@dataclass(slots=True)
-class CallTotal:
-    """How many calls of one kind there were since the start, and how long they took."""
-
-    calls: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +102,8 @@ class Activity:
 
     def __init__(self, max_calls: int = MAX_CALLS) -> None:
         self._calls: deque[RecordedCall] = deque(maxlen=max_calls)
-        self._totals: dict[tuple[Face, str, bool], CallTotal] = {}
+        #: Face, action and whether it succeeded → how many calls, and how long they took.
+        self._totals: dict[tuple[Face, str, bool], tuple[int, float]] = {}
         self._lock = threading.Lock()
 
     def add(self, call: RecordedCall) -> None:
@@ -131,39 +111,39 @@ class Activity:
         with self._lock:
             self._calls.append(call)
             key = call.client.face, call.action, call.is_ok
-            total = self._totals.setdefault(key, CallTotal())
-            total.calls += 1
-            total.seconds += call.duration_s
+            calls, seconds = self._totals.get(key, (0, 0.0))
+            self._totals[key] = calls + 1, seconds + call.duration_s
 
     @contextmanager
-    def recorded(self, client: Caller, action: str) -> Iterator[Outcome]:
+    def recorded(self, client: Caller, action: str) -> Iterator[RecordedCall]:
         """Remember the call that the block makes. An exception counts as an error."""
-        outcome = Outcome(kind=SEARCH_KINDS.get(action))
-        at, started = time.time(), time.perf_counter()
+        call = RecordedCall(client, action, time.time(), kind=SEARCH_KINDS.get(action))
+        started = time.perf_counter()
         try:
-            yield outcome
+            yield call
         except BaseException:
-            outcome.is_ok = False
+            call.is_ok = False
             raise
         finally:
-            duration_s = time.perf_counter() - started
-            if outcome.is_remembered:
-                self.add(
-                    RecordedCall(
-                        client, action, at, duration_s, outcome.is_ok, outcome.hits, outcome.kind
-                    )
-                )
+            call.duration_s = time.perf_counter() - started
+            if call.is_remembered:
+                self.add(call)
 
     def calls(self) -> list[RecordedCall]:
         """The calls that are remembered, the one that ended last first."""
         with self._lock:
             return list(reversed(self._calls))
 
-    def totals(self, face: Face) -> dict[tuple[str, Literal["ok", "error"]], CallTotal]:
-        """Action and outcome → all calls of a face since the start, also forgotten ones."""
+    def totals(self, face: Face) -> dict[tuple[str, bool], tuple[int, float]]:
+        """
+        All calls of a face since the start, also forgotten ones.
+
+        Returns:
+            Action and whether it succeeded → how many, and how many seconds they took.
+        """
         with self._lock:
             return {
-                (action, "ok" if is_ok else "error"): CallTotal(total.calls, total.seconds)
+                (action, is_ok): total
                 for (of_face, action, is_ok), total in self._totals.items()
                 if of_face == face
             }

@@ -22,7 +22,6 @@ from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity
 from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of, wants_page
-from qmd.server.logs import AccessLog
 from qmd.server.mcp import McpFace
 from qmd.server.metrics import METRICS_PATH, CountRequests, Metrics, RequestCounts
 from qmd.server.oauth import ClientTokens, OauthOptions
@@ -76,19 +75,10 @@ def build_app(
     tokens = ClientTokens(kb, oauth)
     sessions = Sessions(security.token, tokens.find_scope)
     face = (face or McpFace(kb)) if mcp else None
-    faces = _Faces(
-        kb,
-        face,
-        read_only=read_only,
-        chats=chats,
-        editor=editor,
-        streams=streams,
-        sessions=sessions,
-    )
-    faces.routes.append(Route(OPEN_PATH, Page(("GET", "POST"), open_page(sessions))))
+    routes = [Route(OPEN_PATH, Page(("GET", "POST"), open_page(sessions)))]
     if oauth is not None:
         metadata = Page(("GET", "HEAD"), tokens.metadata)
-        faces.routes += [Route(path, metadata) for path in sorted(oauth.metadata_paths)]
+        routes += [Route(path, metadata) for path in sorted(oauth.metadata_paths)]
         security = replace(
             security, metadata_url=oauth.metadata_url, metadata_paths=oauth.metadata_paths
         )
@@ -96,122 +86,110 @@ def build_app(
     def scoped_app(scope: AccessScope, streams: Streams) -> Starlette:
         part = ScopedKnowledgeBase(kb, scope)
         is_closed = read_only or not scope.write
-        tools = None if face is None else scoped(face.selection(read_only=is_closed))
-        part_face = None if tools is None else McpFace(part, tools, plain_text=face_is_plain)
-        if part_face is not None:
+        toolsets: Sequence[str] = ()
+        part_face = None
+        if face is not None:
+            tools = scoped(face.selection(read_only=is_closed))
+            toolsets = tools.toolsets
+            part_face = McpFace(part, tools, plain_text=face.plain_text)
             streams.call_at_end(part_face.subscriptions.close)
-        return _Faces(
-            part,
-            part_face,
-            read_only=is_closed,
-            toolsets=() if tools is None else tools.toolsets,
-            streams=streams,
-            sessions=sessions,
-        ).app()
+        chats = Chats(part, toolsets=toolsets, may_write=not is_closed)
+        return _app(part, part_face, chats, read_only=is_closed, streams=streams, sessions=sessions)
 
-    face_is_plain = face is not None and face.plain_text
     scoped_apps = ScopedApps(scoped_app, tokens.is_valid, streams)
-    middleware = [
-        *([Middleware(AccessLog)] if access_log else ()),
-        Middleware(
-            RequestGuard,
-            security=security,
-            sessions=sessions,
-            find_scope=tokens.find_scope,
-        ),
-        Middleware(scoped_apps.middleware),
-    ]
-    return faces.app(middleware, running=scoped_apps.running)
+    return _app(
+        kb,
+        face,
+        chats or Chats(kb, may_write=not read_only),
+        read_only=read_only,
+        streams=streams,
+        sessions=sessions,
+        editor=editor,
+        access_log=access_log,
+        routes=routes,
+        middleware=[
+            Middleware(RequestGuard, security=security, sessions=sessions),
+            Middleware(scoped_apps.middleware),
+        ],
+        running=scoped_apps.running,
+    )
 
 
-class _Faces:
+def _app(
+    kb: KnowledgeBase,
+    face: McpFace | None,
+    chats: Chats,
+    *,
+    read_only: bool,
+    streams: Streams,
+    sessions: Sessions,
+    editor: str | None = None,
+    access_log: bool = False,
+    routes: Sequence[BaseRoute] = (),
+    middleware: Sequence[Middleware] = (),
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> Starlette:
     """
     All faces of one knowledge base: REST, MCP, the page and the figures.
 
-    Attributes:
-        routes: The routes of all faces.
+    Args:
+        routes: Those that it has besides.
+        middleware: Sees each request first.
+        running: Entered while the application runs.
     """
-
-    def __init__(
-        self,
-        kb: KnowledgeBase,
-        face: McpFace | None,
-        *,
-        read_only: bool,
-        streams: Streams,
-        toolsets: Sequence[str] = (),
-        chats: Chats | None = None,
-        editor: str | None = None,
-        sessions: Sessions | None = None,
-    ) -> None:
-        activity = face.activity if face else Activity()
-        self._chats = chats or Chats(kb, toolsets=toolsets, may_write=not read_only)
-        self._streams = streams
-        self._counts = RequestCounts()
-        self._site = Site(
-            kb,
-            read_only=read_only,
-            mcp_path=MCP_PATH if face else None,
-            activity=activity,
-            chats=self._chats,
-            editor=editor,
-            sessions=sessions,
+    activity = face.activity if face else Activity()
+    counts = RequestCounts()
+    site = Site(
+        kb,
+        read_only=read_only,
+        mcp_path=MCP_PATH if face else None,
+        activity=activity,
+        chats=chats,
+        editor=editor,
+        sessions=sessions,
+    )
+    mcp_routes: list[Route] = []
+    mcp_running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    if face is not None:
+        # The SDK checks Host and Origin on its route only, and its errors have another shape.
+        # `RequestGuard` checks them on all routes.
+        mcp_app = face.server.streamable_http_app(
+            streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
         )
-        metrics = Metrics(kb, self._counts, activity)
-        self._manager = None
-        self.routes: list[BaseRoute] = [
-            *rest_routes(kb, read_only=read_only, activity=activity, chats=self._chats),
-            *page_routes(self._site),
-            Route(METRICS_PATH, Page(("GET", "HEAD"), metrics.answer)),
+        mcp_running = face.server.session_manager.run
+        mcp_routes = [
+            Route(MCP_PATH, LargeReplies(route.app))
+            for route in mcp_app.routes
+            if isinstance(route, Route)
         ]
-        if face is not None:
-            # The SDK checks Host and Origin on its route only, and its errors have another shape.
-            # `RequestGuard` checks them on all routes.
-            mcp_app = face.server.streamable_http_app(
-                streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
-            )
-            self.routes += [Route(MCP_PATH, LargeReplies(each.app)) for each in _routes_of(mcp_app)]
-            self._manager = face.server.session_manager
-
-    def app(
-        self,
-        middleware: Sequence[Middleware] = (),
-        *,
-        running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
-    ) -> Starlette:
-        """
-        The application; ``middleware`` sees each request first.
-
-        Args:
-            running: Entered while the application runs.
-        """
-        app = Starlette(
-            routes=self.routes,
-            middleware=[
-                Middleware(CountRequests, counts=self._counts),
-                *middleware,
-                Middleware(EndableStreams, streams=self._streams),
-            ],
-            lifespan=lambda app: self._lifespan(running),
-            exception_handlers=exception_handlers(self._site.error),
-        )
-        app.router.redirect_slashes = False
-        return app
 
     @asynccontextmanager
-    async def _lifespan(
-        self, running: Callable[[], AbstractAsyncContextManager[None]]
-    ) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
-            async with nullcontext() if self._manager is None else self._manager.run(), running():
+            async with mcp_running(), running():
                 yield
         finally:
-            await anyio.to_thread.run_sync(self._site.jobs.stop)
-            await anyio.to_thread.run_sync(self._chats.close)
+            await anyio.to_thread.run_sync(site.jobs.stop)
+            await anyio.to_thread.run_sync(chats.close)
 
-
-def _routes_of(app: Starlette) -> list[Route]:
-    return [route for route in app.routes if isinstance(route, Route)]
+    app = Starlette(
+        routes=[
+            *rest_routes(kb, read_only=read_only, activity=activity, chats=chats),
+            *page_routes(site),
+            Route(METRICS_PATH, Page(("GET", "HEAD"), Metrics(kb, counts, activity).answer)),
+            *mcp_routes,
+            *routes,
+        ],
+        middleware=[
+            Middleware(CountRequests, counts=counts, is_logged=access_log),
+            *middleware,
+            Middleware(EndableStreams, streams=streams),
+        ],
+        lifespan=lifespan,
+        exception_handlers=exception_handlers(site.error),
+    )
+    app.router.redirect_slashes = False
+    return app
 
 
 def exception_handlers(

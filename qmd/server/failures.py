@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from html import escape
 
 from starlette.exceptions import HTTPException
@@ -62,16 +62,9 @@ class Failure:
 
     status: int
     detail: str
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
     error: QmdError | None = None
     is_of_http: bool = False
-
-    @property
-    def all_headers(self) -> tuple[tuple[bytes, bytes], ...]:
-        """With the code of the error, if it has one."""
-        if self.error is None:
-            return self.headers
-        return (*self.headers, (CODE_HEADER.lower().encode(), self.error.code.encode()))
 
     @property
     def parts(self) -> tuple[str, str | None]:
@@ -95,8 +88,10 @@ class Failure:
             return json.dumps(value).encode()
 
     def response(self, *, as_page: bool = False) -> Response:
-        """For where a route has been reached."""
-        headers = {name.decode(): value.decode("latin-1") for name, value in self.all_headers}
+        """For where a route has been reached. The code of the error is in a header."""
+        headers = dict(self.headers)
+        if self.error is not None:
+            headers[CODE_HEADER] = self.error.code
         kind = "text/html" if as_page else "application/json"
         return Response(self.body(as_page=as_page), self.status, headers, kind)
 
@@ -108,17 +103,12 @@ class Failure:
         as_page: bool = False,
     ) -> None:
         """For where the body was not read; ``before_close`` runs before the connection closes."""
-        body = self.body(as_page=as_page)
-        kind = b"text/html; charset=utf-8" if as_page else b"application/json"
-        headers = [
-            (b"content-type", kind),
-            (b"content-length", str(len(body)).encode()),
-            # On an open connection the unread rest of the body would count as the next request.
-            (b"connection", b"close"),
-            *self.all_headers,
-        ]
+        response = self.response(as_page=as_page)
+        # On an open connection the unread rest of the body would count as the next request.
+        response.headers["connection"] = "close"
+        headers = response.raw_headers
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": response.body, "more_body": True})
         if before_close is not None:
             await before_close()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -137,16 +127,15 @@ def failure_of(error: Exception) -> Failure:
         case RestError():
             return Failure(error.status, str(error))
         case HTTPException():
-            headers = tuple((n.encode(), v.encode()) for n, v in (error.headers or {}).items())
+            headers = error.headers or {}
             is_of_http = error.status_code in (404, 405)
             return Failure(error.status_code, error.detail, headers, is_of_http=is_of_http)
         case TooBusyError():
-            waits = ((b"retry-after", b"1"),)
             detail = "Too many requests are waiting. Try again in a moment."
-            return Failure(503, detail, waits, is_of_http=True)
+            return Failure(503, detail, {"retry-after": "1"}, is_of_http=True)
         case TimeoutError():
-            waits = ((b"retry-after", b"5"),)
-            return Failure(503, "The request took too long.", waits, is_of_http=True)
+            detail = "The request took too long."
+            return Failure(503, detail, {"retry-after": "5"}, is_of_http=True)
         case QmdError() if error.http_status < 500 or error.http_status in _TELLABLE:
             has_both = isinstance(error, VectorIndexMissingError)  # its message is a hint, too
             detail = str(error) if has_both else texts.error_text(error)
@@ -166,18 +155,17 @@ WRONG_HOST = Failure(
 )
 WRONG_ORIGIN = Failure(403, "Origin not allowed: pages of other sites may not use qmd.")
 WRONG_PAGE = Failure(403, "Origin not allowed: this is no page of this server.")
-CHALLENGE = ((b"www-authenticate", b'Bearer realm="qmd"'),)
-MISSING_TOKEN = Failure(401, UNAUTHORIZED, CHALLENGE)
+MISSING_TOKEN = Failure(401, UNAUTHORIZED, {"www-authenticate": 'Bearer realm="qmd"'})
 UNKNOWN_TOKEN = Failure(
     401,
     "This token is not valid: it has expired, was revoked, or is none of this server.\n\n"
     "Ask the administrator of the server for another: qmd server token create",
-    ((b"www-authenticate", b'Bearer realm="qmd", error="invalid_token"'),),
+    {"www-authenticate": 'Bearer realm="qmd", error="invalid_token"'},
 )
 OPENS_NOTHING = Failure(
     403,
     "This token opens no collection.",
-    ((b"www-authenticate", b'Bearer realm="qmd", error="insufficient_scope"'),),
+    {"www-authenticate": 'Bearer realm="qmd", error="insufficient_scope"'},
 )
 NO_LOOKUP = Failure(503, "The token cannot be checked now. Try again in a moment.")
 OLD_LINK = Failure(

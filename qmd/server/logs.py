@@ -10,14 +10,11 @@ import json
 import logging
 import os
 import sys
-import time
 import traceback
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InferenceError
 from qmd.system.log_file import LogWriter
@@ -156,43 +153,3 @@ def _plain(value: object) -> str:
         character if character.isprintable() else f"\\x{ord(character):02x}"
         for character in str(value)
     )
-
-
-# --- a line for each request ----------------------------------------------------------
-
-
-_log = logging.getLogger("qmd.access")
-
-
-class AccessLog:
-    """ASGI middleware that logs each request, without its query string and body."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        started = time.perf_counter()
-        status, size = 0, 0
-
-        async def send_and_count(message: Message) -> None:
-            nonlocal status, size
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            else:
-                size += len(message.get("body", b""))
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_count)
-        finally:
-            fields = {
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": status,
-                "bytes": size,
-                "ms": round((time.perf_counter() - started) * 1000, 1),
-            }
-            _log.info("request", extra={"fields": fields})

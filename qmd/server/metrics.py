@@ -10,6 +10,7 @@ registry, threads and server.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -45,6 +46,7 @@ _KIND = re.compile(r":\w+\}")  # of a part of a route
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _READ_S = 5.0
+_access_log = logging.getLogger("qmd.access")
 
 Type = Literal["counter", "gauge", "histogram"]
 Sample = tuple[str, Mapping[str, str], float]
@@ -74,34 +76,54 @@ class RequestCounts:
 
 
 class CountRequests:
-    """ASGI middleware that counts each request when its response begins."""
+    """
+    ASGI middleware that counts each request when its response begins.
 
-    def __init__(self, app: ASGIApp, counts: RequestCounts) -> None:
+    Args:
+        is_logged: Whether it logs each request, without its query string and body.
+    """
+
+    def __init__(self, app: ASGIApp, counts: RequestCounts, *, is_logged: bool = False) -> None:
         self._app = app
         self._counts = counts
-        self._routes: dict[int, str] = {}
+        self._is_logged = is_logged
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
+        status = size = 0
 
         async def send_and_count(message: Message) -> None:
+            nonlocal status, size
             if message["type"] == "http.response.start":
+                status = message["status"]
                 duration_s = time.perf_counter() - started
-                self._counts.add(scope["method"], self._route(scope), message["status"], duration_s)
+                self._counts.add(scope["method"], _route(scope), status, duration_s)
+            else:
+                size += len(message.get("body", b""))
             await send(message)
 
-        await self._app(scope, receive, send_and_count)
+        try:
+            await self._app(scope, receive, send_and_count)
+        finally:
+            if self._is_logged:
+                fields = {
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": status,
+                    "bytes": size,
+                    "ms": round((time.perf_counter() - started) * 1000, 1),
+                }
+                _access_log.info("request", extra={"fields": fields})
 
-    def _route(self, scope: Scope) -> str:
-        """The pattern of the route that answers a request."""
-        if not self._routes:
-            self._routes = {
-                id(route.endpoint): _KIND.sub("}", route.path) for route in scope["app"].routes
-            }
-        return self._routes.get(id(scope.get("endpoint")), NO_ROUTE)
+
+def _route(scope: Scope) -> str:
+    """The pattern of the route that answers a request."""
+    endpoint = scope.get("endpoint")
+    routes = (each.path for each in scope["app"].routes if each.endpoint is endpoint)
+    return _KIND.sub("}", next(routes, NO_ROUTE))
 
 
 class Metrics:
@@ -148,32 +170,40 @@ class Metrics:
 
 def _of_index(kb: KnowledgeBase) -> Iterator[str]:
     overview, fresh = kb.overview(), kb.freshness(embeddings_pending=0)
-    yield _gauge("qmd_database_readable", "Whether the database can be read", 1)
-    yield _gauge("qmd_database_bytes", "Size of the database", overview.database_bytes)
-    yield _gauge("qmd_collections", "Collections", len(overview.collections))
-    yield _gauge("qmd_documents", "Documents in the index", overview.documents)
-    yield _gauge("qmd_chunks", "Chunks in the index", overview.chunks)
-    yield _gauge("qmd_chunks_waiting", "Chunks that have no vector yet", overview.chunks_waiting)
+    states = ("native", "polling", "off")
     skipped = sum(each.count for each in overview.skips)
-    yield _gauge("qmd_files_skipped", "Files that could be no documents", skipped)
-    yield _gauge("qmd_files_pending", "Changed files not indexed yet", fresh.files_pending)
-    yield _gauge("qmd_indexing", "Whether files are being indexed", fresh.indexing)
-    if fresh.last_sync is not None:
-        at = clock.parse(fresh.last_sync).timestamp()
-        help_text = "When the index was last known to equal the disk"
-        yield _gauge("qmd_last_sync_timestamp_seconds", help_text, at)
+    synced = None if fresh.last_sync is None else clock.parse(fresh.last_sync).timestamp()
+    gauges: Mapping[str, tuple[str, float | None]] = {
+        "qmd_database_readable": ("Whether the database can be read", 1),
+        "qmd_database_bytes": ("Size of the database", overview.database_bytes),
+        "qmd_collections": ("Collections", len(overview.collections)),
+        "qmd_documents": ("Documents in the index", overview.documents),
+        "qmd_chunks": ("Chunks in the index", overview.chunks),
+        "qmd_chunks_waiting": ("Chunks that have no vector yet", overview.chunks_waiting),
+        "qmd_files_skipped": ("Files that could be no documents", skipped),
+        "qmd_files_pending": ("Changed files not indexed yet", fresh.files_pending),
+        "qmd_indexing": ("Whether files are being indexed", fresh.indexing),
+        "qmd_last_sync_timestamp_seconds": (
+            "When the index was last known to equal the disk",
+            synced,
+        ),
+        "qmd_replica_lag_seconds": (
+            "Seconds that the replica which answers is behind",
+            fresh.replica_lag_s,
+        ),
+        "qmd_keeper": ("Whether this server keeps the index up to date", fresh.leader),
+        "qmd_problems": ("Problems that keep the index from it", len(fresh.notices)),
+        "qmd_model_loaded": ("Whether the embedding model is loaded", kb.model_loaded()),
+    }
+    for name, (help_text, value) in gauges.items():
+        if value is not None:
+            yield _gauge(name, help_text, value)
     yield _family(
         "qmd_watch",
         "gauge",
         "How the disk is watched: 1 for the state that holds",
-        [("", {"state": state}, state == fresh.watch) for state in ("native", "polling", "off")],
+        [("", {"state": state}, state == fresh.watch) for state in states],
     )
-    if fresh.replica_lag_s is not None:
-        help_text = "Seconds that the replica which answers is behind"
-        yield _gauge("qmd_replica_lag_seconds", help_text, fresh.replica_lag_s)
-    yield _gauge("qmd_keeper", "Whether this server keeps the index up to date", fresh.leader)
-    yield _gauge("qmd_problems", "Problems that keep the index from it", len(fresh.notices))
-    yield _gauge("qmd_model_loaded", "Whether the embedding model is loaded", kb.model_loaded())
 
 
 def _of_requests(counts: RequestCounts) -> Iterator[str]:
@@ -201,21 +231,22 @@ def _of_requests(counts: RequestCounts) -> Iterator[str]:
 
 
 def _of_tools(activity: Activity) -> Iterator[str]:
-    totals = sorted(activity.totals("mcp").items())
+    labels_and_totals = [
+        ({"tool": tool, "outcome": "ok" if is_ok else "error"}, calls, seconds)
+        for (tool, is_ok), (calls, seconds) in sorted(activity.totals("mcp").items())
+    ]
     yield _family(
         "qmd_mcp_tool_calls_total",
         "counter",
         "Calls of tools over MCP",
-        [("", {"tool": tool, "outcome": outcome}, total.calls)
-         for (tool, outcome), total in totals],
-    )  # fmt: skip
+        [("", labels, calls) for labels, calls, _ in labels_and_totals],
+    )
     yield _family(
         "qmd_mcp_tool_seconds_total",
         "counter",
         "Time that these calls took",
-        [("", {"tool": tool, "outcome": outcome}, total.seconds)
-         for (tool, outcome), total in totals],
-    )  # fmt: skip
+        [("", labels, seconds) for labels, _, seconds in labels_and_totals],
+    )
 
 
 def _gauge(name: str, help_text: str, value: float) -> str:

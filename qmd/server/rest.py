@@ -163,7 +163,7 @@ def _options(methods: Sequence[str]) -> Response:
 def _not_allowed(request: Request, methods: Sequence[str]) -> Response:
     allowed = ", ".join([*methods, "OPTIONS"])
     detail = f"Method not allowed: {request.method} {request.url.path} (allowed: {allowed})"
-    return Failure(405, detail, ((b"allow", allowed.encode()),)).response()
+    return Failure(405, detail, {"allow": allowed}).response()
 
 
 async def _answered(answer: Any) -> Response:

@@ -18,10 +18,12 @@ import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from urllib.parse import quote, urlsplit
 
 import anyio
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError, QmdError
@@ -43,11 +45,9 @@ from qmd.server.sessions import (
     LOGIN_PATH,
     MAX_FORM_BYTES,
     OPEN_PATH,
-    BrowserSession,
-    FindScope,
     Sessions,
 )
-from qmd.values.access import TOKEN_PREFIX
+from qmd.values.access import TOKEN_PREFIX, AccessScope
 
 _log = logging.getLogger(__name__)
 
@@ -228,18 +228,14 @@ def _origin(text: str) -> str:
 
 
 class RequestGuard:
-    """ASGI middleware that refuses the requests which a `Security` does not allow."""
+    """
+    ASGI middleware that refuses the requests which a `Security` does not allow.
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        security: Security,
-        sessions: Sessions | None = None,
-        find_scope: FindScope | None = None,
-    ) -> None:
-        """``find_scope``: Looks up the tokens of clients; None if there are none."""
+    ``sessions`` knows the tokens of clients and the cookies of browsers.
+    """
+
+    def __init__(self, app: ASGIApp, security: Security, sessions: Sessions | None = None) -> None:
         self._app = app
-        self._find_scope = find_scope
         self._security = security
         self._sessions = sessions or Sessions()
         self._expected = None if security.token is None else security.token.encode()
@@ -263,39 +259,123 @@ class RequestGuard:
         headers = _single_headers(scope)
         send = _with_headers(send)
         # A name that DNS rebinding made up is refused also if its page has an allowed origin.
-        is_shared = self._is_allowed_origin(headers) and self._refuse_host(headers) is None
+        is_shared = self._is_allowed_origin(headers) and self._is_of_known_host(headers)
         await (self._shared if is_shared else self._answer)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _single_headers(scope)
-        refusal = await self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal.refuse(send, as_page=wants_page(scope))
-            return
-        if self._expected is not None and self._is_open(scope) and _has_body(headers):
-            await Failure(413, "This request takes no body.").refuse(send)
-            return
-        body = await self._body_or_answer(scope, headers, receive, send)
-        if body is not None:
-            await self._app(scope, _replayed(body, receive), send)
-
-    async def _body_or_answer(
-        self, scope: Scope, headers: Headers, receive: Receive, send: Send
-    ) -> bytes | None:
-        """The body; None if it was refused for its size or time, or the client has left."""
-        limit = MAX_FORM_BYTES if self._takes_logins(scope) else self._security.max_body
         try:
+            await self._admit(scope, headers)
+            limit = MAX_FORM_BYTES if self._takes_logins(scope) else self._security.max_body
             with anyio.fail_after(self._security.body_timeout_s):
-                return await self._body(headers, receive, limit)
+                body = await _body(headers, receive, limit)
+        except ClientDisconnect:
+            return
         except TimeoutError:
             await Failure(408, "The request body did not arrive in time.").refuse(send)
-        except _TooLarge as error:
-            refusal = Failure(413, f"Request body too large (at most {limit} bytes)")
-            discard_bytes = DISCARDED * limit if error.unread else 0
-            await refusal.refuse(send, before_close=lambda: _discard(receive, discard_bytes))
-        except _DisconnectedError:
-            pass
-        return None
+        except _RefusedError as refused:
+            discard = partial(_discard, receive, refused.unread_bytes)
+            await refused.failure.refuse(send, discard, as_page=wants_page(scope))
+        else:
+            await self._app(scope, _replayed(body, receive), send)
+
+    # -- who may ask: each of these raises _RefusedError -------------------------------
+
+    async def _admit(self, scope: Scope, headers: Headers) -> None:
+        """Refuse a request for its host, its origin or its sender; keep in its state its access."""
+        if not self._is_of_known_host(headers):
+            raise _RefusedError(WRONG_HOST)
+        if self._is_of_foreign_page(scope, headers):
+            raise _RefusedError(WRONG_ORIGIN)
+        token = _bearer_token(headers)
+        is_scoped = token.startswith(TOKEN_PREFIX.encode()) or (
+            token.startswith(b"eyJ") and self._security.metadata_url is not None  # it begins a JWT
+        )
+        if is_scoped and not self._is_expected(token):
+            await self._admit_token(scope, token.decode("latin-1"))
+        elif self._expected is None:
+            self._refuse_other_users(scope)
+        else:
+            await self._admit_known(scope, headers, token)
+
+    async def _admit_known(self, scope: Scope, headers: Headers, token: bytes) -> None:
+        """On a server with a token: who has it, or a session, or asks for what is open to all."""
+        if self._is_open(scope):
+            if _has_body(headers):
+                raise _RefusedError(Failure(413, "This request takes no body."))
+        elif scope["path"] == OPEN_PATH and scope["method"] == "GET":
+            self._refuse_other_users(scope)  # the handler checks the code of the link
+        elif not (
+            await self._admit_session(scope, headers)
+            or self._is_expected(token)
+            or self._takes_logins(scope)
+        ):
+            raise self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
+
+    async def _admit_token(self, scope: Scope, token: str) -> None:
+        access = await self._access(token)
+        if access is None:
+            raise self._challenging(UNKNOWN_TOKEN)
+        if not access.read:
+            raise self._challenging(OPENS_NOTHING)
+        _note(scope, ACCESS, access)
+
+    async def _admit_session(self, scope: Scope, headers: Headers) -> bool:
+        """Whether the request has the cookie of a session of a page of this server."""
+        if b"authorization" in headers:
+            return False
+        session = self._sessions.find(scope, headers.get(b"cookie") or b"")
+        if session is None:
+            return False
+        if not _is_same_site(scope, headers):
+            raise _RefusedError(WRONG_PAGE)
+        if session.token:
+            access = await self._access(session.token)
+            if access is None or not access.read:  # the session ends with its token
+                return False
+            _note(scope, ACCESS, access)
+        # A person at another machine has typed the token, and is no user of this one.
+        elif session.is_linked or _is_from_loopback(scope):
+            self._refuse_other_users(scope)
+        _note(scope, IN_SESSION, True)
+        return True
+
+    async def _access(self, token: str) -> AccessScope | None:
+        """What a client's token opens; None if it is not valid."""
+        try:
+            return await self._sessions.find_scope(token)
+        except QmdError as error:
+            _log.error("a token could not be looked up: %s", error)
+            raise _RefusedError(NO_LOOKUP) from None
+
+    def _refuse_other_users(self, scope: Scope) -> None:
+        """Refuse the programs of other users of this machine."""
+        users = self._security.users
+        uid = scope.get("state", {}).get(CLIENT_UID)
+        if users is not None and uid not in users:
+            raise _RefusedError(Failure(403, UNKNOWN_USER if uid is None else OTHER_USER))
+
+    def _challenging(self, refusal: Failure) -> _RefusedError:
+        """A refusal that also says where to learn who issues tokens."""
+        url, challenge = self._security.metadata_url, refusal.headers.get("www-authenticate")
+        if url is not None and challenge is not None:
+            more = {"www-authenticate": f'{challenge}, resource_metadata="{url}"'}
+            refusal = replace(refusal, headers={**refusal.headers, **more})
+        return _RefusedError(refusal)
+
+    def _missing_token(self, scope: Scope) -> Failure:
+        """A browser that loads a page is sent to the form, and from there to its page."""
+        if not self._sessions.takes_tokens or not wants_page(scope):
+            return MISSING_TOKEN
+        query = scope.get("query_string", b"").decode("latin-1")
+        page = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+        address = LOGIN_PATH if page == "%2F" else f"{LOGIN_PATH}?next={page}"
+        return replace(MISSING_TOKEN, status=303, headers={"location": address})
+
+    # -- facts about a request ---------------------------------------------------------
+
+    def _is_expected(self, token: bytes) -> bool:
+        return self._expected is not None and hmac.compare_digest(token, self._expected)
 
     def _is_open(self, scope: Scope) -> bool:
         """Whether a path needs no token."""
@@ -307,171 +387,44 @@ class RequestGuard:
             or (is_file and scope["method"] in ("GET", "HEAD"))
         )
 
-    async def _refusal(self, scope: Scope, headers: Headers) -> Failure | None:
-        """The refusal of a request, for its host, its origin or its sender; None to answer it."""
-        refusal = self._refuse_host(headers) or self._refuse_foreign_page(scope, headers)
-        if refusal is not None:
-            return refusal
-        token = _bearer_token(headers)
-        is_scoped = token.startswith(TOKEN_PREFIX.encode()) or (
-            token.startswith(b"eyJ") and self._security.metadata_url is not None  # it begins a JWT
-        )
-        if is_scoped and not self._is_expected(token):
-            return await self._refuse_unknown_token(scope, token.decode("latin-1"))
-        if self._expected is None:
-            return self._refuse_other_user(scope)
-        return await self._refuse_without_token(scope, headers)
-
-    async def _refuse_unknown_token(self, scope: Scope, token: str) -> Failure | None:
-        """Refuse a token that is not valid; keep in the state of the request what it opens."""
-        try:
-            access = None if self._find_scope is None else await self._find_scope(token)
-        except QmdError as error:
-            _log.error("a token could not be looked up: %s", error)
-            return NO_LOOKUP
-        if access is None:
-            return self._challenging(UNKNOWN_TOKEN)
-        if not access.read:
-            return self._challenging(OPENS_NOTHING)
-        _note(scope, ACCESS, access)
-        return None
-
-    def _challenging(self, refusal: Failure) -> Failure:
-        """A refusal that also says where to learn who issues tokens."""
-        url = self._security.metadata_url
-        if url is None:
-            return refusal
-        headers = tuple(
-            (name, value + f', resource_metadata="{url}"'.encode())
-            if name == b"www-authenticate"
-            else (name, value)
-            for name, value in refusal.headers
-        )
-        return replace(refusal, headers=headers)
-
-    def _is_expected(self, token: bytes) -> bool:
-        return self._expected is not None and hmac.compare_digest(token, self._expected)
-
-    def _refuse_host(self, headers: Headers) -> Failure | None:
-        """Refuse a Host header with a foreign name, which DNS rebinding points to this machine."""
-        host = headers.get(b"host")
-        return None if host is not None and self._security.knows(_host_name(host)) else WRONG_HOST
-
-    def _refuse_foreign_page(self, scope: Scope, headers: Headers) -> Failure | None:
-        """Refuse a page of another site: it sends Origin or, for images and scripts, fetch-site."""
-        if self._is_allowed_origin(headers):
-            return None
-        if b"origin" in headers and not self._is_known_origin(headers[b"origin"]):
-            return WRONG_ORIGIN
-        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_of_other_port(headers):
-            return WRONG_ORIGIN
-        follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
-        if headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link:
-            return WRONG_ORIGIN
-        return None
-
-    async def _refuse_without_token(self, scope: Scope, headers: Headers) -> Failure | None:
-        """Refuse a request without the token or the session cookie of a page of this server."""
-        if self._is_open(scope):
-            return None
-        if scope["path"] == OPEN_PATH and scope["method"] == "GET":
-            return self._refuse_other_user(scope)  # the handler checks the code of the link
-        if b"authorization" not in headers:
-            session = self._sessions.find(scope, headers.get(b"cookie") or b"")
-            if session is not None:
-                refusal = await self._refuse_session(session, scope, headers)
-                if refusal is not UNKNOWN_TOKEN:  # else the session ended with its token
-                    return refusal
-        token = _bearer_token(headers)
-        if self._is_expected(token) or self._takes_logins(scope):
-            return None
-        return self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
-
-    async def _refuse_session(
-        self, session: BrowserSession, scope: Scope, headers: Headers
-    ) -> Failure | None:
-        """Refuse a session for its page, token or user; keep what it opens as for a token."""
-        if not _is_same_site(scope, headers):
-            return WRONG_PAGE
-        if session.token:
-            try:
-                access = await self._sessions.opened_by(session.token)
-            except QmdError as error:
-                _log.error("a token could not be looked up: %s", error)
-                return NO_LOOKUP
-            if access is None:
-                return UNKNOWN_TOKEN
-            _note(scope, ACCESS, access)
-        _note(scope, IN_SESSION, True)
-        # A person at another machine has typed the token, and is no user of this one.
-        is_remote = not session.is_linked and not _is_from_loopback(scope)
-        return None if session.token or is_remote else self._refuse_other_user(scope)
-
     def _takes_logins(self, scope: Scope) -> bool:
         """Whether the path is that of the form in which a person types a token."""
         return self._sessions.takes_tokens and scope["path"] == LOGIN_PATH
 
-    def _missing_token(self, scope: Scope) -> Failure:
-        """A browser that loads a page is sent to the form, and from there to its page."""
-        if not self._sessions.takes_tokens or not wants_page(scope):
-            return MISSING_TOKEN
-        query = scope.get("query_string", b"").decode("latin-1")
-        page = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
-        address = LOGIN_PATH if page == "%2F" else f"{LOGIN_PATH}?next={page}"
-        return replace(MISSING_TOKEN, status=303, headers=((b"location", address.encode("ascii")),))
+    def _is_of_known_host(self, headers: Headers) -> bool:
+        """Not if Host has a foreign name, which DNS rebinding points to this machine."""
+        return self._security.knows(_host_and_port(headers.get(b"host"))[0])
 
-    def _refuse_other_user(self, scope: Scope) -> Failure | None:
-        """Refuse a program of another user of this machine."""
-        users = self._security.users
-        uid = scope.get("state", {}).get(CLIENT_UID)
-        if users is None or uid in users:
-            return None
-        return Failure(403, OTHER_USER if uid is not None else UNKNOWN_USER)
+    def _is_of_foreign_page(self, scope: Scope, headers: Headers) -> bool:
+        """Pages of other sites send Origin or, for images and scripts, Sec-Fetch-Site."""
+        if self._is_allowed_origin(headers):
+            return False
+        if b"origin" in headers:
+            scheme, _, place = (headers[b"origin"] or b"").lower().partition(b"://")
+            host, port = _host_and_port(place)
+            if scheme not in (b"http", b"https") or not self._security.knows(host):
+                return True
+            # Another port of this machine may have a page of strangers. Where a proxy forwards
+            # requests, Host and Origin may differ.
+            our_host, our_port = _host_and_port(headers.get(b"host"))
+            is_of_other_port = {host, our_host} <= _LOOPBACK_NAMES and port != our_port
+            if is_of_other_port and scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+                return True
+        follows_link = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == b"navigate"
+        return headers.get(b"sec-fetch-site") == b"cross-site" and not follows_link
 
     def _is_allowed_origin(self, headers: Headers) -> bool:
         origin = headers.get(b"origin") or b""
         return origin.decode("latin-1").lower() in self._security.origins
 
-    def _is_known_origin(self, origin: bytes | None) -> bool:
-        scheme, _, rest = (origin or b"").lower().partition(b"://")
-        return scheme in (b"http", b"https") and self._security.knows(_host_name(rest))
 
-    async def _body(self, headers: Headers, receive: Receive, limit: int) -> bytes:
-        """
-        Read the whole body, of at most ``limit`` bytes.
+class _RefusedError(Exception):
+    """The request is answered with ``failure``; so many bytes of its body may be unread."""
 
-        Raises:
-            _TooLarge: The body is larger than the limit.
-            _DisconnectedError: The client has closed the connection.
-        """
-        length = headers.get(b"content-length")
-        if length is not None and length.isdigit() and int(length) > limit:
-            raise _TooLarge(unread=True)
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _DisconnectedError
-            part = message.get("body", b"")
-            size += len(part)
-            if size > limit:
-                raise _TooLarge(unread=message.get("more_body", False))
-            parts.append(part)
-            if not message.get("more_body", False):
-                return b"".join(parts)
-
-
-class _TooLarge(Exception):
-    """The body is too large; ``unread``: a part of it has not arrived yet."""
-
-    def __init__(self, *, unread: bool) -> None:
+    def __init__(self, failure: Failure, unread_bytes: int = 0) -> None:
         super().__init__()
-        self.unread = unread
-
-
-class _DisconnectedError(Exception):
-    """The client closed the connection before its request was complete."""
+        self.failure = failure
+        self.unread_bytes = unread_bytes
 
 
 def _note(scope: Scope, key: str, value: object) -> None:
@@ -487,6 +440,31 @@ def _bearer_token(headers: Headers) -> bytes:
     """The token of a request; empty without one."""
     scheme, _, token = (headers.get(b"authorization") or b"").partition(b" ")
     return token.strip() if scheme.lower() == b"bearer" else b""
+
+
+async def _body(headers: Headers, receive: Receive, limit: int) -> bytes:
+    """
+    Read the whole body, of at most ``limit`` bytes.
+
+    Raises:
+        _RefusedError: The body is larger than the limit.
+        ClientDisconnect: The client has closed the connection.
+    """
+    too_large = Failure(413, f"Request body too large (at most {limit} bytes)")
+    length = headers.get(b"content-length")
+    if length is not None and length.isdigit() and int(length) > limit:
+        raise _RefusedError(too_large, DISCARDED * limit)
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        has_more = message.get("more_body", False)
+        if len(body) > limit:
+            raise _RefusedError(too_large, DISCARDED * limit if has_more else 0)
+        if not has_more:
+            return bytes(body)
 
 
 async def _discard(receive: Receive, max_bytes: int) -> None:
@@ -527,37 +505,15 @@ def _has_body(headers: Headers) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
-def _host_name(value: bytes) -> str:
-    """The host without its port: ``::1`` for ``[::1]:80``; "" if the value is malformed."""
-    text = value.decode("latin-1").lower()
-    if text.startswith("["):
-        name, bracket, port = text[1:].partition("]")
-        if not bracket or (port and not _is_port(port)):
-            return ""
-        return name
-    name, colon, port = text.partition(":")
-    return name if not colon or _is_port(":" + port) else ""
+_PLACE = re.compile(r"(?:\[(?P<address>[^\]]*)\]|(?P<name>[^:\[]*))(?::(?P<port>[0-9]*))?")
 
 
-def _is_of_other_port(headers: Headers) -> bool:
-    """
-    Whether a page that another port of this machine serves sends the request.
-
-    It may be a page of strangers. Where a proxy forwards requests, Host and Origin may differ.
-    """
-    host = headers.get(b"host") or b""
-    origin = (headers.get(b"origin") or b"").partition(b"://")[2]
-    are_loopback = {_host_name(host), _host_name(origin)} <= _LOOPBACK_NAMES
-    return are_loopback and _port(host) != _port(origin)
-
-
-def _port(value: bytes) -> bytes:
-    """The port in Host or Origin; empty without one."""
-    return value.rpartition(b"]")[2].partition(b":")[2]
-
-
-def _is_port(text: str) -> bool:
-    return text.startswith(":") and text[1:].isascii() and (text[1:].isdigit() or text == ":")
+def _host_and_port(value: bytes | None) -> tuple[str, str]:
+    """Of a Host header, or of an origin without its scheme; "" for the host if malformed."""
+    match = _PLACE.fullmatch((value or b"").decode("latin-1").lower())
+    if match is None:
+        return "", ""
+    return match["address"] or match["name"] or "", match["port"] or ""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

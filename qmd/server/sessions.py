@@ -57,7 +57,11 @@ IN_SESSION = "in_session"
 _MAX_COOKIES = 8
 
 FindScope = Callable[[str], Awaitable["AccessScope | None"]]
-"""What a client with this token may use; None if the token is not valid."""
+"""What a client with this token may use; None if the token is not valid. May raise QmdError."""
+
+
+async def _nobody(_: str) -> AccessScope | None:
+    return None
 
 
 @dataclass(slots=True)
@@ -85,27 +89,26 @@ class Sessions:
 
     Args:
         administrator: The token that opens everything; None if the server requires none.
-        find_scope: Looks up the tokens of clients; None if there are none.
+        find_scope: Looks up the tokens of clients.
+
+    Attributes:
+        takes_tokens: Whether the server requires a token, and so has a form for it.
     """
 
     def __init__(
         self,
         administrator: str | None = None,
-        find_scope: FindScope | None = None,
+        find_scope: FindScope = _nobody,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._administrator = administrator
-        self._find_scope = find_scope
+        self.find_scope = find_scope
+        self.takes_tokens = administrator is not None
         self._clock = clock
         self._links: dict[str, float] = {}  # hash of the code → its end, the earliest first
         # Hash of the cookie → session; what was used last comes last.
         self._sessions: dict[str, BrowserSession] = {}
-
-    @property
-    def takes_tokens(self) -> bool:
-        """Whether the server requires a token, and so has a form for it."""
-        return self._administrator is not None
 
     def new_link(self) -> str:
         """The path and query of a link that works once."""
@@ -130,12 +133,10 @@ class Sessions:
         """
         if self._administrator is None:
             return None
-        is_administrator = hmac.compare_digest(
-            token.encode("utf-8", "replace"), self._administrator.encode()
-        )
-        if not is_administrator and await self.opened_by(token) is None:
-            return None
-        return self._new("" if is_administrator else token, MAX_OF_TOKEN)
+        if hmac.compare_digest(token.encode("utf-8", "replace"), self._administrator.encode()):
+            return self._new("", MAX_OF_TOKEN)
+        access = await self.find_scope(token)
+        return self._new(token, MAX_OF_TOKEN) if access is not None and access.read else None
 
     def _new(self, token: str | None, most: int) -> str:
         now = self._clock()
@@ -160,16 +161,6 @@ class Sessions:
                 self._sessions[key] = session
                 return session
         return None
-
-    async def opened_by(self, token: str) -> AccessScope | None:
-        """
-        What a client's token opens; None if it is not valid, or not any more.
-
-        Raises:
-            QmdError: The token cannot be looked up now.
-        """
-        access = None if self._find_scope is None else await self._find_scope(token)
-        return access if access is not None and access.read else None
 
     def end(self, request: Request) -> None:
         """End the session of a cookie of the request, if it has one."""

@@ -149,6 +149,17 @@ def test_every_kind_of_route_has_its_pattern(kb: KnowledgeBase) -> None:
     assert any(route and route.startswith("/static/{") for route in routes)
 
 
+def test_a_request_of_a_client_with_a_token_is_counted_by_its_route(kb: KnowledgeBase) -> None:
+    """Also by the server as a whole, whose own routes keep their names."""
+    token = kb.create_token("anna", read=[kb.collections()[0].name]).token
+    with serving(kb, security=Security(token="right")) as client:
+        client.post("/search", json={"query": "x"}, headers={"Authorization": f"Bearer {token}"})
+        client.headers["Authorization"] = "Bearer right"
+        client.get("/status")
+        routes = {dict(labels).get("route") for _, labels in figures(client)}
+    assert {"/search", "/status"} <= routes
+
+
 def test_the_token_guards_it(kb: KnowledgeBase) -> None:
     with serving(kb, security=Security(token="right")) as client:
         assert client.get("/metrics").status_code == 401

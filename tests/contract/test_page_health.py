@@ -16,7 +16,8 @@ from support.live import needs_events, until
 from support.site import Served, serve
 
 from qmd.operations.bounds import MAX_PATH
-from qmd.server.page.charts import DAYS, HEIGHT, bar_chart, documents_per_day
+from qmd.server.page.health import DAYS, documents_per_day
+from qmd.server.page.templating import page_templates
 from qmd.values.edits import NoteEdit
 
 
@@ -191,7 +192,7 @@ def test_nothing_changes_without_the_token(served: Served, client: httpx.Client)
         "/overview/index",
         "/overview/embed",
         "/overview/check",
-        "/overview/undo",
+        "/undo/1",
         "/overview/collections/look",
         "/overview/collections/add",
         "/overview/collection/rename",
@@ -244,12 +245,14 @@ def test_a_change_of_a_tool_is_undone_from_the_view(served: Served, client: http
     before = (served.folder / "plan.md").read_text()
     served.kb.edit_note("notes/plan.md", NoteEdit("append", text="More."))
     page = client.get("/overview").text
-    [number] = re.findall(r'name="change" value="(\d+)"', page)
+    [undo] = re.findall(r'action="(/undo/\d+)"', page)
     assert 'href="/note/notes/plan.md"' in page
-    assert "The change was undone." in words(post(client, "/overview/undo", change=number))
+    undone = post(client, undo, **{"from": "overview"})
+    assert undone.url.path == "/overview"
+    assert "Undone:" in words(undone)
     assert (served.folder / "plan.md").read_text() == before
-    assert post(client, "/overview/undo", change=number).status_code == 409
-    assert post(client, "/overview/undo", change="x").status_code == 400
+    assert post(client, undo).status_code == 409
+    assert post(client, "/undo/x").status_code == 400
 
 
 def test_a_change_that_was_changed_since_is_not_undone(
@@ -258,7 +261,7 @@ def test_a_change_that_was_changed_since_is_not_undone(
     served.kb.edit_note("notes/plan.md", NoteEdit("append", text="More."))
     (served.folder / "plan.md").write_text("# Mine\n")
     [change] = served.kb.undo.changes()
-    answer = post(client, "/overview/undo", change=f"{change.number}")
+    answer = post(client, f"/undo/{change.number}")
     assert answer.status_code == 409
     assert (served.folder / "plan.md").read_text() == "# Mine\n"
 
@@ -351,13 +354,22 @@ def test_contexts_are_added_edited_and_removed(served: Served, client: httpx.Cli
 # --- charts ----------------------------------------------------------------------------------
 
 
-@given(st.lists(st.floats(0, 1e9), max_size=40))
-def test_bars_stay_in_the_drawing_and_the_table_has_what_they_show(values: list[float]) -> None:
-    labels = [str(number) for number in range(len(values))]
-    chart = bar_chart(labels, values)
-    assert len(chart.bars) == len(chart.rows) == sum(value > 0 for value in values)
-    assert all(0 < bar.upper <= HEIGHT and bar.x + bar.width <= chart.width for bar in chart.bars)
-    assert [row[1] for row in chart.rows] == [(value,) for value in values if value]
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
+def test_bars_stay_in_the_drawing_and_the_table_has_what_they_show(values: list[int]) -> None:
+    chart = [(f"day {number}", value, value) for number, value in enumerate(values)]
+    shown = {"per_day": chart, "per_hour": [("12:00", 0, 0)], "searches": []}
+    text = page_templates().render("health_charts.html", "en", shown)
+    bars = re.findall(
+        r'<rect class="lower" x="(\d+)" y="([\d.]+)" width="8" height="([\d.]+)"', text
+    )
+    assert len(bars) == sum(value > 0 for value in values)
+    for x, y, height in bars:
+        assert int(x) + 8 <= len(values) * 10
+        assert float(y) >= 0 and float(height) >= 1.5
+        assert float(y) + float(height) == pytest.approx(100)
+    rows = re.findall(r'<th scope="row">(day \d+)</th><td class="right">([\d,]+)</td>', text)
+    shown_values = [(label, f"{value:,}") for label, value, _ in reversed(chart) if value]
+    assert rows == shown_values
 
 
 @given(st.lists(st.integers(0, (DAYS - 1) * 24), unique=True), st.integers(-12, 12))
@@ -366,4 +378,4 @@ def test_each_document_is_counted_on_one_day(hours_ago: list[int], offset: int) 
     latest = now.astimezone(timezone.utc).replace(minute=0)
     hours = {latest - timedelta(hours=back): back + 1 for back in hours_ago}
     chart = documents_per_day(hours, now)
-    assert sum(values[0] for _, values in chart.rows) == sum(hours.values())
+    assert sum(count for _, _, count in chart) == sum(hours.values())

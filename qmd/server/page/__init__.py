@@ -1,16 +1,13 @@
 """
 The page: what a person sees of the server in a browser.
 
-`site.Site` is what all views share: it renders templates, runs calls of the knowledge base on
-threads, and refuses a form without the token of this page. Each view is a module with
-``routes(site)``; its templates, styles, scripts and texts have the view's name in ``templates/``,
-``static/`` and ``texts/``.
+A view is a function from a request to a page (`views`). `site.Site` runs it on a thread, renders
+its template, and refuses a form without the token of this page. The templates, styles, scripts and
+texts of a view have the name of its module in ``templates/``, ``static/`` and ``texts/``.
 """
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from qmd.server import file_paths  # noqa: F401 - makes the kind "file" known to routes
@@ -20,6 +17,7 @@ from qmd.server.page import (
     edit,
     files,
     health,
+    health_forms,
     history,
     login,
     new_note,
@@ -29,34 +27,34 @@ from qmd.server.page import (
     suggest,
 )
 from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit, view_routes
+
+
+def _help(visit: Visit) -> Shown:
+    """The keys of the page and the language of queries, whole or for a dialog."""
+    return Shown("help_part.html" if visit.is_part else "help.html")
+
 
 _VIEWS = (
-    search,
-    suggest,
-    ask,
-    change,
-    edit,
-    files,
-    health,
-    history,
-    new_note,
-    note,
-    photos,
-    login,
+    *search.VIEWS,
+    *note.VIEWS,
+    *edit.VIEWS,
+    *new_note.VIEWS,
+    *change.VIEWS,
+    *history.VIEWS,
+    *files.VIEWS,
+    *health.VIEWS,
+    *health_forms.VIEWS,
+    PageView("/help", _help),
+    PageView("/part/help", _help),
 )
 
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """The routes of all views and of the files that they load."""
-
-    async def help_(request: Request) -> Response:
-        """The keys of the page and the language of queries, whole or for a dialog."""
-        is_part = request.url.path.startswith("/part/")
-        return site.page(request, "help_part.html" if is_part else "help.html")
-
+    of_site = (ask, login, photos, suggest)  # which keep something, or need the event loop
     return [
         site.static.route(),
-        site.route("/help", help_),
-        site.route("/part/help", help_),
-        *(route for view in _VIEWS for route in view.routes(site)),
+        *view_routes(site, _VIEWS),
+        *(route for view in of_site for route in view.routes(site)),
     ]

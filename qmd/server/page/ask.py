@@ -14,9 +14,9 @@ from qmd.server.event_stream import EventResponse
 from qmd.server.page.ask_live import browser_events
 from qmd.server.page.ask_turn import diff_lines
 from qmd.server.page.ask_view import AskView
-from qmd.server.page.forms import FormRoute, Sent, form_routes
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Visit, view_routes
 from qmd.values.chats import ChatMode
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MODES: dict[str, ChatMode] = {"read": "read", "write": "write"}
 
 def routes(site: Site) -> list[Route]:
     view = AskView(site)
-    return [*_pages(site, view), *_changes(site, view), *form_routes(site, _FORMS)]
+    return [*_pages(site, view), *_changes(site, view), *view_routes(site, _FORMS)]
 
 
 def _pages(site: Site, view: AskView) -> list[Route]:
@@ -131,24 +131,24 @@ def _changes(site: Site, view: AskView) -> list[Route]:
     return [site.route(path, handler, ("POST",)) for path, handler in actions.items()]
 
 
-def _rename(sent: Sent) -> str:
-    return f"/ask/{sent.kb.rename_chat(sent.path['id'], sent['name']).id}"
+def _rename(visit: Visit) -> str:
+    return f"/ask/{visit.kb.rename_chat(visit.path['id'], visit['name']).id}"
 
 
-def _delete(sent: Sent) -> str:
-    sent.site.chats.forget(sent.path["id"])
+def _delete(visit: Visit) -> str:
+    visit.site.chats.forget(visit.path["id"])
     return "/ask"
 
 
-def _export(sent: Sent) -> str:
+def _export(visit: Visit) -> str:
     """Save the conversation as a note, and show the note."""
-    return note_address(sent.kb.export_chat(sent.path["id"], sent["path"]).path)
+    return note_address(visit.kb.export_chat(visit.path["id"], visit["path"]).path)
 
 
 _FORMS = (
-    FormRoute("/ask/{id}/rename", _rename),
-    FormRoute("/ask/{id}/delete", _delete),
-    FormRoute("/ask/{id}/export", _export),
+    PageView("/ask/{id}/rename", act=_rename),
+    PageView("/ask/{id}/delete", act=_delete),
+    PageView("/ask/{id}/export", act=_export),
 )
 
 

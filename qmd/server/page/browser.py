@@ -28,8 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from qmd.engine_text import engine_text
-from qmd.errors import InputError
-from qmd.server.endpoints.definition import RestError
+from qmd.errors import InputError, WritesForbiddenError
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"
@@ -42,17 +41,6 @@ _DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
 _MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
 _MAX_FIELDS = 2_000
 _LONG = 64_000  # bytes of a form that is parsed beside the event loop
-
-
-class StaleFormError(RestError):
-    """The token of a form is missing, or was made for another cookie or by an earlier process."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            403,
-            "This form is no longer valid: the server was restarted, or the browser keeps no "
-            "cookies.\n\nLoad the page again, and send the form once more.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +91,17 @@ class Browsers:
                 path="/",
             )
 
-    def check(self, browser: Browser, request: Request, form: Form) -> None:
+    def has_token(self, browser: Browser, request: Request, form: Form) -> bool:
         """
-        Check the token of a request that changes something.
+        Whether a request that changes something brings the token of its browser.
 
-        Raises:
-            StaleFormError: The token is missing or wrong.
+        It does not if it is of another page, or if the token was made for another cookie or by an
+        earlier process.
         """
         sent = request.headers.get(HEADER) or form.get(FIELD)
         salt, _, _ = sent.partition(".")
         token = self._token(browser.cookie, salt)
-        if browser.is_new or not hmac.compare_digest(sent.encode(), token.encode()):
-            raise StaleFormError
+        return not browser.is_new and hmac.compare_digest(sent.encode(), token.encode())
 
     def _token(self, cookie: str, salt: str) -> str:
         return f"{salt}.{self._mac('token', salt, cookie)}"
@@ -139,7 +126,7 @@ def require_own_page(request: Request) -> None:
     from this machine or over TLS, in Origin. A program that sends neither needs a token still.
 
     Raises:
-        RestError: It comes from such a page (403).
+        WritesForbiddenError: It comes from such a page.
     """
     site = request.headers.getlist("sec-fetch-site")
     if site:
@@ -152,7 +139,9 @@ def require_own_page(request: Request) -> None:
             [f"https://{host}"],
         )
     if not is_own:
-        raise RestError(403, "Origin not allowed: this form was not sent by a page of this server.")
+        raise WritesForbiddenError(
+            "Origin not allowed: this form was not sent by a page of this server."
+        )
 
 
 class Form:
@@ -242,12 +231,13 @@ class FormNotice:
     Attributes:
         text: In the language of the person.
         change: The number of the change that an undo button takes back; None for no button.
+        kind: "warn" if something went wrong after what was done.
         is_undo: Whether ``change`` was an undo itself, so that the button does again what it undid.
     """
 
     text: str
     change: int | None = None
-    kind: Literal["ok", "warn", "bad"] = "ok"
+    kind: Literal["ok", "warn"] = "ok"
     is_undo: bool = False
 
 

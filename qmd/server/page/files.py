@@ -17,10 +17,9 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from qmd.errors import DocumentNotFoundError
-from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Visit
 
 #: The types that a browser shows; a file of another suffix is downloaded.
 SHOWN_TYPES = {
@@ -46,28 +45,24 @@ SANDBOX = {
 _RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 
 
-def routes(site: Site) -> list[Route]:
-    async def file(request: Request) -> Response:
-        name = request.path_params["file"]
-        opened = await site.run(request, lambda: site.kb.open_file(name))
-        try:
-            return file_response(request, opened, name)
-        except BaseException:
-            opened.close()
-            raise
+def _file(visit: Visit) -> Response:
+    opened = visit.kb.open_file(visit.file)
+    try:
+        return file_response(visit.request, opened, visit.file)
+    except BaseException:
+        opened.close()
+        raise
 
-    async def raw(request: Request) -> Response:
-        name = request.path_params["file"]
-        document = await site.run(request, lambda: site.kb.get(name))
-        if document.document.file != name:
-            raise DocumentNotFoundError(name, (document.document.file,))
-        content = document.text.encode("utf-8", "replace")
-        return Response(content, media_type="text/plain; charset=utf-8", headers=SANDBOX)
 
-    return [
-        site.route("/file/{file:file}", file, compress=False),
-        site.route("/raw/{file:file}", raw),
-    ]
+def _raw(visit: Visit) -> Response:
+    document = visit.kb.get(visit.file)
+    if document.document.file != visit.file:
+        raise DocumentNotFoundError(visit.file, (document.document.file,))
+    content = document.text.encode("utf-8", "replace")
+    return Response(content, media_type="text/plain; charset=utf-8", headers=SANDBOX)
+
+
+VIEWS = (PageView("/file/{file:file}", _file, compress=False), PageView("/raw/{file:file}", _raw))
 
 
 def file_response(request: Request, opened: BinaryIO, name: str) -> Response:

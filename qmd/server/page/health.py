@@ -2,207 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
-
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.ingest.why import SKIP_REMEDIES
+from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.activity import SPAN_S, QueryTimes, query_times
-from qmd.server.jobs import JobKind, Pace, ServerJob
-from qmd.server.page import charts, health_forms
+from qmd.server.jobs import JobKind, Pace
 from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit
 from qmd.system import clock
-from qmd.values import Collection, Context, Freshness
-from qmd.values.edits import FileChange
-from qmd.values.reports import Overview
 
 _CLIENTS = 12
 _CALLS = 8  # of each client
 _CHANGES = 10
 _JOBS = 5
 _PAGE = 50  # files on one page
-_MAX_PAGE = 100_000
 _DOCTOR_S = 120.0  # the checks may ask a slow model
 
-_DAY = timedelta(days=1)
+
+def _overview(visit: Visit) -> Shown:
+    values = {
+        **_state(visit),
+        "changes": _changes(visit.kb),
+        "clients": visit.site.activity.clients(limit=_CLIENTS, last=_CALLS),
+    }
+    return Shown("health.html", values)
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What the part of the view shows that changes while somebody looks at it."""
-
-    overview: Overview
-    warned: int  # documents
-    freshness: Freshness
-    skipped_of: dict[str, int]
-    contexts: Sequence[Context]
-    can_embed: bool
-    indexing: Pace | None
-    embedding: Pace | None
-    jobs: Sequence[ServerJob]
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A change of files, with their names as ``collection/path`` if they are in one."""
-
-    change: FileChange
-    files: tuple[tuple[str, str, bool], ...]  # action, name, whether a collection has it
+def _charts(visit: Visit) -> Shown:
+    now = datetime.now().astimezone()
+    hours = visit.kb.indexed_per_hour(now - timedelta(days=DAYS + 1))
+    times = query_times(visit.site.activity.calls(), since=now.timestamp() - _SPANS * SPAN_S)
+    values = {
+        "per_day": documents_per_day(hours, now),
+        "per_hour": documents_per_hour(hours, now),
+        "searches": [
+            (kind, _query_times(times, kind, now), _latest(times, kind))
+            for kind in ("words", "meaning", "both")
+        ],
+    }
+    return Shown("health_charts.html" if visit.is_part else "health_charts_page.html", values)
 
 
-def routes(site: Site) -> list[Route]:
-    """The routes of the view and of the pages below it."""
-
-    async def overview(request: Request) -> Response:
-        state, changes = await site.run(
-            request, lambda: (_state(site), _changes(site, site.kb.collections()))
-        )
-        return site.page(
-            request,
-            "health.html",
-            state=state,
-            changes=changes,
-            clients=site.activity.clients(limit=_CLIENTS, last=_CALLS),
-            **_common(site, request),
-        )
-
-    async def live(request: Request) -> Response:
-        state = await site.run(request, lambda: _state(site))
-        return site.page(request, "health_live.html", state=state, **_common(site, request))
-
-    async def show_charts(request: Request) -> Response:
-        now = datetime.now().astimezone()
-        hours = await site.run(
-            request, lambda: site.kb.indexed_per_hour(now - (charts.DAYS + 1) * _DAY)
-        )
-        since = now.timestamp() - charts.SPANS * SPAN_S
-        times = query_times(site.activity.calls(), since=since)
-        part = request.url.path.startswith("/part/")
-        return site.page(
-            request,
-            "health_charts.html" if part else "health_charts_page.html",
-            per_day=charts.documents_per_day(hours, now),
-            per_hour=charts.documents_per_hour(hours, now),
-            searches=[
-                (kind, charts.query_time_chart(times, kind, now), _latest(times, kind))
-                for kind in ("words", "meaning", "both")
-            ],
-            height=charts.HEIGHT,
-        )
-
-    async def check(request: Request) -> Response:
-        checks = await site.run(request, site.kb.doctor, timeout_s=_DOCTOR_S)
-        return site.page(request, "health_checks.html", checks=checks)
-
-    async def skipped(request: Request) -> Response:
-        reason = request.query_params.get("reason", "")
-        number = _page_number(request)
-        files = await site.run(
-            request,
-            lambda: site.kb.skips(reason, offset=(number - 1) * _PAGE, limit=_PAGE + 1),
-        )
-        return site.page(
-            request,
-            "health_skipped.html",
-            reason=reason,
-            remedy=SKIP_REMEDIES.get(reason),
-            files=files[:_PAGE],
-            number=number,
-            has_more=len(files) > _PAGE,
-        )
-
-    async def warned(request: Request) -> Response:
-        number = _page_number(request)
-        documents = await site.run(
-            request, lambda: site.kb.warned(offset=(number - 1) * _PAGE, limit=_PAGE + 1)
-        )
-        return site.page(
-            request,
-            "health_warned.html",
-            documents=documents[:_PAGE],
-            number=number,
-            has_more=len(documents) > _PAGE,
-        )
-
-    async def why(request: Request) -> Response:
-        path = request.query_params.get("path", "").strip()
-        explanation = None
-        if path:
-            if len(path) > MAX_PATH:
-                raise InputError(
-                    engine_text("The path has more than {most} characters.", most=f"{MAX_PATH:,}")
-                )
-            explanation = await site.run(request, lambda: site.kb.why(path))
-        return site.page(request, "health_why.html", typed=path, explanation=explanation)
-
-    async def bar(request: Request) -> Response:
-        """What is being indexed or embedded now, and the time left, at the top of all views."""
-        return site.page(request, "live.html", work=await site.run(request, lambda: _work(site)))
-
-    return [
-        site.route("/part/live", bar),
-        site.route("/overview", overview),
-        site.route("/part/overview/live", live),
-        site.route("/part/overview/charts", show_charts),
-        site.route("/overview/charts", show_charts),
-        site.route("/overview/check", check, ("POST",)),
-        site.route("/overview/skipped", skipped),
-        site.route("/overview/warnings", warned),
-        site.route("/overview/why", why),
-        *health_forms.routes(site),
-    ]
-
-
-def _state(site: Site) -> _State:
-    kb = site.kb
-    overview = kb.overview()
-    skipped_of: dict[str, int] = {}
-    for each in overview.skips:
-        skipped_of[each.collection] = skipped_of.get(each.collection, 0) + each.count
-    return _State(
-        overview=overview,
-        warned=kb.count_warned(),
-        freshness=kb.freshness(),
-        skipped_of=skipped_of,
-        contexts=kb.contexts(),
-        can_embed=kb.can_embed(),
-        indexing=site.jobs.running.pace("indexing"),
-        embedding=site.jobs.running.pace("embedding"),
-        jobs=site.jobs.latest()[:_JOBS],
+def _skipped(visit: Visit) -> Shown:
+    reason = visit.query("reason")
+    return _listed(
+        visit,
+        "health_skipped.html",
+        lambda offset: visit.kb.skips(reason, offset=offset, limit=_PAGE + 1),
+        reason=reason,
+        remedy=SKIP_REMEDIES.get(reason),
     )
 
 
-def _changes(site: Site, collections: Sequence[Collection]) -> list[_Change]:
-    def named(path: str) -> tuple[str, bool]:
-        for collection in collections:
-            if path.startswith(f"{collection.path.rstrip('/')}/"):
-                return f"{collection.name}/{path[len(collection.path.rstrip('/')) + 1 :]}", True
-        return path, False
-
-    return [
-        _Change(change, tuple((each.action, *named(each.path)) for each in change.files))
-        for change in site.kb.undo.changes(limit=_CHANGES)
-    ]
+def _listed(
+    visit: Visit, template: str, read: Callable[[int], Sequence[object]], **more: object
+) -> Shown:
+    """A page of a long list; ``read`` returns one entry more than a page has, if there is one."""
+    number = visit.page_number()
+    entries = read((number - 1) * _PAGE)
+    has_more = len(entries) > _PAGE
+    values = {"entries": entries[:_PAGE], "number": number, "has_more": has_more, **more}
+    return Shown(template, values)
 
 
-def _common(site: Site, request: Request) -> dict[str, Any]:
-    """What the templates of the view need besides the state."""
-    now = datetime.now().astimezone()
+def _why(visit: Visit) -> Shown:
+    path = visit.query("path").strip()
+    if len(path) > MAX_PATH:
+        raise InputError(
+            engine_text("The path has more than {most} characters.", most=f"{MAX_PATH:,}")
+        )
+    explanation = visit.kb.why(path) if path else None
+    return Shown("health_why.html", {"typed": path, "explanation": explanation})
+
+
+VIEWS = (
+    # What is being indexed or embedded now, and the time left, at the top of all views.
+    PageView("/part/live", lambda visit: Shown("live.html", {"work": _work(visit.site)})),
+    PageView("/overview", _overview),
+    PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
+    PageView("/part/overview/charts", _charts),
+    PageView("/overview/charts", _charts),
+    PageView(
+        "/overview/check",
+        act=lambda visit: Shown("health_checks.html", {"checks": visit.kb.doctor()}),
+        timeout_s=_DOCTOR_S,
+    ),
+    PageView("/overview/skipped", _skipped),
+    PageView(
+        "/overview/warnings",
+        lambda visit: _listed(
+            visit,
+            "health_warned.html",
+            lambda offset: visit.kb.warned(offset=offset, limit=_PAGE + 1),
+        ),
+    ),
+    PageView("/overview/why", _why),
+)
+
+
+def _state(visit: Visit) -> dict[str, object]:
+    """What the view shows that changes while somebody looks at it."""
+    site, kb, now = visit.site, visit.kb, datetime.now().astimezone()
     offset = now.strftime("%z")
+    state = {
+        "overview": kb.overview(),
+        "warned": kb.count_warned(),  # documents
+        "freshness": kb.freshness(),
+        "contexts": kb.contexts(),
+        "can_embed": kb.can_embed(),
+        "indexing": site.jobs.running.pace("indexing"),
+        "embedding": site.jobs.running.pace("embedding"),
+        "jobs": site.jobs.latest()[:_JOBS],
+    }
     return {
-        "now": now.timestamp(),
+        "state": state,
         "ago": lambda at: _seconds_since(at, now),
         "zone": f"UTC{offset[:3]}:{offset[3:5]}",
-        "mcp_url": str(request.base_url).rstrip("/") + site.mcp_path if site.mcp_path else None,
-        "notice": request.query_params.get("notice", ""),
+        "mcp_url": site.mcp_path and str(visit.request.base_url).rstrip("/") + site.mcp_path,
     }
 
 
@@ -212,22 +135,77 @@ def _seconds_since(at: str | float, now: datetime) -> float:
     return max(0.0, now.timestamp() - at)
 
 
+def _changes(kb: KnowledgeBase) -> list[dict[str, object]]:
+    """The last changes: of each file the action, its name, and whether a collection has it."""
+    folders = {f"{each.path.rstrip('/')}/": each.name for each in kb.collections()}
+
+    def named(path: str) -> tuple[str, bool]:
+        for folder, collection in folders.items():
+            if path.startswith(folder):
+                return f"{collection}/{path.removeprefix(folder)}", True
+        return path, False
+
+    return [
+        {"change": change, "files": [(each.action, *named(each.path)) for each in change.files]}
+        for change in kb.undo.changes(limit=_CHANGES)
+    ]
+
+
+# --- charts ---------------------------------------------------------------------------
+
+
+DAYS = 30
+_HOURS = 24
+_SPANS = 24  # of `SPAN_S` seconds: two hours
+
+Bar = tuple[str, float, float]
+"""Of a chart: the label, the value of the darker part at its foot, and that of the whole bar."""
+
+
+def documents_per_day(hours: Mapping[datetime, int], now: datetime) -> list[Bar]:
+    """
+    The documents of the last `DAYS` days.
+
+    Args:
+        hours: The number in each hour, UTC.
+        now: In the time zone whose days are meant.
+    """
+    counts: Counter[date] = Counter()
+    for hour, count in hours.items():
+        counts[hour.astimezone(now.tzinfo).date()] += count
+    days = [(now - timedelta(days=back)).date() for back in reversed(range(DAYS))]
+    return [(day.isoformat(), counts[day], counts[day]) for day in days]
+
+
+def documents_per_hour(hours: Mapping[datetime, int], now: datetime) -> list[Bar]:
+    """The documents of the last 24 hours. Arguments as `documents_per_day`."""
+    counts: Counter[datetime] = Counter()
+    for hour, count in hours.items():
+        counts[hour.astimezone(now.tzinfo).replace(minute=0)] += count
+    latest = now.replace(minute=0, second=0, microsecond=0)
+    starts = [latest - timedelta(hours=back) for back in reversed(range(_HOURS))]
+    return [(f"{start:%H:%M}", counts[start], counts[start]) for start in starts]
+
+
+def _query_times(times: Sequence[QueryTimes], kind: str, now: datetime) -> list[Bar]:
+    """The times of one kind of search: p95, with p50 as the darker part."""
+    latest = int(now.timestamp() // SPAN_S) * SPAN_S
+    starts = [latest - back * SPAN_S for back in reversed(range(_SPANS))]
+    points = {point.start: (point.p50_s, point.p95_s) for point in times if point.kind == kind}
+    return [
+        (f"{datetime.fromtimestamp(start, now.tzinfo):%H:%M}", *points.get(start, (0.0, 0.0)))
+        for start in starts
+    ]
+
+
 def _latest(times: Sequence[QueryTimes], kind: str) -> QueryTimes | None:
     return next((point for point in reversed(times) if point.kind == kind), None)
-
-
-def _page_number(request: Request) -> int:
-    text = request.query_params.get("page", "1")
-    if not text.isascii() or not text.isdecimal():
-        return 1
-    return min(max(1, int(text[:9])), _MAX_PAGE)
 
 
 # --- the bar at the top of all views --------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """
     Work that goes on.
 
@@ -238,7 +216,7 @@ class Work:
 
     kind: JobKind
     pace: Pace | None
-    waiting: int = 0
+    waiting: int
 
 
 def _work(site: Site) -> list[Work]:
@@ -248,9 +226,5 @@ def _work(site: Site) -> list[Work]:
         # Without a process that makes the vectors, they wait for a person.
         "embedding": fresh.embeddings_pending if fresh.embedding else 0,
     }
-    work = []
-    for kind, count in waiting.items():
-        pace = site.jobs.running.pace(kind)
-        if pace is not None or count:
-            work.append(Work(kind, pace, count))
-    return work
+    work = [Work(kind, site.jobs.running.pace(kind), count) for kind, count in waiting.items()]
+    return [each for each in work if each.pace is not None or each.waiting]

@@ -1,71 +1,32 @@
-"""The forms of the view of the state: jobs, undo, collections and contexts."""
+"""The forms of the view of the state: jobs, collections and contexts."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from qmd.engine_text import with_cause
-from qmd.errors import ConflictError, InputError
+from qmd.errors import InputError
 from qmd.server.endpoints.client_paths import context_path
 from qmd.server.new_collection import add_collection, permitted_directory
 from qmd.server.page.browser import Form
-from qmd.server.page.forms import FormRoute, Sent, Shown, form_routes
-from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit
 
 DEFAULT_MASK = "**/*.md"
 
 
-def routes(site: Site) -> list[Route]:
-    async def new(request: Request) -> Response:
-        return site.page(request, "health_add.html", form=_Fields(Form()), problem=None)
-
-    async def collection(request: Request) -> Response:
-        name = request.query_params.get("name", "")
-        values = await site.run(request, lambda: _collection(site, name))
-        return site.page(request, "health_collection.html", values, problem=None)
-
-    async def context(request: Request) -> Response:
-        path = request.query_params.get("path", "")
-        contexts = await site.run(request, site.kb.contexts)
-        text = next((each.text for each in contexts if each.uri == path), "")
-        values = {"path": path, "text": text, "is_new": not text}
-        return site.page(request, "health_context.html", values, problem=None)
-
-    return [
-        site.route("/overview/collections/new", new),
-        site.route("/overview/collection", collection),
-        site.route("/overview/context", context),
-        *form_routes(site, _FORMS),
-    ]
+# --- jobs -----------------------------------------------------------------------------
 
 
-# --- jobs and undo ------------------------------------------------------------------
-
-
-def _index(sent: Sent) -> str:
-    sent.site.jobs.start("indexing", tuple(sent.form.all("collection")))
+def _index(visit: Visit) -> str:
+    visit.site.jobs.start("indexing", tuple(visit.form.all("collection")))
     return "/overview#jobs"
 
 
-def _embed(sent: Sent) -> str:
-    if not sent.kb.can_embed():
+def _embed(visit: Visit) -> str:
+    if not visit.kb.can_embed():
         raise InputError(
             "The embedding model is not on the server's machine.",
             hint="Run 'qmd embed' there once, which downloads it.",
         )
-    sent.site.jobs.start("embedding", tuple(sent.form.all("collection")))
+    visit.site.jobs.start("embedding", tuple(visit.form.all("collection")))
     return "/overview#jobs"
-
-
-def _undo(sent: Sent) -> str:
-    number = sent.number(sent["change"])
-    if number is None:
-        raise InputError("The number of the change is missing.")
-    for refused in sent.kb.undo.undo_change(number).refused:
-        raise ConflictError(with_cause(refused.file, refused.reason))
-    return "/overview?notice=undone#changes"
 
 
 # --- collections --------------------------------------------------------------------
@@ -85,88 +46,97 @@ class _Fields:
         return [line for line in map(str.strip, self.ignore.splitlines()) if line]
 
 
-def _typed(sent: Sent) -> Shown:
-    """The form again, as it was sent."""
-    return Shown("health_add.html", {"form": _Fields(sent.form)})
+def _typed(visit: Visit) -> Shown:
+    """The form, with what was typed into it before."""
+    return Shown("health_add.html", {"form": _Fields(visit.form)})
 
 
-def _look(sent: Sent) -> Shown:
+def _look(visit: Visit) -> Shown:
     """Show what the new collection would hold, and ask whether to add it."""
-    fields = _Fields(sent.form)
-    preview = sent.kb.preview_collection(
-        permitted_directory(sent.kb, fields.path),
+    fields = _Fields(visit.form)
+    preview = visit.kb.preview_collection(
+        permitted_directory(visit.kb, fields.path),
         name=fields.name or None,
         mask=fields.mask,
         ignore=fields.ignored,
     )
-    overlap = sent.kb.overlap_notice(preview.path)
-    return Shown(
-        "health_add_confirm.html", {"form": fields, "preview": preview, "overlap": overlap}
-    )
+    overlap = visit.kb.overlap_notice(preview.path)
+    values = {"form": fields, "preview": preview, "overlap": overlap}
+    return Shown("health_add_confirm.html", values)
 
 
-def _add(sent: Sent) -> str:
-    fields = _Fields(sent.form)
+def _add(visit: Visit) -> str:
+    fields = _Fields(visit.form)
     added = add_collection(
-        sent.kb,
-        permitted_directory(sent.kb, fields.path),
+        visit.kb,
+        permitted_directory(visit.kb, fields.path),
         name=fields.name or None,
         mask=fields.mask,
         ignore=fields.ignored,
     )
-    if sent.kb.freshness().watch == "off":  # else the process that keeps the index notices it
-        sent.site.jobs.start("indexing", (added.name,))
-    return "/overview?notice=added#collections"
+    if visit.kb.freshness().watch == "off":  # else the process that keeps the index notices it
+        visit.site.jobs.start("indexing", (added.name,))
+    visit.notify(visit.text("health.notice_added"))
+    return "/overview#collections"
 
 
-def _collection(site: Site, name: str) -> dict[str, object]:
-    collection = site.kb.collection(name)
-    return {"collection": collection, "new_name": collection.name}
+def _collection(visit: Visit) -> Shown:
+    """A collection, with the new name that was typed before."""
+    collection = visit.kb.collection(visit.query("name") or visit["name"])
+    new_name = visit["new_name"].strip() if "new_name" in visit.form else collection.name
+    return Shown("health_collection.html", {"collection": collection, "new_name": new_name})
 
 
-def _rename(sent: Sent) -> str:
-    sent.kb.rename_collection(sent["name"], sent["new_name"].strip())
-    return "/overview?notice=renamed#collections"
+def _rename(visit: Visit) -> str:
+    visit.kb.rename_collection(visit["name"], visit["new_name"].strip())
+    visit.notify(visit.text("health.notice_renamed"))
+    return "/overview#collections"
 
 
-def _renaming(sent: Sent) -> Shown:
-    values = _collection(sent.site, sent["name"])
-    return Shown("health_collection.html", {**values, "new_name": sent["new_name"].strip()})
-
-
-def _remove(sent: Sent) -> str:
-    sent.kb.remove_collection(sent["name"])
-    return "/overview?notice=removed#collections"
+def _remove(visit: Visit) -> str:
+    visit.kb.remove_collection(visit["name"])
+    visit.notify(visit.text("health.notice_removed"))
+    return "/overview#collections"
 
 
 # --- contexts -----------------------------------------------------------------------
 
 
-def _save_context(sent: Sent) -> str:
-    path = context_path(sent["path"].strip(), sent.kb.collections())
-    sent.kb.add_context(path, sent["text"])
-    return "/overview?notice=context_saved#contexts"
+def _context(visit: Visit) -> Shown:
+    path = visit.query("path")
+    text = next((each.text for each in visit.kb.contexts() if each.uri == path), "")
+    return Shown("health_context.html", {"path": path, "text": text, "is_new": not text})
 
 
-def _context(sent: Sent) -> Shown:
-    fields = {"path": sent["path"].strip(), "text": sent["text"], "is_new": bool(sent["is_new"])}
-    return Shown("health_context.html", fields)
+def _again(visit: Visit) -> Shown:
+    path, text, is_new = visit["path"].strip(), visit["text"], bool(visit["is_new"])
+    return Shown("health_context.html", {"path": path, "text": text, "is_new": is_new})
 
 
-def _remove_context(sent: Sent) -> str:
-    sent.kb.remove_context(sent["path"])
-    return "/overview?notice=context_removed#contexts"
+def _save_context(visit: Visit) -> str:
+    path = context_path(visit["path"].strip(), visit.kb.collections())
+    visit.kb.add_context(path, visit["text"])
+    visit.notify(visit.text("health.notice_context_saved"))
+    return "/overview#contexts"
 
 
-_FORMS = (
-    FormRoute("/overview/index", _index, "administrator"),
-    FormRoute("/overview/embed", _embed, "administrator"),
-    FormRoute("/overview/undo", _undo, "writer"),
-    FormRoute("/overview/collections/look", _look, "administrator", again=_typed),
-    FormRoute("/overview/collections/change", _typed),
-    FormRoute("/overview/collections/add", _add, "administrator", again=_typed),
-    FormRoute("/overview/collection/rename", _rename, "administrator", again=_renaming),
-    FormRoute("/overview/collection/remove", _remove, "administrator"),
-    FormRoute("/overview/context/save", _save_context, "administrator", again=_context),
-    FormRoute("/overview/context/remove", _remove_context, "administrator"),
+def _remove_context(visit: Visit) -> str:
+    visit.kb.remove_context(visit["path"])
+    visit.notify(visit.text("health.notice_context_removed"))
+    return "/overview#contexts"
+
+
+VIEWS = (
+    PageView("/overview/index", act=_index, sender="administrator"),
+    PageView("/overview/embed", act=_embed, sender="administrator"),
+    PageView("/overview/collections/new", _typed),
+    PageView("/overview/collections/look", act=_look, sender="administrator", again=_typed),
+    PageView("/overview/collections/change", act=_typed),
+    PageView("/overview/collections/add", act=_add, sender="administrator", again=_typed),
+    PageView("/overview/collection", _collection),
+    PageView("/overview/collection/rename", act=_rename, sender="administrator", again=_collection),
+    PageView("/overview/collection/remove", act=_remove, sender="administrator"),
+    PageView("/overview/context", _context),
+    PageView("/overview/context/save", act=_save_context, sender="administrator", again=_again),
+    PageView("/overview/context/remove", act=_remove_context, sender="administrator"),
 )

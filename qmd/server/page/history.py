@@ -4,90 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from qmd.engine_text import engine_text
-from qmd.errors import DecodeError, NotFoundError, QmdError, ReadOnlyError
+from qmd.errors import DecodeError, NotFoundError, QmdError
 from qmd.files.edits.diff import MAX_LINE_CHARACTERS, diff_lines
 from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
-from qmd.server.page.forms import FormRoute, Sent, form_routes
 from qmd.server.page.links import note_address
-from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values import Revision
 
 MAX_COMPARED = 2_000_000
 """Bytes of a content that is compared; of a longer one no difference is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownHistory:
-    """
-    What the template shows.
-
-    Attributes:
-        name: As the address has it: ``collection/path`` of the file.
-        exists: Whether the index has a document of this name.
-        chosen: The revision of the change whose difference is shown; None if none has a content.
-        diff: None if the contents cannot be compared.
-        with_now: Whether it is compared with the present text, and not with the content that
-            the tool wrote.
-    """
-
-    name: str
-    exists: bool
-    revisions: Sequence[Revision]
-    chosen: Revision | None
-    diff: ShownDiff | None
-    with_now: bool
-
-
-def routes(site: Site) -> list[Route]:
-    async def history(request: Request) -> Response:
-        name = request.path_params["file"]
-        number = Sent.number(request.query_params.get("revision", ""))
-        with_now = request.query_params.get("with") == "now"
-        shown = await site.run(
-            request, lambda: read_history(site.kb, name, number, with_now=with_now)
-        )
-        may_write = await site.run(request, lambda: site.may_write_in(name.partition("/")[0]))
-        return site.page(request, "history.html", history=shown, read_only=not may_write)
-
-    address = "/history/{file:file}"
-    return [site.route(address, history), *form_routes(site, [FormRoute(address, _restore)])]
-
-
-def _restore(sent: Sent) -> str:
-    if sent.site.read_only:
-        raise ReadOnlyError("This server only reads.")
-    name, number = sent.path["file"], sent.number(sent["revision"])
-    if number is None:
-        raise NotFoundError("The form names no revision.")
-    restored = sent.kb.revisions.restore(name, number)
-    sent.notify(sent.text("history.restored", n=number), restored.problem)
-    return note_address(name)
-
-
-def read_history(
-    kb: KnowledgeBase, name: str, number: int | None, *, with_now: bool
-) -> ShownHistory:
-    """
-    The revisions of a file, and the difference that one of them makes.
-
-    Args:
-        number: The change whose difference is shown; None for the newest that has a content.
-
-    Raises:
-        NotFoundError: No such change of the file is kept.
-        AmbiguousNameError, OutsideRootsError, CollectionNotFoundError: As `FileHistory.history`.
-    """
+def _history(visit: Visit) -> Shown:
+    """The revisions of a file, and the difference that one of them makes."""
+    kb, name = visit.kb, visit.file
+    number, with_now = visit.number(visit.query("revision")), visit.query("with") == "now"
     revisions = kb.revisions.history(name)
     present = _present(kb, name)
     with_content = [each for each in revisions if each.kind == "content"]
@@ -107,7 +44,28 @@ def read_history(
             after = _text(kb, name, with_content[at - 1])
         if before is not None:
             diff = diff_rows(before, after or "")
-    return ShownHistory(name, present is not None, revisions, chosen, diff, with_now)
+    values = {
+        "file": name,
+        "exists": present is not None,
+        "revisions": revisions,
+        "chosen": chosen,
+        "diff": diff,
+        "with_now": with_now,
+        "read_only": not visit.site.may_write_in(name.partition("/")[0]),
+    }
+    return Shown("history.html", values)
+
+
+def _restore(visit: Visit) -> str:
+    number = visit.number(visit["revision"])
+    if number is None:
+        raise NotFoundError("The form names no revision.")
+    restored = visit.kb.revisions.restore(visit.file, number)
+    visit.notify(visit.text("history.restored", n=number), restored.problem)
+    return note_address(visit.file)
+
+
+VIEWS = (PageView("/history/{file:file}", _history, _restore, "writer"),)
 
 
 def _present(kb: KnowledgeBase, name: str) -> str | None:
@@ -149,13 +107,11 @@ class Piece(NamedTuple):
     is_changed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
+class DiffRow(NamedTuple):
     """
     A row: a line that was removed, added or is the same, or where the next lines stand.
 
-    Attributes:
-        line: Its number in the text that has it; 0 for a remark.
+    ``line`` is its number in the text that has it; 0 for a remark.
     """
 
     kind: Literal["removed", "added", "same", "place"]
@@ -163,11 +119,10 @@ class DiffRow:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShownDiff:
+class ShownDiff(NamedTuple):
     """``left_out``: rows that are not shown. ``added`` and ``removed`` count lines."""
 
-    rows: tuple[DiffRow, ...]
+    rows: list[DiffRow]
     added: int
     removed: int
     left_out: int
@@ -176,9 +131,8 @@ class ShownDiff:
 def diff_rows(before: str, after: str) -> ShownDiff:
     """The difference of two texts; line ends are compared as ``\\n``."""
     lines = diff_lines(before.replace("\r\n", "\n"), after.replace("\r\n", "\n"))
-    rows = list(_rows(lines[:MAX_ROWS]))
     return ShownDiff(
-        tuple(rows),
+        list(_rows(lines[:MAX_ROWS])),
         sum(line.startswith("+") for line in lines),
         sum(line.startswith("-") for line in lines),
         max(0, len(lines) - MAX_ROWS),
@@ -235,11 +189,7 @@ def _pieces(a: str | None, b: str | None) -> tuple[tuple[Piece, ...], tuple[Piec
         is_changed = kind != "equal"
         left.append(Piece("".join(old[a0:a1]), is_changed))
         right.append(Piece("".join(new[b0:b1]), is_changed))
-    return tuple(filter(_has_text, left)), tuple(filter(_has_text, right))
-
-
-def _has_text(piece: Piece) -> bool:
-    return bool(piece.text)
+    return tuple(each for each in left if each.text), tuple(each for each in right if each.text)
 
 
 def _cut(line: str) -> str:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.errors import QmdError
-from qmd.server.page.site import Site
+from qmd.server.page.site import Problem, Site
 from qmd.server.sessions import LOGIN_PATH, LOGOUT_PATH, cookie_name, remember
 
 
@@ -19,7 +19,11 @@ def routes(site: Site) -> list[Route]:
     def form(
         request: Request, following: str, problem: str = "", *, http_status: int = 200
     ) -> Response:
-        values = {"following": _own_path(following), "problem": problem, "is_login": True}
+        values = {
+            "following": _own_path(following),
+            "problem": Problem(site.text(request, problem)) if problem else None,
+            "is_login": True,
+        }
         return site.page(request, "login.html", values, http_status=http_status)
 
     async def show(request: Request) -> Response:
@@ -49,7 +53,7 @@ def routes(site: Site) -> list[Route]:
     async def answer(request: Request) -> Response:
         return await (log_in if request.method == "POST" else show)(request)
 
-    async def show_again(request: Request) -> Response:
+    async def show_again(request: Request, _: QmdError) -> Response:
         sent = site.form(request)
         return form(request, sent.get("next"), "login.stale", http_status=403)
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse
 
-from qmd.errors import ConflictError, QmdError
+from qmd.errors import ConflictError
 from qmd.kb import KnowledgeBase
-from qmd.server.page.browser import Form, FormNotice
-from qmd.server.page.edit import wants_json
-from qmd.server.page.forms import WRITE_S
-from qmd.server.page.links import address
-from qmd.server.page.site import Site
+from qmd.server.page.browser import Form
+from qmd.server.page.links import note_address
+from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.values import Collection
 
 _HEADING = re.compile(r"^(?:---\n.*?\n---\n)?\s*#?[ \t]*([^\n]*)", re.DOTALL)
@@ -24,83 +20,49 @@ _MAX_FOLDERS = 500
 _READ_DOCUMENTS = 20_000
 
 
-def routes(site: Site) -> list[Route]:
-    async def new_note(request: Request) -> Response:
-        collections = await site.run(request, site.kb.writable_collections)
-        if request.method != "POST":
-            return await _page(site, request, collections, _from_link(request, collections))
-        fields = _sent(site.form(request), collections)
-        try:
-            site.require_notes(request)
-            path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
-            if not fields["name"]:
-                raise ConflictError(site.text(request, "edit.needs_name"))
-            created = await site.run(
-                request,
-                lambda: site.kb.create_note(path, site.form(request).get("text")),
-                timeout_s=WRITE_S,
-            )
-        except QmdError as error:
-            return await _page(
-                site,
-                request,
-                collections,
-                fields,
-                problem=site.error_text(request, error),
-                http_status=error.http_status if error.http_status < 500 else 409,
-            )
-        words = site.text(request, "edit.created")
-        site.notify(
-            request,
-            FormNotice(
-                f"{words} {site.translated(request, created.problem or '')}".strip(),
-                created.change,
-            ),
-        )
-        note = f"/note/{address(created.file)}"
-        return JSONResponse({"address": note}) if wants_json(request) else site.redirect(note)
-
-    async def after_stale_token(request: Request) -> Response:
-        collections = await site.run(request, site.kb.writable_collections)
-        fields = _sent(site.form(request), collections)
-        problem = site.text(request, "edit.stale")
-        return await _page(site, request, collections, fields, problem=problem, http_status=403)
-
-    return [site.route("/new", new_note, ("GET", "POST"), stale=after_stale_token)]
+def _form(visit: Visit) -> Shown:
+    collections = visit.kb.writable_collections()
+    return _shown(visit, collections, _from_link(visit, collections))
 
 
-async def _page(
-    site: Site,
-    request: Request,
-    collections: list[Collection],
-    fields: dict[str, str],
-    *,
-    problem: str | None = None,
-    http_status: int = 200,
-) -> Response:
+def _again(visit: Visit) -> Shown:
+    collections = visit.kb.writable_collections()
+    return _shown(visit, collections, _sent(visit.form, collections))
+
+
+def _create(visit: Visit) -> Answer:
+    fields = _sent(visit.form, visit.kb.writable_collections())
+    if not fields["name"]:
+        raise ConflictError(visit.text("edit.needs_name"))
+    path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
+    created = visit.kb.create_note(path, visit["text"])
+    visit.notify(visit.text("edit.created"), created.problem, created.change)
+    note = note_address(created.file)
+    return JSONResponse({"address": note}) if visit.wants_json else note
+
+
+VIEWS = (PageView("/new", _form, _create, "writer", again=_again),)
+
+
+def _shown(visit: Visit, collections: list[Collection], fields: dict[str, str]) -> Shown:
     names = [each.name for each in collections]
-    folders = await site.run(request, lambda: _folders(site.kb, names))
-    return site.page(
-        request,
-        "new.html",
-        http_status=http_status,
-        collections=names,
-        fields=fields,
-        folders=folders,
-        problem=problem,
-        may_write=bool(names) and not site.read_only,
-    )
+    values = {
+        "collections": names,
+        "fields": fields,
+        "folders": _folders(visit.kb, names),
+        "may_write": bool(names) and not visit.site.read_only,
+    }
+    return Shown("new.html", values)
 
 
-def _from_link(request: Request, collections: list[Collection]) -> dict[str, str]:
+def _from_link(visit: Visit, collections: list[Collection]) -> dict[str, str]:
     """
     The fields as a link asks for them: ``?name=folder/Note#Heading&from=collection/path``, where
     ``from`` is the note with the link.
     """
-    query = request.query_params
     names = [each.name for each in collections]
-    path = re.split(r"[#^|]", query.get("name", ""))[0].strip().strip("/")
-    collection = query.get("collection") or query.get("from", "").partition("/")[0]
+    path = re.split(r"[#^|]", visit.query("name"))[0].strip().strip("/")
+    collection = visit.query("collection") or visit.query("from").partition("/")[0]
     first, _, rest = path.partition("/")
     if rest and first in names and (not collection or first == collection):
         collection, path = first, rest
@@ -108,7 +70,7 @@ def _from_link(request: Request, collections: list[Collection]) -> dict[str, str
     name = name.removesuffix(".md")
     return {
         "collection": collection if collection in names else (names or [""])[0],
-        "folder": folder or query.get("folder", "").strip("/"),
+        "folder": folder or visit.query("folder").strip("/"),
         "name": name,
         "text": f"# {name}\n\n" if name else "",
     }

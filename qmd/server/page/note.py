@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from qmd.errors import (
     AmbiguousNameError,
@@ -22,7 +22,6 @@ from qmd.errors import (
     SectionNotFoundError,
     VectorIndexMissingError,
 )
-from qmd.kb import KnowledgeBase
 from qmd.parse.formats import CANVAS, format_of, is_photo
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
@@ -41,7 +40,7 @@ from qmd.server.page.note_text import (
     shown_markdown,
     shown_plain,
 )
-from qmd.server.page.site import Site
+from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
 from qmd.values import DocumentInfo
 from qmd.values.graph import Backlinks, NoteLink, NoteLinks, SimilarDocument
@@ -113,157 +112,113 @@ class NoteView:
         return [(name, "/".join(names[: at + 1])) for at, name in enumerate(names)]
 
 
-def routes(site: Site) -> list[Route]:
-    views = _Views(site)
-    return [
-        site.route("/note/{file:file}", views.note),
-        site.route("/graph/{file:file}", views.graph),
-        site.route("/part/similar/{file:file}", views.similar),
-    ]
+def _note(visit: Visit) -> Answer:
+    site, request = visit.site, visit.request
+    lines = lines_of(visit.query("line"))
+    try:
+        view = _read(visit, lines)
+    except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
+        return _missing(visit, error)
+    if isinstance(view, Response):
+        return view
+    path = Path(view.details.root, view.document.path)
+    in_editor = in_obsidian = None
+    if is_local(request):
+        in_editor = program_link(site.editor, path, lines[0] if lines else 1)
+        in_obsidian = _obsidian_link(view.details, path)
+    values = {
+        "view": view,
+        "lines": lines,
+        "similar": _similar(visit, view.document.file) if visit.query("similar") else None,
+        "disk_path": str(path),
+        "editor_link": in_editor,
+        "obsidian_link": in_obsidian,
+    }
+    return Shown("note.html", values)
 
 
-class _Views:
-    def __init__(self, site: Site) -> None:
-        self._site = site
+def _graph(visit: Visit) -> Shown:
+    document = visit.kb.get(visit.file, max_lines=1).document
+    links = visit.kb.links(document.file, limit=MOST_LINKS)
+    backlinks = visit.kb.backlinks(document.file, limit=MOST_LINKS)
+    around = neighbours(document.file, links, backlinks)
+    drawing = draw(document.file, around, width=_LARGE, most=MOST_DRAWN)
+    values = {"document": document, "neighbours": around, "drawing": drawing}
+    return Shown("note_graph.html", values)
 
-    async def note(self, request: Request) -> Response:
-        site, name = self._site, request.path_params["file"]
-        lines = lines_of(request.query_params.get("line", ""))
-        part = _number(request.query_params.get("part", ""))
-        create = "" if site.read_only else site.text(request, "note.create")
-        no_section = site.text(request, "note.no_section")
-        try:
-            view = await site.run(
-                request,
-                lambda: read_note(
-                    site.kb,
-                    name,
-                    lines,
-                    part,
-                    may_write=site.may_write_in,
-                    create_title=create,
-                    no_section_title=no_section,
-                ),
-            )
-        except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
-            return await self._missing(request, name, error)
-        if isinstance(view, str):
-            return RedirectResponse(_with_query(view, request), 302)
-        similar = None
-        if "similar" in request.query_params:
-            similar = await self._similar(request, view.document.file)
-        path = Path(view.details.root, view.document.path)
-        line = lines[0] if lines else 1
-        return site.page(
-            request,
-            "note.html",
-            view=view,
-            lines=lines,
-            similar=similar,
-            disk_path=str(path),
-            editor_link=program_link(site.editor, path, line) if is_local(request) else None,
-            obsidian_link=_obsidian_link(view.details, path) if is_local(request) else None,
-        )
 
-    async def graph(self, request: Request) -> Response:
-        site, name = self._site, request.path_params["file"]
+VIEWS = (
+    PageView("/note/{file:file}", _note),
+    PageView("/graph/{file:file}", _graph),
+    PageView(
+        "/part/similar/{file:file}",
+        lambda visit: Shown("note_similar.html", {"similar": _similar(visit, visit.file)}),
+    ),
+)
 
-        def read() -> tuple[DocumentInfo, list[Neighbour]]:
-            document = site.kb.get(name, max_lines=1).document
-            links = site.kb.links(document.file, limit=MOST_LINKS)
-            backlinks = site.kb.backlinks(document.file, limit=MOST_LINKS)
-            return document, neighbours(document.file, links, backlinks)
 
-        document, around = await site.run(request, read)
-        drawing = draw(document.file, around, width=_LARGE, most=MOST_DRAWN)
-        return site.page(
-            request, "note_graph.html", document=document, neighbours=around, drawing=drawing
-        )
+def _similar(visit: Visit, name: str) -> Sequence[SimilarDocument] | str:
+    """Similar documents, or a sentence that says why there are none."""
+    try:
+        return visit.kb.similar(name, limit=8).documents
+    except (VectorIndexMissingError, DocumentNotEmbeddedError):
+        return visit.text("note.no_vectors")
+    except InferenceError as error:
+        return visit.site.translated(visit.request, error.with_hint)
 
-    async def similar(self, request: Request) -> Response:
-        name = request.path_params["file"]
-        similar = await self._similar(request, name)
-        return self._site.page(request, "note_similar.html", similar=similar)
 
-    async def _similar(self, request: Request, name: str) -> list[SimilarDocument] | str:
-        """Similar documents, or a sentence that says why there are none."""
-        site = self._site
-        language = site.language(request)
-        try:
-            similar = await site.run(request, lambda: site.kb.similar(name, limit=8))
-        except (VectorIndexMissingError, DocumentNotEmbeddedError):
-            return site.texts.text(language, "note.no_vectors")
-        except InferenceError as error:
-            return site.error_text(request, error)
-        return list(similar.documents)
-
-    async def _missing(
-        self,
-        request: Request,
-        name: str,
-        error: DocumentNotFoundError | AmbiguousNameError | SectionNotFoundError,
-    ) -> Response:
-        """A page that lists what the name may mean."""
-        site = self._site
-        if isinstance(error, AmbiguousNameError):
+def _missing(
+    visit: Visit, error: DocumentNotFoundError | AmbiguousNameError | SectionNotFoundError
+) -> Shown:
+    """A page that lists what the name may mean."""
+    has_history = False
+    match error:
+        case AmbiguousNameError():
             candidates = error.candidates[: error.LISTED]
-        elif isinstance(error, SectionNotFoundError):
+        case SectionNotFoundError():
             candidates = (error.file,)
-        else:
+        case _:
             candidates = error.suggestions
-
-        def has_history() -> bool:
-            if not isinstance(error, DocumentNotFoundError):
-                return False
-            try:
-                return bool(site.kb.revisions.history(name))
-            except QmdError:  # no file can have this name
-                return False
-
-        return site.page(
-            request,
-            "note_missing.html",
-            http_status=error.http_status if error.http_status != 400 else 300,
-            name=name,
-            candidates=candidates,
-            is_ambiguous=isinstance(error, AmbiguousNameError),
-            has_history=await site.run(request, has_history),
-        )
+            with suppress(QmdError):  # no file can have this name
+                has_history = bool(visit.kb.revisions.history(visit.file))
+    is_ambiguous = isinstance(error, AmbiguousNameError)
+    values = {
+        "name": visit.file,
+        "candidates": candidates,
+        "is_ambiguous": is_ambiguous,
+        "has_history": has_history,
+    }
+    return Shown("note_missing.html", values, 300 if is_ambiguous else error.http_status)
 
 
-def read_note(
-    kb: KnowledgeBase,
-    name: str,
-    lines: tuple[int, int] | None,
-    part: int,
-    *,
-    may_write: Callable[[str], bool],
-    create_title: str,
-    no_section_title: str,
-) -> NoteView | str:
+def _read(visit: Visit, lines: tuple[int, int] | None) -> NoteView | Response:
     """
-    What the view of a document shows; or the address where it is, if it is elsewhere.
+    What the view of a document shows; or the way to it, if it is elsewhere.
 
     Args:
         lines: The lines to mark.
-        part: The part of a long text to show, unless lines are to be marked.
-        may_write: Whether notes of a collection may be changed.
 
     Raises:
         DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError
     """
-    read = kb.get(name)
+    kb = visit.kb
+    read = kb.get(visit.file)
     document = read.document
-    if document.file != name or read.from_line != 1 or is_photo(document.path):
-        place = f"?line={read.from_line}" if read.from_line != 1 else ""
-        return note_address(document.file) + place
+    if document.file != visit.file or read.from_line != 1 or is_photo(document.path):
+        query = f"line={read.from_line}" if read.from_line != 1 else visit.request.url.query
+        address = note_address(document.file)
+        return RedirectResponse(f"{address}?{query}" if query else address, 302)
     details = kb.details(document.file)
     page_links = PageLinks(
-        kb, document.file, create_title=create_title, no_section_title=no_section_title
+        kb,
+        document.file,
+        create_title="" if visit.site.read_only else visit.text("note.create"),
+        no_section_title=visit.text("note.no_section"),
     )
     is_canvas = format_of(document.path) is CANVAS
     is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
-    may_edit = is_markdown and not is_canvas and may_write(document.collection)
+    may_edit = is_markdown and not is_canvas and visit.site.may_write_in(document.collection)
+    part = visit.page_number("part")
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])
     if is_markdown:
@@ -325,13 +280,3 @@ def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
     if not details.is_vault:
         return None
     return f"obsidian://open?path={quote(str(path), safe='', errors='surrogateescape')}"
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and 0 < len(text) < 8 else 1
-
-
-def _with_query(address: str, request: Request) -> str:
-    """The address with the query of the request, unless it has one of its own."""
-    query = request.url.query
-    return f"{address}?{query}" if query and "?" not in address else address

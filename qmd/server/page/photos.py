@@ -11,15 +11,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.engine_text import engine_text
-from qmd.errors import InputError, QmdError
+from qmd.errors import ConflictError, InputError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.browser import FormNotice
 from qmd.server.page.files import SANDBOX
-from qmd.server.page.forms import WRITE_S
-from qmd.server.page.links import address
+from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
-from qmd.values.photos import PhotoChange, PhotoFilter, PhotoMetadata
+from qmd.server.page.views import PageView, Shown, Visit, view_routes
+from qmd.values.photos import PhotoChange, PhotoFilter
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000
@@ -35,107 +34,83 @@ _NO_PICTURE = (
 
 
 def routes(site: Site) -> list[Route]:
-    view = _Photos(site)
     return [
-        site.route("/photos", view.grid),
-        site.route("/photo/{file:file}", view.one, ("GET", "POST")),
-        site.route("/thumb/{file:file}", view.thumb, compress=False),
+        *view_routes(site, _VIEWS),
+        site.route("/thumb/{file:file}", _Thumbnails(site).answer, compress=False),
     ]
 
 
-class _Photos:
-    """Answers the requests of the view."""
+def _grid(visit: Visit) -> Shown:
+    chosen, number = _chosen(visit), visit.page_number(most=_MAX_PAGES)
+    listed = visit.kb.photos(chosen, limit=_PAGE, offset=(number - 1) * _PAGE)
+    values = {
+        "listed": listed,
+        "chosen": chosen,
+        "is_filtered": chosen != PhotoFilter(),
+        "query": _query(chosen),
+        "with_filter": lambda key, value: _query(replace(chosen, **{key: value})),
+        "number": number,
+        "pages": -(-listed.total // _PAGE),
+    }
+    return Shown("photos.html", values)
+
+
+def _photo(visit: Visit) -> Shown:
+    file, chosen = _photo_file(visit.file), _chosen(visit)
+    metadata = visit.kb.metadata_of_photo(file)
+    before, behind = visit.kb.photos_beside(file, chosen)
+    values = {
+        "file": file,
+        "title": metadata.title or file.rpartition("/")[2],
+        "photo": metadata,
+        "state": visit.kb.file_version(file),
+        "before": before,
+        "behind": behind,
+        "query": _query(chosen),
+        "typed": visit.form if visit.problem else None,
+        "has_picture": metadata.kind != "HEIC",
+        "writable": visit.site.may_write_in(file.partition("/")[0]),
+    }
+    return Shown("photo.html", values)
+
+
+def _change(visit: Visit) -> str:
+    file = _photo_file(visit.file)
+    if visit["version"] != visit.kb.file_version(file):
+        raise ConflictError(visit.text("photos.changed_meanwhile"))
+    metadata = visit.kb.metadata_of_photo(file)
+    tags, people = _names(visit["tags"]), _names(visit["people"])
+    description, location = visit["description"].strip(), visit["location"].strip()
+    # A field that the person has emptied is emptied in the photo.
+    change = PhotoChange(
+        tags=None if tags == metadata.tags else tags,
+        people=None if people == metadata.people else people,
+        description=None if description == (metadata.description or "") else description,
+        location=None if location == (metadata.location or "") else location,
+    )
+    if change != PhotoChange():
+        written = visit.kb.change_photo(file, change)
+        visit.notify(visit.text("photos.saved"), written.problem)
+    query = _query(_chosen(visit))
+    return note_address(file) + (f"?{query}" if query else "")
+
+
+_VIEWS = (
+    PageView("/photos", _grid),
+    PageView("/photo/{file:file}", _photo, _change, "writer", again=_photo),
+)
+
+
+class _Thumbnails:
+    """Small pictures; kept in memory, and by the browser until the file changes."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._kept: OrderedDict[tuple[str, int, str], bytes] = OrderedDict()
         self._kept_bytes = 0
 
-    async def grid(self, request: Request) -> Response:
-        site, chosen = self._site, _chosen(request)
-        number = _page_number(request)
-        listed = await site.run(
-            request,
-            lambda: site.kb.photos(chosen, limit=_PAGE, offset=(number - 1) * _PAGE),
-        )
-        return site.page(
-            request,
-            "photos.html",
-            listed=listed,
-            chosen=chosen,
-            is_filtered=chosen != PhotoFilter(),
-            query=_query(chosen),
-            with_filter=lambda key, value: _query(replace(chosen, **{key: value})),
-            number=number,
-            pages=-(-listed.total // _PAGE),
-        )
-
-    async def one(self, request: Request) -> Response:
-        problem = ""
-        if request.method == "POST":
-            try:
-                return await self._change(request)
-            except QmdError as error:
-                problem = self._site.error_text(request, error)
-        return await self._photo(request, problem)
-
-    async def _photo(self, request: Request, problem: str) -> Response:
-        site, file, chosen = self._site, _photo_file(request), _chosen(request)
-        metadata = await site.run(request, lambda: site.kb.metadata_of_photo(file))
-        version = await site.run(request, lambda: site.kb.file_version(file))
-        before, behind = await site.run(request, lambda: site.kb.photos_beside(file, chosen))
-        collection = file.partition("/")[0]
-        writable = await site.run(request, lambda: site.may_write_in(collection))
-        return site.page(
-            request,
-            "photo.html",
-            http_status=409 if problem else 200,
-            file=file,
-            title=metadata.title or file.rpartition("/")[2],
-            photo=metadata,
-            state=version,
-            before=before,
-            behind=behind,
-            query=_query(chosen),
-            problem=problem,
-            typed=site.form(request) if problem else None,
-            has_picture=metadata.kind != "HEIC",
-            writable=writable,
-        )
-
-    async def _change(self, request: Request) -> Response:
-        """
-        Raises:
-            QmdError: The photo was changed meanwhile, or cannot be written.
-        """
-        site, file, form = self._site, _photo_file(request), self._site.form(request)
-        if site.read_only:
-            raise InputError(site.text(request, "photos.read_only"))
-        version = await site.run(request, lambda: site.kb.file_version(file))
-        if form.get("version") != version:
-            raise InputError(site.text(request, "photos.changed_meanwhile"))
-        metadata = await site.run(request, lambda: site.kb.metadata_of_photo(file))
-        change = _change_of(
-            metadata,
-            tags=_names(form.get("tags")),
-            people=_names(form.get("people")),
-            description=form.get("description").strip(),
-            location=form.get("location").strip(),
-        )
-        if change != PhotoChange():
-            written = await site.run(
-                request, lambda: site.kb.change_photo(file, change), timeout_s=WRITE_S
-            )
-            words = site.translated(request, written.problem or "") or site.text(
-                request, "photos.saved"
-            )
-            site.notify(request, FormNotice(words, kind="warn" if written.problem else "ok"))
-        query = _query(_chosen(request))
-        return site.redirect(f"/photo/{address(file)}{f'?{query}' if query else ''}")
-
-    async def thumb(self, request: Request) -> Response:
-        """A small picture; kept in memory and by the browser until the file changes."""
-        site, file = self._site, _photo_file(request)
+    async def answer(self, request: Request) -> Response:
+        site, file = self._site, _photo_file(request.path_params["file"])
         side = SIDES[1] if request.query_params.get("size") == "large" else SIDES[0]
         version = await site.run(request, lambda: site.kb.file_version(file))
         headers = {**SANDBOX, "etag": f'"{side}-{version}"'}
@@ -161,45 +136,22 @@ class _Photos:
             self._kept_bytes -= len(oldest) + 200
 
 
-def _photo_file(request: Request) -> str:
-    file: str = request.path_params["file"]
+def _photo_file(file: str) -> str:
+    """Raises InputError."""
     if not is_photo(file):
         raise InputError(engine_text("No photo: {file}", file=file))
     return file
 
 
-def _chosen(request: Request) -> PhotoFilter:
-    query = request.query_params
-    return PhotoFilter(*(query.get(key, "").strip()[:200] for key in asdict(PhotoFilter())))
+def _chosen(visit: Visit) -> PhotoFilter:
+    return PhotoFilter(*(visit.query(key).strip()[:200] for key in asdict(PhotoFilter())))
 
 
 def _query(chosen: PhotoFilter) -> str:
     return urlencode({key: value for key, value in asdict(chosen).items() if value})
 
 
-def _page_number(request: Request) -> int:
-    number = request.query_params.get("page", "1")
-    return max(1, min(_MAX_PAGES, int(number[:9]))) if number.isascii() and number.isdigit() else 1
-
-
 def _names(text: str) -> tuple[str, ...]:
     """Names separated by commas, or by the signs that Chinese uses, each once."""
     names = (" ".join(name.split()) for name in text.translate(_SEPARATORS).split(","))
     return tuple(dict.fromkeys(name for name in names if name))
-
-
-def _change_of(
-    metadata: PhotoMetadata,
-    *,
-    tags: tuple[str, ...],
-    people: tuple[str, ...],
-    description: str,
-    location: str,
-) -> PhotoChange:
-    """What differs from the photo; a field that the person has emptied is emptied in the photo."""
-    return PhotoChange(
-        tags=None if tags == metadata.tags else tags,
-        people=None if people == metadata.people else people,
-        description=None if description == (metadata.description or "") else description,
-        location=None if location == (metadata.location or "") else location,
-    )

@@ -8,21 +8,17 @@ with the hits alone, for the script that searches while the person types.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
 from qmd.engine_text import engine_text
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
 from qmd.server.page.language import lines_of
 from qmd.server.page.note_text import has_signs, plain_line
-from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.names import NOTE_SUFFIXES
 from qmd.values.search import SHOWING
@@ -30,7 +26,6 @@ from qmd.values.search import SHOWING
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.server.activity import SearchKind
-    from qmd.values import Collection
     from qmd.values.graph import RecentChange
 
 MODES = {"words": "search", "meaning": "vsearch", "both": "query"}
@@ -93,79 +88,79 @@ class Line:
     parts: list[tuple[str, bool]]
 
 
-def view_of(request: Request) -> SearchView:
+def _view(visit: Visit) -> SearchView:
     """
     What a request asks for.
 
     Raises:
         InputError: A value cannot be read.
     """
-    values = request.query_params
+    values = visit.request.query_params
 
     def several(name: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(filter(None, map(str.strip, values.getlist(name)))))
 
-    mode = values.get("mode") or "both"
+    mode = visit.query("mode") or "both"
     if mode not in MODES:
         raise InputError(
             engine_text("There is no mode '{mode}'.", mode=mode), hint=f"Modes: {', '.join(MODES)}."
         )
-    limit = values.get("n") or str(_STEP)
-    if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= _MAX_HITS:
+    limit = visit.number(visit.query("n") or str(_STEP))
+    if limit is None or not 1 <= limit <= _MAX_HITS:
         raise InputError(engine_text("The number of hits must be 1 to {most}.", most=_MAX_HITS))
     filters = Filters(
         collections=several("collection"),
-        path=values.get("path", "").strip() or None,
+        path=visit.query("path").strip() or None,
         tags=tuple(tag.lstrip("#") for tag in several("tag")),
         properties=several("property"),
-        after=values.get("after", "").strip() or None,
-        before=values.get("before", "").strip() or None,
+        after=visit.query("after").strip() or None,
+        before=visit.query("before").strip() or None,
     )
-    return SearchView(values.get("q", "").strip(), mode, filters, int(limit))
+    return SearchView(visit.query("q").strip(), mode, filters, limit)
 
 
-def routes(site: Site) -> list[Route]:
-    def answer(view: SearchView, *, is_typing: bool) -> tuple[SearchReply, Mapping[str, object]]:
-        """The hits, and what stands beside them."""
+def _hits(visit: Visit) -> dict[str, object]:
+    """What the hits' template shows: the hits and what stands beside them, or what is wrong."""
+    try:
+        view = _view(visit)
+        if not view.query:
+            return {"view": view, "reply": None}
+        is_typing = "typing" in visit.request.query_params
         # Half of a word is no misspelt one.
         search = SearchRequest(
             view.query, limit=view.limit, filters=view.filters, spelling=not is_typing
         )
-        reply = site.kb.answer(MODES[view.mode], search)  # type: ignore[arg-type]
-        return reply, _beside(site.kb, view, reply, is_typing=is_typing)
-
-    async def hits(request: Request) -> Mapping[str, object]:
-        """What the hits' template shows: the hits, or the error in the query."""
-        try:
-            view = view_of(request)
-            reply, beside = None, None
-            if view.query:
-                is_typing = "typing" in request.query_params
-                reply, beside = await site.run(request, lambda: answer(view, is_typing=is_typing))
-                site.note_search(request, cast("SearchKind", view.mode), len(reply.hits))
-        except QmdError as error:
-            if error.http_status >= 500:
-                raise
-            query = request.query_params.get("q", "")
-            view = SearchView(query, "both", Filters(), _STEP)
-            return {"view": view, "reply": None, "problem": error}
-        shown = {**_shown(view, reply), **(beside or {})}
-        return {"view": view, "reply": reply, "problem": None, **shown}
-
-    async def part(request: Request) -> Response:
-        return site.page(request, "search_hits.html", await hits(request))
-
-    async def search(request: Request) -> Response:
-        shown = await hits(request)
-        around = await site.run(request, lambda: _around(site.kb, with_recent=not shown["reply"]))
-        return site.page(request, "search.html", {**around, **shown}, modes=tuple(MODES))
-
-    return [site.route("/", search, ("GET", "HEAD")), site.route("/part/hits", part)]
+        reply = visit.kb.answer(MODES[view.mode], search)  # type: ignore[arg-type]
+        visit.site.note_search(visit.request, cast("SearchKind", view.mode), len(reply.hits))
+    except QmdError as error:
+        if error.http_status >= 500:
+            raise
+        view = SearchView(visit.query("q"), "both", Filters(), _STEP)
+        problem = visit.site.problem(visit.request, error)
+        return {"view": view, "reply": None, "problem": problem}
+    beside = _beside(visit.kb, view, reply, is_typing=is_typing)
+    return {"view": view, "reply": reply, **_shown(view, reply), **beside}
 
 
-def _shown(view: SearchView, reply: SearchReply | None) -> Mapping[str, object]:
-    if reply is None:
-        return {}
+def _search(visit: Visit) -> Shown:
+    hits = _hits(visit)
+    collections = visit.kb.collections()
+    recent: Sequence[RecentChange] = ()
+    if collections and not hits["reply"]:
+        recent = visit.kb.recent(limit=_RECENT).changes
+    return Shown(
+        "search.html",
+        {"modes": tuple(MODES), "collections": collections, "recent": recent, **hits},
+    )
+
+
+VIEWS = (
+    PageView("/", _search),
+    PageView("/part/hits", lambda visit: Shown("search_hits.html", _hits(visit))),
+)
+
+
+def _shown(view: SearchView, reply: SearchReply) -> Mapping[str, object]:
     from qmd.search.present.snippet import splitter
 
     split = splitter(view.query)
@@ -244,15 +239,3 @@ def _lines(
         if number.isdecimal() and text.strip():
             (title if text == hit.title else lines).append(Line(int(number), split(text)))
     return lines or title
-
-
-def _around(kb: KnowledgeBase, *, with_recent: bool) -> dict[str, object]:
-    """What stands around the hits: collections and the latest notes."""
-    collections: list[Collection] = kb.collections()
-    recent: tuple[RecentChange, ...] = ()
-    if with_recent and collections:
-        recent = kb.recent(limit=_RECENT).changes
-    return {
-        "collections": collections,
-        "recent": recent,
-    }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -16,11 +16,10 @@ from starlette.routing import Route
 
 from qmd import __version__
 from qmd.agent.chat import Chats
-from qmd.errors import ConflictError, QmdError
+from qmd.errors import QmdError, ScopeError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
-from qmd.server.endpoints.definition import RestError
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
 from qmd.server.page.browser import (
@@ -31,7 +30,6 @@ from qmd.server.page.browser import (
     Form,
     FormNotice,
     Notices,
-    StaleFormError,
     read_form,
     require_own_page,
 )
@@ -60,7 +58,16 @@ _READERS = 4  # calls of the page that run at once
 _PAINTERS = 2  # calls that decode pictures; more only wait for each other, and take memory
 _MAX_WAITING = 200
 _PHOTOS_S = 30.0  # how long the page trusts that there are photos, or none
+_STALE = "This form was no longer valid: the server was restarted, or the browser keeps no cookies."
+_SEND_AGAIN = "Load the page again, and send the form once more."
 _MIN_GZIP = 1_000  # bytes; smaller responses are sent as they are
+
+
+class Problem(NamedTuple):
+    """Why something was not done, and what to do next."""
+
+    message: str
+    hint: str | None = None
 
 
 class Site:
@@ -122,20 +129,14 @@ class Site:
         return self.may_administer and not self.read_only and self.kb.policy.writable
 
     def require_writes(self, *, administrator: bool) -> None:
-        """Raises RestError (403): nothing may be changed here, or only notes may."""
+        """Raises WritesForbiddenError, ScopeError: nothing may be changed here, or only notes."""
         if self.read_only or not self.kb.policy.writable:
-            raise RestError(
-                403,
-                "This server is read-only.\n\n"
-                "Start it without --read-only to allow what changes the index.",
+            raise WritesForbiddenError(
+                "This server is read-only.",
+                hint="Start it without --read-only to allow what changes the index.",
             )
         if administrator and not self.can_change:
-            raise RestError(403, "This is for the administrator; your token opens notes alone.")
-
-    def require_notes(self, request: Request) -> None:
-        """Raises ConflictError: the server writes no notes."""
-        if self.read_only:
-            raise ConflictError(self.text(request, "edit.read_only"))
+            raise ScopeError("This is for the administrator; your token opens notes alone.")
 
     def may_write_in(self, collection: str) -> bool:
         """Whether the person may change files of a collection; it asks the database."""
@@ -156,7 +157,7 @@ class Site:
         handler: Handler,
         methods: Sequence[str] = ("GET",),
         *,
-        stale: Handler | None = None,
+        stale: Callable[[Request, QmdError], Awaitable[Response]] | None = None,
         compress: bool = True,
     ) -> Route:
         """
@@ -167,46 +168,37 @@ class Site:
         through `run` belongs to the session of the browser.
 
         Args:
-            stale: Answers a form whose token is no longer valid: it shows the page once more, with
-                what the person has typed, and changes nothing. Without it the answer is an error.
+            stale: Answers a form whose token is no longer valid, and changes nothing; None for
+                the page of the error.
             compress: Whether a large response is compressed where the browser takes it.
         """
 
         async def answer(request: Request) -> Response:
             browser = self.browser(request)
+            is_stale = False
             try:
                 if request.method not in READS:
                     require_own_page(request)
                     request.state.form = await read_form(request)
-                    self._browsers.check(browser, request, request.state.form)
-                response = await self._recorded(path, handler, request)
+                    is_stale = not self._browsers.has_token(browser, request, request.state.form)
+                if not is_stale:
+                    response = await self._recorded(path, handler, request)
+                elif stale is not None:
+                    response = await stale(request, WritesForbiddenError(_STALE))
+                else:
+                    raise WritesForbiddenError(_STALE, hint=_SEND_AGAIN)
             except ClientDisconnect:
                 return Response(status_code=400)  # the client has left and does not read it
-            except StaleFormError as error:
-                response = await self._after_stale_token(request, error, stale)
             except Exception as error:  # noqa: BLE001 - logged and shown
                 response = self.error(request, error)
+            if is_stale:
+                # Only scripts of this page can read it; they send their request once more.
+                response.headers[HEADER] = browser.token
             self._browsers.remember(browser, request, response)
             return response
 
         gzip = Middleware(GZipMiddleware, minimum_size=_MIN_GZIP, compresslevel=5)
         return Route(path, answer, methods=list(methods), middleware=[gzip] if compress else None)
-
-    async def _after_stale_token(
-        self, request: Request, error: StaleFormError, handler: Handler | None
-    ) -> Response:
-        """What a form is answered whose token is no longer valid."""
-        response = self.error(request, error)
-        if handler is not None:
-            try:
-                response = await handler(request)
-            except ClientDisconnect:
-                return Response(status_code=400)
-            except Exception as problem:  # noqa: BLE001 - logged and shown
-                response = self.error(request, problem)
-        # Only scripts of this page can read it; they send their request once more.
-        response.headers[HEADER] = self.browser(request).token
-        return response
 
     async def _recorded(self, path: str, handler: Handler, request: Request) -> Response:
         """Answer a request and remember it; one for a part of a page only if it searched."""
@@ -322,11 +314,10 @@ class Site:
         """A sentence of the engine in the language of the person, see `EngineTexts`."""
         return self._engine_texts.translated(sentence, self.language(request))
 
-    def error_text(self, request: Request, error: QmdError) -> str:
-        """The message and the hint of an error in the language of the person."""
-        sentences = [self.translated(request, each) for each in (error.message, error.hint) if each]
-        has_blank = not sentences[0].endswith("。")  # a Chinese full stop is as wide as a letter
-        return (" " if has_blank else "").join(sentences)
+    def problem(self, request: Request, error: QmdError) -> Problem:
+        """What is wrong, in the language of the person, for above a form that is shown again."""
+        hint = None if error.hint is None else self.translated(request, error.hint)
+        return Problem(self.translated(request, error.message), hint)
 
     def notify(self, request: Request, notice: FormNotice) -> None:
         """Show a notice above the next page that this browser loads."""
@@ -341,6 +332,7 @@ class Site:
                 "csrf": self.browser(request).token,
                 "notices": lambda: self._notices.take(self.browser(request).cookie),
                 "path": request.url.path,
+                "problem": None,
                 "is_login": False,
                 "read_only": self.read_only,
                 "has_photos": self._has_photos,

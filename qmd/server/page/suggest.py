@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote
 
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.errors import NotFoundError
+from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
+from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values.names import fold
 from qmd.values.properties import fold_key, fold_value
 
@@ -151,7 +150,7 @@ def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
             "note",
             PurePosixPath(file).name.removesuffix(".md"),
             str(PurePosixPath(file).parent),
-            address=f"/note/{quote(file, safe='/', errors='surrogatepass')}",
+            address=note_address(file),
         )
         for file in kb.files_named(prefix, limit=_NOTES)
     ]
@@ -218,25 +217,17 @@ def _quoted(value: str) -> str:
 def routes(site: Site) -> list[Route]:
     vocabulary = SuggestedNames(site.kb)
 
-    async def suggest(request: Request) -> Response:
-        typed = request.query_params.get("q", "")
-        suggested = await site.run(request, lambda: suggestions(site.kb, vocabulary, typed))
-        return site.page(request, "suggest.html", suggestions=suggested)
+    def suggest(visit: Visit) -> Shown:
+        suggested = suggestions(visit.kb, vocabulary, visit.query("q"))
+        return Shown("suggest.html", {"suggestions": suggested})
 
-    async def words(request: Request) -> Response:
-        tags = await site.run(request, vocabulary.tags)
-        return site.page(
-            request, "suggest_words.html", tags=tags, keys=vocabulary.property_keys(), most=200
-        )
+    def linked(visit: Visit) -> Shown:
+        suggested = links(visit.kb, visit.query("collection"), visit.query("name"))
+        return Shown("suggest.html", {"suggestions": suggested})
 
-    async def linked(request: Request) -> Response:
-        values = request.query_params
-        collection, name = values.get("collection", ""), values.get("name", "")
-        suggested = await site.run(request, lambda: links(site.kb, collection, name))
-        return site.page(request, "suggest.html", suggestions=suggested)
+    def words(visit: Visit) -> Shown:
+        values = {"tags": vocabulary.tags(), "keys": vocabulary.property_keys(), "most": 200}
+        return Shown("suggest_words.html", values)
 
-    return [
-        site.route("/part/suggest", suggest),
-        site.route("/part/links", linked),
-        site.route("/part/words", words),
-    ]
+    views = {"/part/suggest": suggest, "/part/links": linked, "/part/words": words}
+    return view_routes(site, [PageView(path, show) for path, show in views.items()])

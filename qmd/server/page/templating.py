@@ -40,6 +40,7 @@ class Templates:
             "clock": clock_time,
             "address": address,
             "stem": file_stem,
+            "lines": lambda text: text.removesuffix("\n").split("\n") if text else [],
             "plain_line": plain_line,
             "relevance": shown_relevance,
         }
