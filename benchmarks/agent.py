@@ -20,10 +20,9 @@ from agent_bench import fixture as fixtures
 from agent_bench import run
 from agent_bench.metrics import mean_of
 
-from qmd.agent.engine import Engine
-from qmd.agent.loop import LoopResult
-from qmd.agent.native import ToolModel
-from qmd.cli.ask import MODEL_TIME_S, model_options
+from qmd.agent.chat import AgentTurn, Chats
+from qmd.agent.stopping import ChatModel
+from qmd.cli.ask import model_options
 from qmd.cli.bench import table
 from qmd.cli.command import command, json_option
 from qmd.cli.main import cli, main
@@ -64,7 +63,7 @@ def agent(
             kb,
             questions,
             LlmClient(settings),
-            _asker(kb, max_rounds, session().settings.ask_timeout or MODEL_TIME_S),
+            _asker(kb, max_rounds),
             model_name=settings.model,
             progress=progress,
         )
@@ -85,14 +84,13 @@ def agent(
         ctx.exit(1)
 
 
-def _asker(
-    kb: KnowledgeBase, max_rounds: int, model_time_s: float
-) -> Callable[[str, ToolModel], LoopResult]:
+def _asker(kb: KnowledgeBase, max_rounds: int) -> Callable[[str, ChatModel], AgentTurn]:
     """Asks each question as ``qmd ask`` does: with the tools that read, and checked citations."""
 
-    def ask(question: str, model: ToolModel) -> LoopResult:
-        engine = Engine(kb, max_rounds=max_rounds, model_time_s=model_time_s)
-        return engine.loop(engine.offering_tools(model)).run(question)
+    def ask(question: str, model: ChatModel) -> AgentTurn:
+        turn = Chats(kb, model=model, is_kept=False, max_rounds=max_rounds).start(question)
+        turn.wait()
+        return turn
 
     return ask
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from agent_bench import metrics
 from agent_bench.fixture import AgentQuestion, AgentQuestions
+from qmd.agent.chat import AgentTurn
 from qmd.agent.loop import LoopResult
-from qmd.agent.native import ToolModel
+from qmd.agent.stopping import ChatModel
 from qmd.errors import ConfigError, InputError
 from qmd.evaluate.names import DocumentNames
 from qmd.inference.llm import ChatAnswer, Event, Message
@@ -21,7 +22,7 @@ from qmd.values.tokens import estimate_tokens
 SEARCH_DEPTH = 10
 """The hits of `qmd query` that are compared with the agent's citations."""
 
-Ask = Callable[[str, ToolModel], LoopResult]
+Ask = Callable[[str, ChatModel], AgentTurn]
 """Answers a question in a new conversation with a model."""
 
 
@@ -77,7 +78,7 @@ class AgentReport:
 def run(
     kb: KnowledgeBase,
     fixture: AgentQuestions,
-    model: ToolModel,
+    model: ChatModel,
     ask: Ask,
     *,
     model_name: str = "",
@@ -89,7 +90,6 @@ def run(
     Raises:
         InputError: No note that the fixture names is in the database.
         ConfigError: The model cannot be asked at all.
-        KeyboardInterrupt: The user stopped the run.
     """
     names = DocumentNames(document.file for document in kb.documents(""))
     answers: list[AgentAnswer] = []
@@ -109,19 +109,18 @@ def run(
 
 
 def _measure(
-    kb: KnowledgeBase, question: AgentQuestion, files: frozenset[str], model: ToolModel, ask: Ask
+    kb: KnowledgeBase, question: AgentQuestion, files: frozenset[str], model: ChatModel, ask: Ask
 ) -> AgentAnswer:
     hits = kb.answer("query", SearchRequest(question.text, limit=SEARCH_DEPTH)).hits
     meter = _Meter(model)
     start_s = perf_counter()
-    result = ask(question.text, meter)
+    turn = ask(question.text, meter)
     seconds = perf_counter() - start_s
-    if isinstance(result.error, ConfigError):
-        raise result.error
-    if result.interrupted:
-        raise KeyboardInterrupt
-    error = None if result.error is None else str(result.error)
-    if error is None and result.reached_max_iterations:
+    if isinstance(turn.error, ConfigError):
+        raise turn.error
+    result = turn.result or LoopResult(())
+    error = None if turn.error is None else str(turn.error)
+    if error is None and turn.status != "done":
         error = f"no answer within {result.iteration_count} rounds"
     text = result.final_response if error is None else ""
     citations = result.checked.citations if error is None else ()
@@ -151,7 +150,7 @@ def _measure(
 class _Meter:
     """Counts the tokens of a model's answers; estimates them if the server does not count."""
 
-    def __init__(self, model: ToolModel) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
         self.tokens = 0
         self.estimated = False

@@ -1,9 +1,10 @@
 """
 The agent: a language model that answers questions and may call the tools of the server.
 
-`parser` finds the tool calls in the model's answers, `executor` checks and runs them, `prompt`
-describes the tools to the model, and `loop` repeats this until an answer calls no tool. Then
-`citations` compares what the answer cites with what the model has read.
+`chat` holds conversations. A `turn` of one puts its question and what was said before to a `loop`:
+it asks the model, `parser` finds the tool calls in the answer, `executor` runs them, `prompt` words
+the results, and so on until an answer calls no tool. `citations` compares what that cites with what
+the model has read. All that happens is an event (`events`), in which every face shows it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.agent import chat, engine, loop
+    from qmd.agent import chat, loop
 
-__all__ = ["chat", "engine", "loop"]
+__all__ = ["chat", "loop"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)

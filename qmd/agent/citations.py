@@ -12,11 +12,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from qmd.agent.claims import Sentence, has_claim, has_words, sentences, supports
 from qmd.agent.reading import Reading
+from qmd.errors import QmdError
+from qmd.kb import KnowledgeBase
 
 MAX_CITATIONS = 100
 """The most citations of one answer that are compared; further ones fail."""
@@ -69,19 +71,6 @@ class Citation:
     start: int
     end: int
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "file": self.file,
-            "from_line": self.from_line,
-            "to_line": self.to_line,
-            "quote": self.quote,
-            "status": self.status,
-            "reason": self.reason,
-            "start": self.start,
-            "end": self.end,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
@@ -94,6 +83,12 @@ class CheckedAnswer:
 
     citations: tuple[Citation, ...] = ()
     unsupported: tuple[Sentence, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "citations": [asdict(citation) for citation in self.citations],
+            "unsupported": [sentence.text for sentence in self.unsupported],
+        }
 
 
 def check_answer(
@@ -112,7 +107,45 @@ def check_answer(
     for number, written in enumerate(every, 1):
         claims = _claims(plain, split, written, every)
         citations.append(_compared(number, written, claims, reading, read_lines, similarity))
-    return CheckedAnswer(tuple(citations), tuple(_unsupported(plain, split, citations)))
+    unsupported = [
+        replace(each, text=text[each.start : each.end])  # with its code
+        for each in _unsupported(plain, split, citations)
+    ]
+    return CheckedAnswer(tuple(citations), tuple(unsupported))
+
+
+def citation_check(
+    kb: KnowledgeBase, before: Sequence[Reading] = ()
+) -> Callable[[str, Reading], CheckedAnswer]:
+    """
+    `check_answer` for the runs of one conversation about a knowledge base.
+
+    Args:
+        before: What the model has read in the turns before.
+    """
+
+    def read_lines(name: str, first: int, last: int) -> CitedLines | None:
+        try:
+            document = kb.get(name, from_line=first, max_lines=last - first + 1)
+        except QmdError:  # no document, several, or a name that no document can have
+            return None
+        count = document.last_line + document.more_lines if document.lines else line_count(name)
+        return CitedLines(document.document.file, document.document.title, document.text, count)
+
+    def line_count(name: str) -> int:
+        document = kb.get(name, max_lines=1)
+        return document.lines + document.more_lines
+
+    def similarity(claim: str, text: str) -> float | None:
+        if not kb.model_loaded():
+            return None
+        query = kb.embed_texts([claim], kind="query")[0]
+        return float(query @ kb.embed_texts([text])[0])
+
+    def check(text: str, reading: Reading) -> CheckedAnswer:
+        return check_answer(text, reading.merge(before), read_lines, similarity)
+
+    return check
 
 
 def _compared(

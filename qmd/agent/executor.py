@@ -6,10 +6,12 @@ import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading, lines_read
+from qmd.agent.stopping import StopSignal
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
@@ -62,6 +64,24 @@ class ToolResult:
         if self.success:
             return {"success": True, "data": self.data}
         return {"success": False, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecution:
+    """A call that was run or refused, with its result, start time and duration."""
+
+    call: ToolCall
+    result: ToolResult
+    timestamp: datetime
+    duration_s: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "toolCall": {"tool": self.call.tool, "params": dict(self.call.params)},
+            "result": self.result.as_json(),
+            "timestamp": self.timestamp.isoformat(timespec="milliseconds"),
+            "durationMs": round(self.duration_s * 1000),
+        }
 
 
 class ToolExecutor:
@@ -163,18 +183,20 @@ ResultT = TypeVar("ResultT")
 
 
 def run_together(
-    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], stopped: Callable[[], bool]
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], stop: StopSignal, *, finish: bool
 ) -> Iterator[ResultT]:
     """
     Do the work of each item on a few threads, and give the results in the order of the items.
 
     Args:
-        stopped: Returns whether the person has stopped the run.
+        finish: Whether the result of work that has begun is waited for when the person stops the
+            run; it ends soon then, because all that is no change of a file is cancelled.
 
     Raises:
         KeyboardInterrupt: The run was stopped. The work that goes on was cancelled.
     """
     cancellation = Cancellation()
+    forget = stop.on_set(cancellation.cancel if finish else lambda: None)
 
     def cancellable(item: ItemT) -> ResultT:
         with cancellation.active():
@@ -187,10 +209,11 @@ def run_together(
     try:
         for future in futures:
             while not wait([future], timeout=_LOOK_S).done:
-                if stopped():
+                if stop.is_set and not finish:
                     raise KeyboardInterrupt
             yield future.result()
     finally:
+        forget()
         pool.shutdown(wait=False, cancel_futures=True)
         # `wait` alone would wait for ever for work that was cancelled before it began.
         while unfinished := [future for future in futures if not future.done()]:

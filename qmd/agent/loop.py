@@ -7,16 +7,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any, Protocol
+from typing import Any
 
 from qmd.agent.citations import CheckedAnswer
-from qmd.agent.executor import ToolExecutor, ToolResult, run_together
-from qmd.agent.parser import Malformed, Parsed, ToolCall, parse
+from qmd.agent.events import Tell, bad_block_data, error_data, finished_data
+from qmd.agent.executor import ToolExecution, ToolExecutor, ToolResult, run_together
+from qmd.agent.native import functions, in_blocks, natively
+from qmd.agent.parser import AnswerText, Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, fitted, results_message
 from qmd.agent.reading import Reading
-from qmd.errors import QmdError, TransientInferenceError
-from qmd.inference.llm import ChatAnswer, Event, Message
+from qmd.agent.stopping import ChatModel, StopSignal, ask
+from qmd.errors import NativeCallsRefusedError, QmdError, TransientInferenceError
+from qmd.inference.llm import ChatAnswer, Event, Message, Retry
 from qmd.settings import WINDOW
+from qmd.system import clock as wall_clock
+from qmd.values.tool_calls import ToolCallMode
 
 MAX_ITERATIONS = 10
 MAX_CALLS = 50
@@ -40,101 +45,17 @@ CUT_OFF = "the server cut the answer off here: write less at once, and append th
 CheckAnswer = Callable[[str, Reading], CheckedAnswer]
 """Compares the citations of an answer with the lines that were read."""
 
-
-class ChatModel(Protocol):
-    """A language model: `qmd.inference.llm.LlmClient`, or the fake model of a test."""
-
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        listen: Callable[[Event], None] | None = None,
-        budget_s: float | None = None,
-    ) -> ChatAnswer:
-        """
-        Answer a conversation.
-
-        Args:
-            listen: Called with each event of the answer as it arrives.
-            budget_s: The longest time for the whole answer, in seconds.
-
-        Raises:
-            QmdError: There is no answer, or not within ``budget_s``.
-        """
-        ...
+Results = list[tuple[str, ToolResult]]
+"""The tools that one answer has called, with what they returned."""
 
 
-# --- events of a run, reported as they happen -----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """The model is called for the ``iteration``-th time."""
-
-    iteration: int
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """
-    The model has answered; ``final``: the answer calls no tool, and ``checked`` says what its
-    citations are worth.
-    """
-
-    parsed: Parsed
-    final: bool
-    checked: CheckedAnswer = field(default_factory=CheckedAnswer)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
-    call: ToolCall
-
-
-@dataclass(frozen=True, slots=True)
-class ToolExecution:
-    """A call that was run or refused, with its result, start time and duration."""
-
-    call: ToolCall
-    result: ToolResult
-    timestamp: datetime
-    duration_s: float
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "toolCall": {"tool": self.call.tool, "params": dict(self.call.params)},
-            "result": self.result.as_json(),
-            "timestamp": self.timestamp.isoformat(timespec="milliseconds"),
-            "durationMs": round(self.duration_s * 1000),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class BadBlock:
-    """A block that is not a valid call; the model gets an error for it."""
-
-    problem: Malformed
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A call of the model failed. The run ends, and may be resumed."""
-
-    error: QmdError
-
-
-Happening = Event | Asking | Answered | ToolStarted | ToolExecution | BadBlock | Failed
-
-
-# --- the run ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopResult:
     """
-    The result of a run, whether it was finished or not.
+    A run, whether it goes on or has ended.
 
     Attributes:
+        messages: The conversation without the system prompt, from which the run can go on.
         final_response: The text of the model's last answer.
         tool_executions: All tool calls, in order.
         parse_errors: All blocks that were not valid calls.
@@ -143,11 +64,11 @@ class LoopResult:
         cut_off: Whether the server cut off the last answer.
         error: The error with which a call of the model failed; None if none failed.
         interrupted: Whether the user stopped the run.
-        messages: The conversation without the system prompt, from which the run can go on.
         checked: What the citations of the answer are worth; of an answer that calls no tool.
     """
 
-    final_response: str
+    messages: tuple[Message, ...]
+    final_response: str = ""
     tool_executions: tuple[ToolExecution, ...] = ()
     parse_errors: tuple[Malformed, ...] = ()
     iteration_count: int = 0
@@ -155,8 +76,12 @@ class LoopResult:
     cut_off: bool = False
     error: QmdError | None = None
     interrupted: bool = False
-    messages: tuple[Message, ...] = ()
     checked: CheckedAnswer = field(default_factory=CheckedAnswer)
+
+    @property
+    def reading(self) -> Reading:
+        """The lines of documents that the model has read."""
+        return Reading().merge(execution.result.reading for execution in self.tool_executions)
 
     @property
     def warning(self) -> str | None:
@@ -182,11 +107,14 @@ class LoopResult:
                 {"type": problem.kind, "error": problem.error, "block": problem.source}
                 for problem in self.parse_errors
             ],
-            "citations": [citation.as_json() for citation in self.checked.citations],
-            "unsupported": [sentence.text for sentence in self.checked.unsupported],
+            **self.checked.as_json(),
             "cutOff": self.cut_off,
             "interrupted": self.interrupted,
         }
+
+
+def _tell_nobody(kind: str, /, **data: object) -> None:
+    """No face shows the run."""
 
 
 class ExecutionLoop:
@@ -196,16 +124,19 @@ class ExecutionLoop:
     Args:
         system: The system prompt (`qmd.agent.prompt.system_prompt`). Its fence encloses every
             result of a tool.
+        tool_calls: How the model is offered the tools. With ``auto``, a server that refuses
+            them gets the blocks from then on.
         max_iterations: The most calls of the model.
         window: How many tokens the model takes. Messages take three quarters of it at most, so
             that there is room for the answer.
         model_time_s: The longest time for all answers of the model together, in seconds; None
             for no limit. Tools, and a person who is asked about a write, do not use it up.
-        check: Compares the citations of the answer with what the model has read; None to
+        check: Compares the citations of an answer with what the model has read; None to
             compare none.
-        listen: Called with each event of the run as it happens.
-        stopped: Returns whether the user has stopped the run; checked before each call of a tool
-            and of the model.
+        tell: Called with each event of the run as it happens, as docs/agent.md lists them.
+        sent: Called with the conversation before each call of the model.
+        stop: The run ends when it is set.
+        calls_before: How many tool calls the turn had before, as its events count them.
         now: Returns the current time.
         clock: Returns the time in seconds, to measure how long an answer takes.
     """
@@ -216,25 +147,32 @@ class ExecutionLoop:
         executor: ToolExecutor,
         *,
         system: Prompt,
+        tool_calls: ToolCallMode = "blocks",
         max_iterations: int = MAX_ITERATIONS,
         window: int = WINDOW,
         model_time_s: float | None = None,
         check: CheckAnswer | None = None,
-        listen: Callable[[Happening], None] | None = None,
-        stopped: Callable[[], bool] = lambda: False,
+        tell: Tell = _tell_nobody,
+        sent: Callable[[Sequence[Message]], None] = lambda _: None,
+        stop: StopSignal | None = None,
+        calls_before: int = 0,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._executor = executor
-        self._system = Message("system", system.text)
+        self._prompt = system
         self._fence = system.fence
+        self._tools = [] if tool_calls == "blocks" else functions(executor.definitions())
+        self._may_fall_back = tool_calls == "auto"
         self._max_iterations = max_iterations
         self._room = window - window // 4
         self._model_time_s = model_time_s
         self._check = check
-        self._listen = listen
-        self._stopped = stopped
+        self._tell = tell
+        self._sent = sent
+        self._stop = stop or StopSignal()
+        self._calls_before = calls_before
         self._now = now
         self._clock = clock
 
@@ -247,102 +185,145 @@ class ExecutionLoop:
         Args:
             history: The earlier messages, without a system prompt.
         """
-        return self._continue(_Conversation([*history, Message("user", question)]))
+        return self.resume(LoopResult((*history, Message("user", question))))
 
     def resume(self, stopped: LoopResult) -> LoopResult:
         """Continue a run that an error or the user has ended; the model gets its whole time."""
-        return self._continue(
-            _Conversation(
-                list(stopped.messages),
-                list(stopped.tool_executions),
-                list(stopped.parse_errors),
-                stopped.iteration_count,
-                stopped.final_response,
-            )
-        )
-
-    def _continue(self, run: _Conversation) -> LoopResult:
+        run = replace(stopped, error=None, interrupted=False)
         left_s = self._model_time_s
         try:
-            while run.iterations < self._max_iterations:
-                if self._stopped():
-                    return run.result(interrupted=True)
-                self._report(Asking(run.iterations + 1))
+            while run.iteration_count < self._max_iterations:
+                self._require_going()
+                self._tell("asking", round=run.iteration_count + 1)
                 began_s = self._clock()
-                answer = self._ask(run, left_s)
+                answer, parsed = self._ask(run, left_s)
                 if left_s is not None:
                     left_s -= self._clock() - began_s
-                if self._record_answer(run, answer):
-                    return run.result()
+                if not self._run_tools(run, answer, parsed):
+                    self._end(run)
+                    return run
+            run.reached_max_iterations = True
+            run.interrupted = self._stop.is_set
         except QmdError as error:
-            self._report(Failed(error))
-            return run.result(error=error)
+            run.error = error
+            self._tell("error", **error_data(error))
         except KeyboardInterrupt:
-            return run.result(interrupted=True)
-        return run.result(interrupted=self._stopped(), at_limit=True)
+            run.interrupted = True
+        return run
 
-    def _ask(self, run: _Conversation, left_s: float | None) -> ChatAnswer:
+    def _require_going(self) -> None:
+        """Raises KeyboardInterrupt: the person has stopped the run."""
+        if self._stop.is_set:
+            raise KeyboardInterrupt
+
+    def _end(self, run: LoopResult) -> None:
+        """The last answer calls no tool: it is what the person gets."""
+        if self._check is not None:
+            run.checked = self._check(run.final_response, run.reading)
+        checked = run.checked.as_json()
+        self._tell("answer", text=run.final_response, **checked, cut_off=run.cut_off)
+
+    # -- the model -----------------------------------------------------------------------
+
+    def _ask(self, run: LoopResult, left_s: float | None) -> tuple[ChatAnswer, Parsed]:
         """
-        Call the model, which has ``left_s`` seconds.
+        Call the model, which has ``left_s`` seconds, and tell what it writes between its calls.
 
         Raises:
             TransientInferenceError: The time is up.
             QmdError: The model failed.
         """
-        messages = fitted([self._system, *run.messages], self._room, self._fence)
-        if left_s is None:
-            return self._model.chat(messages, listen=self._listen)
-        if left_s <= 0:
-            raise self._out_of_time(run)
-        end_s = self._clock() + left_s
-        try:
-            return self._model.chat(messages, listen=self._listen, budget_s=left_s)
-        except QmdError as error:
-            if self._clock() >= end_s:
-                raise self._out_of_time(run) from error
-            raise
+        shown = AnswerText()
 
-    def _out_of_time(self, run: _Conversation) -> TransientInferenceError:
+        def hear(event: Event) -> None:
+            nonlocal shown
+            if isinstance(event, Retry):
+                shown = AnswerText()
+                self._tell("discard", reason=event.reason, pause_s=event.pause_s)
+            else:
+                self._tell_text(shown.feed(event.text))
+
+        self._sent(run.messages)
+        messages = fitted(
+            [Message("system", self._prompt.text), *run.messages], self._room, self._fence
+        )
+        if left_s is None:
+            answer = self._call(messages, hear, None)
+        elif left_s <= 0:
+            raise self._out_of_time(run)
+        else:
+            end_s = self._clock() + left_s
+            try:
+                answer = self._call(messages, hear, end_s)
+            except QmdError as error:
+                if self._clock() >= end_s:
+                    raise self._out_of_time(run) from error
+                raise
+        parsed = parse(answer.text)
+        self._tell_text(shown.rest(parsed))
+        return answer, parsed
+
+    def _call(
+        self, messages: Sequence[Message], hear: Callable[[Event], None], end_s: float | None
+    ) -> ChatAnswer:
+        """The model's answer, in which each call of a tool is a block."""
+
+        def left_s() -> float | None:
+            return None if end_s is None else max(0.0, end_s - self._clock())
+
+        if self._tools:
+            try:
+                sent = natively(messages, self._prompt)
+                return in_blocks(
+                    ask(self._model, sent, self._stop, hear, budget_s=left_s(), tools=self._tools)
+                )
+            except NativeCallsRefusedError:
+                if not self._may_fall_back:
+                    raise
+                self._tools = []
+        return ask(self._model, messages, self._stop, hear, budget_s=left_s())
+
+    def _tell_text(self, text: str) -> None:
+        if text:
+            self._tell("text", text=text)
+
+    def _out_of_time(self, run: LoopResult) -> TransientInferenceError:
         return TransientInferenceError(
             f"The model has used up the {self._model_time_s:g} s for all its answers, in round"
-            f" {run.iterations + 1}.",
+            f" {run.iteration_count + 1}.",
             hint="--total-timeout, QMD_ASK_TIMEOUT or ask_timeout gives it longer.",
         )
 
-    def _record_answer(self, run: _Conversation, answer: ChatAnswer) -> bool:
-        """Record an answer and run the tools that it calls; returns whether it calls none."""
-        parsed = parse(answer.text)
-        run.iterations += 1
-        run.text = parsed.text
+    # -- its tools -----------------------------------------------------------------------
+
+    def _run_tools(self, run: LoopResult, answer: ChatAnswer, parsed: Parsed) -> bool:
+        """Record an answer and run the tools that it calls; returns whether it calls any."""
+        run.iteration_count += 1
+        run.final_response = parsed.text
         run.cut_off = answer.finish_reason == "length"
-        blocks, too_many = parsed.blocks[:MAX_CALLS], parsed.blocks[MAX_CALLS:]
         # The first one too many stays, because its result tells the model that no more are run.
-        kept = parsed.up_to_block(MAX_CALLS + 1) if too_many else answer.text
-        run.messages.append(Message("assistant", kept))
-        if not blocks:
-            if self._check is not None:
-                run.checked = self._check(run.text, run.reading)
-            self._report(Answered(parsed, final=True, checked=run.checked))
-            return True
-        self._report(Answered(parsed, final=False))
-        results: list[tuple[str, ToolResult]] = []
+        blocks = parsed.blocks[: MAX_CALLS + 1]
+        are_all = len(blocks) == len(parsed.blocks)
+        text = answer.text if are_all else parsed.up_to_block(len(blocks))
+        run.messages += (Message("assistant", text),)
+        results: Results = []
         try:
-            for batch in self._batches(blocks):
-                if len(batch) > 1:
-                    self._run_together(run, batch, results)
-                else:
-                    self._run_block(run, batch[0], results)
-            if too_many:
-                refusal = TOO_MANY.format(most=MAX_CALLS, others=len(too_many) - 1)
-                self._run_block(run, too_many[0], results, refusal)
+            for batch in self._batches(blocks[:MAX_CALLS]):
+                self._run_batch(run, batch, results)
+            if len(blocks) > MAX_CALLS:
+                others = len(parsed.blocks) - len(blocks)
+                refusal = TOO_MANY.format(most=MAX_CALLS, others=others)
+                self._run_batch(run, blocks[MAX_CALLS:], results, refusal)
         finally:
             # If the user stops the run here, the model still learns which calls were run.
-            for block in [*blocks, *too_many[:1]][len(results) :]:
+            for block in blocks[len(results) :]:
                 name = block.tool if isinstance(block, ToolCall) else BAD_BLOCK
                 results.append((name, ToolResult(success=False, error="Not run: the user stopped")))
-            room = MOST_RESULTS - sum(map(len, _tool_results(run.messages)))  # characters
-            run.messages.append(Message("user", results_message(results, self._fence, room=room)))
-        return False
+            if results:
+                room = MOST_RESULTS - sum(map(len, _tool_results(run.messages)))  # characters
+                content = results_message(results, self._fence, room=room)
+                run.messages += (Message("user", content),)
+        return bool(blocks)
 
     def _batches(self, blocks: Sequence[ToolCall | Malformed]) -> list[list[ToolCall | Malformed]]:
         """The blocks in their order; calls in a row that only read are one batch."""
@@ -357,75 +338,66 @@ class ExecutionLoop:
             joins = only_reads
         return batches
 
-    def _run_together(
+    def _run_batch(
         self,
-        run: _Conversation,
+        run: LoopResult,
         batch: Sequence[ToolCall | Malformed],
-        results: list[tuple[str, ToolResult]],
+        results: Results,
+        refusal: str = "",
     ) -> None:
-        """Run calls that only read at the same time; results and events keep their order."""
-        if self._stopped():
-            raise KeyboardInterrupt
+        """
+        Run the calls of a batch at the same time; results and events keep their order.
+
+        Args:
+            refusal: Why they must not be run; "" if they may.
+        """
+        for block in batch:
+            if isinstance(block, Malformed):
+                results.append((BAD_BLOCK, self._refused(run, block, refusal)))
         calls = [block for block in batch if isinstance(block, ToolCall)]
-        for call in calls:
-            self._report(ToolStarted(call))
+        if not calls:
+            return
+        self._require_going()
+        writes = self._executor.writes(calls[0].tool)
+        if writes and _is_copied(calls[0], run.messages):
+            refusal = refusal or COPIED
+        begun = self._calls_before + len(run.tool_executions) + 1
+        for number, call in enumerate(calls, begun):
+            self._tell(
+                "tool_started",
+                call=number,
+                tool=call.tool,
+                params=dict(call.params),
+                writes=writes,
+                at=wall_clock.now(),
+            )
+
+        def execute(call: ToolCall) -> ToolExecution:
+            timestamp, start_s = self._now(), time.perf_counter()
+            refused = ToolResult(success=False, error=refusal)
+            result = refused if refusal else self._executor.execute(call)
+            return ToolExecution(call, result, timestamp, time.perf_counter() - start_s)
+
         count = 0
         try:
-            for execution in run_together(self._execute, calls, self._stopped):
-                count += 1
-                run.executions.append(execution)
+            for execution in run_together(execute, calls, self._stop, finish=writes):
+                run.tool_executions += (execution,)
                 results.append((execution.call.tool, execution.result))
-                self._report(execution)
+                self._tell("tool_finished", **finished_data(begun + count, execution))
+                count += 1
         finally:
             if count < len(calls):  # the user stopped the run, and this call with it
                 result = ToolResult(success=False, error=INTERRUPTED)
-                run.executions.append(ToolExecution(calls[count], result, self._now(), 0.0))
+                run.tool_executions += (ToolExecution(calls[count], result, self._now(), 0.0),)
                 results.append((calls[count].tool, result))
 
-    def _execute(self, call: ToolCall) -> ToolExecution:
-        timestamp, start_s = self._now(), time.perf_counter()
-        result = self._executor.execute(call)
-        return ToolExecution(call, result, timestamp, time.perf_counter() - start_s)
-
-    def _run_block(
-        self,
-        run: _Conversation,
-        block: ToolCall | Malformed,
-        results: list[tuple[str, ToolResult]],
-        refusal: str | None = None,
-    ) -> None:
-        """Run one block of an answer and add its result; ``refusal``: why it must not be run."""
-        if isinstance(block, Malformed):
-            if refusal is not None:
-                block = replace(block, error=f"{block.error}; {refusal}")
-            if run.cut_off and not block.closed:
-                block = replace(block, error=f"{block.error}; {CUT_OFF}")
-            run.problems.append(block)
-            results.append((BAD_BLOCK, ToolResult(success=False, error=block.error)))
-            self._report(BadBlock(block))
-            return
-        if self._stopped():
-            raise KeyboardInterrupt
-        self._report(ToolStarted(block))
-        timestamp, start_s = self._now(), time.perf_counter()
-        # This result stays if the user interrupts the tool, because its effect is unknown then.
-        result = ToolResult(success=False, error=INTERRUPTED)
-        try:
-            if refusal is not None:
-                result = ToolResult(success=False, error=refusal)
-            elif self._executor.writes(block.tool) and _is_copied(block, run.messages):
-                result = ToolResult(success=False, error=COPIED)
-            else:
-                result = self._executor.execute(block)
-        finally:
-            execution = ToolExecution(block, result, timestamp, time.perf_counter() - start_s)
-            run.executions.append(execution)
-            results.append((block.tool, result))
-        self._report(execution)
-
-    def _report(self, happening: Happening) -> None:
-        if self._listen is not None:
-            self._listen(happening)
+    def _refused(self, run: LoopResult, block: Malformed, refusal: str) -> ToolResult:
+        """What the model is told of a block that is no call."""
+        reasons = [block.error, refusal, CUT_OFF if run.cut_off and not block.closed else ""]
+        block = replace(block, error="; ".join(filter(None, reasons)))
+        run.parse_errors += (block,)
+        self._tell("bad_block", **bad_block_data(block))
+        return ToolResult(success=False, error=block.error)
 
 
 def _tool_results(messages: Sequence[Message]) -> list[str]:
@@ -445,48 +417,3 @@ def _is_copied(call: ToolCall, messages: Sequence[Message]) -> bool:
     """Whether the model has copied a call from the result of a tool."""
     words = _LAYOUT.sub("", call.source).removeprefix("json:tool")
     return bool(words) and any(words in _LAYOUT.sub("", text) for text in _tool_results(messages))
-
-
-class _Conversation:
-    """The state of a run: its messages, its calls, and how often the model answered."""
-
-    def __init__(
-        self,
-        messages: list[Message],
-        executions: list[ToolExecution] | None = None,
-        problems: list[Malformed] | None = None,
-        iterations: int = 0,
-        text: str = "",
-    ) -> None:
-        self.messages = messages
-        self.executions = executions or []
-        self.problems = problems or []
-        self.iterations = iterations
-        self.text = text
-        self.cut_off = False
-        self.checked = CheckedAnswer()
-
-    @property
-    def reading(self) -> Reading:
-        """The lines of documents that the model has read."""
-        return Reading().merge(execution.result.reading for execution in self.executions)
-
-    def result(
-        self,
-        *,
-        error: QmdError | None = None,
-        interrupted: bool = False,
-        at_limit: bool = False,
-    ) -> LoopResult:
-        return LoopResult(
-            final_response=self.text,
-            tool_executions=tuple(self.executions),
-            parse_errors=tuple(self.problems),
-            iteration_count=self.iterations,
-            reached_max_iterations=at_limit,
-            cut_off=self.cut_off,
-            error=error,
-            interrupted=interrupted,
-            messages=tuple(self.messages),
-            checked=self.checked,
-        )

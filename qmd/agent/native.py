@@ -1,138 +1,48 @@
 """
 Calls of tools in the server's own form (``tools`` of chat completions), as blocks for the loop.
 
-`NativeCalls` stands between the loop and the model. Towards the loop, calls are the blocks of
-`qmd.agent.parser`, and results the messages of `qmd.agent.prompt`; towards the server they are
-native. So the loop, its cards, the kept conversations and all rules are the same for both.
+Towards the loop, calls are the blocks of `qmd.agent.parser`, and results the messages of
+`qmd.agent.prompt`; towards the server they are native. So the loop, its events, the kept
+conversations and all rules are the same for both.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from qmd.agent.executor import ToolDefinition
-from qmd.agent.loop import ChatModel
 from qmd.agent.parser import Parsed, ToolCall, decoded, parse
 from qmd.agent.prompt import Prompt, parts_of_results
-from qmd.errors import NativeCallsRefusedError
-from qmd.inference.llm import ChatAnswer, Event, Message, NativeCall
-from qmd.values.tool_calls import ToolCallMode
+from qmd.inference.llm import ChatAnswer, Message, NativeCall
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # the names that OpenAI takes
 _NO_NAME = "unknown_tool"
 
 
-class ToolModel(Protocol):
-    """A `ChatModel` whose server may take tools: `qmd.inference.llm.LlmClient`."""
-
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        listen: Callable[[Event], None] | None = None,
-        budget_s: float | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-    ) -> ChatAnswer:
-        """
-        As `ChatModel.chat`.
-
-        Args:
-            tools: The functions that the model may call natively, as the API of chat
-                completions describes them.
-
-        Raises:
-            NativeCallsRefusedError: The server takes no ``tools``.
-        """
-        ...
-
-
-def with_tool_calls(
-    model: ToolModel, mode: ToolCallMode, prompt: Prompt, definitions: Sequence[ToolDefinition]
-) -> ChatModel:
-    """The model for a loop whose system prompt is ``prompt``, with tools offered by ``mode``."""
-    return model if mode == "blocks" else NativeCalls(model, mode, prompt, definitions)
-
-
-class NativeCalls:
-    """
-    A `ChatModel` that offers the tools natively, for one run.
-
-    Args:
-        mode: With ``auto``, a server that refuses tools gets the blocks from then on.
-        prompt: The system prompt of the run; a message may continue it.
-        clock: Returns the time in seconds.
-    """
-
-    def __init__(
-        self,
-        model: ToolModel,
-        mode: ToolCallMode,
-        prompt: Prompt,
-        definitions: Sequence[ToolDefinition],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._model = model
-        self._prompt = prompt
-        self._tools = [_function(definition) for definition in definitions]
-        self._may_fall_back = mode == "auto"
-        self._is_refused = False
-        self._clock = clock
-
-    def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        listen: Callable[[Event], None] | None = None,
-        budget_s: float | None = None,
-    ) -> ChatAnswer:
-        """
-        As `ChatModel.chat`; the text of the answer ends with a block for each native call.
-
-        Raises:
-            NativeCallsRefusedError: The server takes no tools, and the mode is ``native``.
-        """
-        if self._tools and not self._is_refused:
-            began_s = self._clock()
-            try:
-                answer = self._model.chat(
-                    natively(messages, self._prompt),
-                    listen=listen,
-                    budget_s=budget_s,
-                    tools=self._tools,
-                )
-            except NativeCallsRefusedError:
-                if not self._may_fall_back:
-                    raise
-                self._is_refused = True
-                if budget_s is not None:
-                    budget_s = max(0.0, budget_s - (self._clock() - began_s))
-            else:
-                return _in_blocks(answer)
-        return self._model.chat(messages, listen=listen, budget_s=budget_s)
-
-
-def _function(definition: ToolDefinition) -> dict[str, Any]:
-    """A tool as the API of chat completions describes it."""
-    return {
-        "type": "function",
-        "function": {
-            "name": definition.name,
-            "description": definition.description,
-            "parameters": definition.parameters,
-        },
-    }
+def functions(definitions: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    """The tools as the API of chat completions describes them."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": definition.name,
+                "description": definition.description,
+                "parameters": definition.parameters,
+            },
+        }
+        for definition in definitions
+    ]
 
 
 # --- from the server to the loop ---------------------------------------------------------
 
 
-def _in_blocks(answer: ChatAnswer) -> ChatAnswer:
+def in_blocks(answer: ChatAnswer) -> ChatAnswer:
+    """An answer whose text ends with a block for each native call."""
     if not answer.calls:
         return answer
     is_cut_off = answer.finish_reason == "length"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,26 +15,22 @@ from qmd.cli.command import command, json_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import apply_options, setting_option
-from qmd.cli.terminal import confirmed, note, one_line, write_json
+from qmd.cli.terminal import note, one_line
 from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
-from qmd.errors import TransientInferenceError
 from qmd.inference import llm
 from qmd.system.database_files import is_missing
-from qmd.values.chats import check_question
 
 if TYPE_CHECKING:
-    from qmd.agent.loop import ExecutionLoop, Happening, LoopResult
-    from qmd.inference.llm import LlmSettings
+    from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
     from qmd.values.chats import ChatMode
-    from qmd.values.proposed import Confirm
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 ROUNDS = 10
-#: The longest time for all answers of the model together, in seconds.
-MODEL_TIME_S = 600.0
+#: The person at the terminal may take any time: nobody else waits for the turn.
+_NO_LIMIT_S = 7 * 24 * 3600.0
 
 
 strict_option = click.option(
@@ -122,65 +116,39 @@ def ask(
     mode: ChatMode = "write" if may_write else "read"
     if not as_json:
         introduce(settings.model, mode, agreed=yes)
-    for text in questions_from(question):
-        result = _answer(
-            text,
-            settings,
-            may_write=may_write,
-            yes=yes,
-            strict=strict,
-            max_rounds=max_rounds,
+    questions = questions_from(question)
+    with _open(command_session, write=may_write) as kb:
+        chats = agent.chat.Chats(
+            kb,
+            model=llm.LlmClient(settings),
+            is_kept=False,
             toolsets=toolsets,
-            as_json=as_json,
+            max_rounds=max_rounds,
+            turn_s=_NO_LIMIT_S,
+            question_s=_NO_LIMIT_S,
+            confirm=cli.ask_writes.consent(yes=yes),
         )
-        if as_json:
-            _write_run_as_json(text, settings.model, mode, result)
-        if result.error is not None:
-            raise result.error
-        if result.interrupted:
-            command_session.interrupted = _used_tools(result)
-            raise KeyboardInterrupt
-        if result.warning is not None:
-            note(f"qmd: {result.warning}", style="warning")
+        talk = cli.chat_talk.Talk(kb, chats, settings.model, mode=mode, yes=yes, strict=strict)
+        try:
+            for text in questions:
+                talk.chat = None  # each question begins anew
+                talk.ask_once(text, partial(_as_json, model=settings.model) if as_json else None)
+        finally:
+            chats.close()
 
 
-def _answer(
-    question: str,
-    settings: LlmSettings,
-    *,
-    may_write: bool,
-    yes: bool,
-    strict: bool,
-    max_rounds: int,
-    toolsets: tuple[str, ...],
-    as_json: bool,
-) -> LoopResult:
-    """Put one question to the model, and show its run."""
-    with (
-        cli.ask_view.view_of_a_run(settings.model, silent=as_json, strict=strict) as view,
-        _interrupts() as interrupts,
-    ):
-        questions = cli.ask_writes.WriteQuestions(
-            yes=yes, pause=view.end, answering=interrupts.answering
-        )
-        with _open(session(), questions if may_write else None) as kb:
-            check_question(question, kb.language_model.window)
-            model_time_s = session().settings.ask_timeout or MODEL_TIME_S
-            client = llm.LlmClient(settings)
-            engine = agent.engine.Engine(
-                kb, toolsets, max_rounds=max_rounds, model_time_s=model_time_s
-            )
-
-            def listen(happening: Happening) -> None:
-                interrupts.heed(happening)
-                view(happening)
-
-            loop = engine.loop(
-                engine.offering_tools(client),
-                listen=listen,
-                stopped=lambda: interrupts.requested,
-            )
-            return _with_second_chances(loop, loop.run(question), as_json)
+def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
+    error = turn.error
+    result = turn.result or agent.loop.LoopResult(())
+    return {
+        "question": turn.question,
+        "model": model,
+        "mode": turn.mode,
+        **result.as_json(),
+        "error": None
+        if error is None
+        else {"code": error.code, "message": str(error), "hint": error.hint},
+    }
 
 
 def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
@@ -198,17 +166,14 @@ def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: b
     return may_write
 
 
-def _open(command_session: Session, confirm: Confirm | None) -> KnowledgeBase:
-    """Open the knowledge base; if ``confirm`` is None, the tools may only read."""
+def _open(command_session: Session, *, write: bool) -> KnowledgeBase:
+    """Open the knowledge base, whose files the tools may change with ``write``."""
     if command_session.settings.vault is not None and is_missing(command_session.settings.db):
         command_session.open(
             create=True
         ).close()  # an empty one is enough: the notes tools read the disk
     return command_session.open(
-        write=confirm is not None or command_session.remembers(),
-        ask_server=True,
-        read_only_files=confirm is None,
-        confirm_writes=confirm,
+        write=write or command_session.remembers(), ask_server=True, read_only_files=not write
     )
 
 
@@ -241,84 +206,3 @@ def _one_after_another(first: str, others: Iterator[str]) -> Iterator[str]:
             print_text("\n")
         note(f"> {question}")
         yield question
-
-
-def _with_second_chances(loop: ExecutionLoop, result: LoopResult, as_json: bool) -> LoopResult:
-    """
-    Resume a run that ended with a transient error, as often as the user at the terminal agrees.
-
-    Otherwise the work of the rounds before the error would be lost.
-    """
-    is_interactive = sys.stdin.isatty() and sys.stderr.isatty() and not as_json
-    while is_interactive and isinstance(result.error, TransientInferenceError):
-        note(f"qmd: {result.error}", style="warning")
-        if not confirmed("Try again?", default=True):
-            break
-        result = loop.resume(result)
-    return result
-
-
-def _write_run_as_json(question: str, model: str, mode: ChatMode, result: LoopResult) -> None:
-    error = result.error
-    error_object = (
-        None if error is None else {"code": error.code, "message": str(error), "hint": error.hint}
-    )
-    write_json(
-        {
-            "question": question,
-            "model": model,
-            "mode": mode,
-            **result.as_json(),
-            "error": error_object,
-        }
-    )
-
-
-def _used_tools(result: LoopResult) -> str:
-    tools = [execution.call.tool for execution in result.tool_executions]
-    return f"Tools used by then: {', '.join(tools)}." if tools else "No tool was used by then."
-
-
-class _Interrupts:
-    """
-    Handles Ctrl-C: a call to the model ends at once, a tool may finish first.
-
-    A second Ctrl-C ends a tool too.
-    """
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._in_tool = False
-
-    def heed(self, happening: Happening) -> None:
-        if isinstance(happening, (agent.loop.ToolStarted, agent.loop.ToolExecution)):
-            self._in_tool = isinstance(happening, agent.loop.ToolStarted)
-
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """
-        Let Ctrl-C end a tool at once while it waits for the user's answer.
-
-        The tool has not written anything yet.
-        """
-        in_tool, self._in_tool = self._in_tool, False
-        try:
-            yield
-        finally:
-            self._in_tool = in_tool
-
-    def handle(self, signal_number: int, frame: FrameType | None) -> None:
-        tool_may_finish = self._in_tool and not self.requested
-        self.requested = True
-        if not tool_may_finish:
-            raise KeyboardInterrupt
-
-
-@contextmanager
-def _interrupts() -> Iterator[_Interrupts]:
-    interrupts = _Interrupts()
-    previous_handler = signal.signal(signal.SIGINT, interrupts.handle)
-    try:
-        yield interrupts
-    finally:
-        signal.signal(signal.SIGINT, previous_handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +21,10 @@ from qmd.files.chats import chat_as_note
 from qmd.operations.chats import MOST, resolve
 from qmd.system import clock
 from qmd.system.database_files import is_missing, is_writable
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
+    from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
     from qmd.values.chats import ChatMode
 
@@ -112,21 +115,33 @@ def ask(
 
     with _open(command_session, read_only=read_only) as kb:
         chats = agent.chat.Chats(
-            kb, toolsets=toolsets, may_write=not read_only, max_rounds=max_rounds
+            kb,
+            may_write=not read_only,
+            toolsets=toolsets,
+            max_rounds=max_rounds,
+            confirm=cli.ask_writes.consent(yes=yes),
         )
-        current = _current(kb, goes_on, chat_id)
+        model = chats.model_name or "the model"
         mode: ChatMode = "write" if may_write else "read"
-        talk = cli.chat_talk.Talk(kb, chats, current, mode=mode, yes=yes, strict=strict)
+        talk = cli.chat_talk.Talk(
+            kb, chats, model, _current(kb, goes_on, chat_id), mode=mode, yes=yes, strict=strict
+        )
         if chats.model_name and not (is_interactive or as_json):
-            introduce(chats.model_name, mode, agreed=yes)
+            introduce(model, mode, agreed=yes)
         try:
             for text in questions:
                 if is_interactive:
                     talk.hold(text)
                 else:
-                    talk.ask_once(text, as_json=as_json)
+                    talk.ask_once(text, partial(_as_json, model=model) if as_json else None)
         finally:
             chats.close()
+
+
+def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
+    reply = turn.reply()
+    tools = [dict(event.data) for event in reply.tools]
+    return {"question": turn.question, "model": model, **to_wire(reply), "tools": tools}
 
 
 def _check(goes_on: bool, chat_id: str | None, may_write: bool, yes: bool, read_only: bool) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from qmd.cli.ask import introduce, mode_in_words
-from qmd.cli.ask_view import RunView, view_of_a_run
-from qmd.cli.ask_writes import WriteQuestions
+from qmd.cli.ask_view import TurnScreen
+from qmd.cli.ask_writes import is_agreed
+from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write_json, write_text
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.operations.chats import resolve
@@ -20,7 +21,7 @@ from qmd.operations.chats import resolve
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn, Chats
     from qmd.kb import KnowledgeBase
-    from qmd.values.chats import ChatMode
+    from qmd.values.chats import ChatEvent, ChatMode
 
 _HELP = """\
 /mode [read|write]  say or change whether the agent may write, after asking you
@@ -39,8 +40,9 @@ class Talk:
     One person's conversation.
 
     Args:
+        model: The name of the model.
         chat: The conversation to go on with; None for a new one.
-        yes: Agree to every write.
+        yes: The person has agreed to every write.
         strict: Mark the sentences of answers that no citation supports.
     """
 
@@ -48,7 +50,8 @@ class Talk:
         self,
         kb: KnowledgeBase,
         chats: Chats,
-        chat: str | None,
+        model: str,
+        chat: str | None = None,
         *,
         mode: ChatMode,
         yes: bool,
@@ -56,35 +59,78 @@ class Talk:
     ) -> None:
         self._kb = kb
         self._chats = chats
-        self._chat = chat
+        self._model = model
+        self.chat = chat
         self._mode: ChatMode = mode
         self._yes = yes
         self._strict = strict
-        self._model = chats.model_name or "the model"
         self._is_over = False
 
     # -- one question --------------------------------------------------------------------
 
-    def ask_once(self, question: str, *, as_json: bool) -> None:
+    def ask_once(
+        self, question: str, as_json: Callable[[AgentTurn], dict[str, object]] | None
+    ) -> None:
         """
         Ask, and print the answer.
+
+        Args:
+            as_json: What is printed at the end instead; None to show what happens.
 
         Raises:
             QmdError: An error ended the turn.
             KeyboardInterrupt: The user did.
         """
-        turn = self._turn(
-            lambda view: self._chats.start(question, self._chat, mode=self._mode, watch=view),
-            silent=as_json,
-        )
-        self._chat = turn.chat
-        if as_json:
-            write_json(_as_json(turn, self._model))
+        turn = self._ask(question, silent=as_json is not None)
+        if as_json is not None:
+            write_json(as_json(turn))
         if turn.error is not None:
             raise turn.error
         if turn.status == "stopped":
+            session().interrupted = _used_tools(turn)
             raise KeyboardInterrupt
-        self._tell(turn)
+        self._warn(turn)
+
+    def _ask(self, question: str, *, silent: bool = False) -> AgentTurn:
+        turn = self._chats.start(question, self.chat, mode=self._mode)
+        self.chat = turn.chat
+        return self._answered(turn, silent=silent)
+
+    def _answered(self, turn: AgentTurn, *, silent: bool = False) -> AgentTurn:
+        """
+        Show a turn until it has ended, and resume it after a transient error, as often as the
+        person at the terminal agrees: else the work of the rounds before would be lost.
+        """
+        self._follow(turn, silent)
+        may_ask = sys.stdin.isatty() and sys.stderr.isatty() and not silent
+        while may_ask and isinstance(turn.error, TransientInferenceError):
+            note(f"qmd: {turn.error}", style="warning")
+            if not confirmed("Try again?", default=True):
+                break
+            turn = self._chats.retry(turn.chat)
+            self._follow(turn, silent)
+        return turn
+
+    def _follow(self, turn: AgentTurn, silent: bool) -> None:
+        """Show what happens in a turn. Ctrl-C stops it; a second one does not wait for its end."""
+        view = TurnScreen(self._model, strict=self._strict)
+        try:
+            for event in islice(turn.events(), turn.repeated, None):
+                if event.kind == "question":
+                    view.end()
+                    _answer(turn, event)
+                elif not silent:
+                    view.show(event)
+        except KeyboardInterrupt:
+            view.end()
+            turn.stop()
+            turn.wait()
+        if turn.status == "done" and not silent:
+            view.show_answer(turn)
+
+    def _warn(self, turn: AgentTurn) -> None:
+        if turn.warning is not None:
+            note(f"qmd: {turn.warning}", style="warning")
 
     # -- many questions ------------------------------------------------------------------
 
@@ -97,55 +143,17 @@ class Talk:
             text = question or self._read()
             question = ""
             if text:
-                self._guarded(partial(self._command if text.startswith("/") else self._ask, text))
+                self._guarded(partial(self._command if text.startswith("/") else self._say, text))
 
-    def _ask(self, question: str) -> None:
-        turn = self._turn(
-            lambda view: self._chats.start(question, self._chat, mode=self._mode, watch=view)
-        )
-        self._chat = turn.chat
-        self._after(turn)
+    def _say(self, question: str) -> None:
+        self._tell_end(self._ask(question))
 
-    def _after(self, turn: AgentTurn) -> None:
-        while isinstance(turn.error, TransientInferenceError):
-            note(f"qmd: {turn.error}", style="warning")
-            if not confirmed("Try again?", default=True):
-                return
-            turn = self._turn(partial(self._resume, turn.chat))
+    def _tell_end(self, turn: AgentTurn) -> None:
         if turn.error is not None:
             note(f"qmd: error: {turn.error.with_hint}", style="error")
         elif turn.status == "stopped":
             note("Stopped. /retry goes on.", style="warning")
-        self._tell(turn)
-
-    def _tell(self, turn: AgentTurn) -> None:
-        if turn.status == "limit":
-            note("The limit of rounds or time is reached. Ask for less at once.", style="warning")
-
-    def _turn(self, start: Callable[[RunView], AgentTurn], *, silent: bool = False) -> AgentTurn:
-        """Start a turn and show it until it has ended. Ctrl-C stops it."""
-        with view_of_a_run(self._model, silent=silent, strict=self._strict) as view:
-            questions = WriteQuestions(yes=self._yes, pause=view.end, answering=nullcontext)
-            turn = start(view)
-            try:
-                for event in turn.events():
-                    if event.kind == "question":
-                        question = str(event.data["question"])
-                        self._answer(turn, question, str(event.data["heading"]), questions)
-            except KeyboardInterrupt:
-                turn.stop()
-                turn.wait()
-            return turn
-
-    @staticmethod
-    def _answer(turn: AgentTurn, question: str, headline: str, questions: WriteQuestions) -> None:
-        if turn.questions is None:
-            return
-        try:
-            agreed = questions.ask(headline, turn.questions.lines(question))
-            turn.answer(question, agreed)
-        except QmdError as error:  # it has waited too long
-            note(f"qmd: {error}", style="warning")
+        self._warn(turn)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """Do something; an error is shown, and the conversation goes on."""
@@ -210,7 +218,7 @@ class Talk:
         note(f"{words[0].upper()}{words[1:]}.")
 
     def _new(self, _: str) -> None:
-        self._chat = None
+        self.chat = None
         note("A new conversation.")
 
     def _list(self, _: str) -> None:
@@ -219,28 +227,25 @@ class Talk:
 
     def _open(self, beginning: str) -> None:
         info = resolve(self._kb, beginning)
-        self._chat = info.id
+        self.chat = info.id
         note(f"{one_line(info.name)} ({info.turns})")
         for turn in self._kb.chat(info.id).turns[-1:]:
             note(f"> {one_line(turn.question[:200])}")
             write_text(turn.answer + "\n")
 
     def _retry(self, _: str) -> None:
-        if self._chat is None:
+        if self.chat is None:
             note("There is nothing to resume.", style="warning")
             return
-        self._after(self._turn(partial(self._resume, self._chat)))
-
-    def _resume(self, chat: str, view: RunView) -> AgentTurn:
-        return self._chats.retry(chat, watch=view)
+        self._tell_end(self._answered(self._chats.retry(self.chat)))
 
     def _rename(self, name: str) -> None:
-        if self._chat is not None:
-            note(f"Renamed to {one_line(self._kb.rename_chat(self._chat, name).name)}")
+        if self.chat is not None:
+            note(f"Renamed to {one_line(self._kb.rename_chat(self.chat, name).name)}")
 
     def _export(self, path: str) -> None:
-        if self._chat is not None and path:
-            note(f"Wrote {one_line(self._kb.export_chat(self._chat, path).path)}")
+        if self.chat is not None and path:
+            note(f"Wrote {one_line(self._kb.export_chat(self.chat, path).path)}")
 
     def _quit(self, _: str) -> None:
         self._is_over = True
@@ -251,23 +256,18 @@ def note_lines(text: str) -> None:
         note(line)
 
 
-def _as_json(turn: AgentTurn, model: str) -> dict[str, object]:
-    events = turn.log.all()
-    answer = next((event.data for event in events if event.kind == "answer"), {})
-    error = next((event.data for event in events if event.kind == "error"), None)
-    return {
-        "question": turn.question,
-        "model": model,
-        "chat": turn.chat,
-        "name": turn.name,
-        "number": turn.number,
-        "status": turn.status,
-        "kept": turn.is_kept,
-        "answer": turn.text(),
-        "citations": answer.get("citations", []),
-        "unsupported": answer.get("unsupported", []),
-        "tools": [
-            dict(event.data) for event in events if event.kind in ("tool_started", "tool_finished")
-        ],
-        "error": None if error is None else dict(error),
-    }
+def _answer(turn: AgentTurn, question: ChatEvent) -> None:
+    """Ask the person about a write. Raises KeyboardInterrupt: Ctrl-C, which stops the turn."""
+    number = str(question.data["question"])
+    if turn.questions is None:
+        return
+    try:
+        agreed = is_agreed(str(question.data["heading"]), turn.questions.lines(number))
+        turn.answer(number, agreed)
+    except QmdError as error:  # it has waited too long
+        note(f"qmd: {error}", style="warning")
+
+
+def _used_tools(turn: AgentTurn) -> str:
+    tools = [str(each.data["tool"]) for each in turn.log.all() if each.kind == "tool_started"]
+    return f"Tools used by then: {', '.join(tools)}." if tools else "No tool was used by then."

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.settings import Role
     from qmd.values.location import DatabaseLocation
-    from qmd.values.proposed import Confirm
 
 
 def lasting_name(database: DatabaseLocation) -> str:
@@ -87,7 +86,6 @@ class Session:
         write: bool = False,
         ask_server: bool = False,
         read_only_files: bool = False,
-        confirm_writes: Confirm | None = None,
         use_replica: bool = False,
     ) -> KnowledgeBase:
         """
@@ -98,7 +96,6 @@ class Session:
             write: Open the database for writing; ``create`` does so too.
             ask_server: Let a running server embed queries while no model is loaded here.
             read_only_files: Forbid the tools to change files.
-            confirm_writes: As in `qmd.Settings`.
             use_replica: Read from the replica of the settings: for servers, and for status.
 
         Raises:
@@ -125,7 +122,6 @@ class Session:
             push_folder=settings.push_folder,
             read_only_files=read_only_files,
             exiftool=settings.exiftool,
-            confirm_writes=confirm_writes,
         )
         with progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(

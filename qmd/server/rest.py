@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from qmd.agent.chat import AgentTurn, Chats
-from qmd.agent.chat.turn import TURN_S
+from qmd.agent.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses

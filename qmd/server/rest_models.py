@@ -8,7 +8,6 @@ value describes these fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ from qmd.operations.collections import NAME
 from qmd.operations.replies import DocumentBlock
 from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
 from qmd.values import Collection, DocumentInfo
-from qmd.values.chats import MAX_QUESTION, ChatEvent, TurnStatus
+from qmd.values.chats import MAX_QUESTION
 from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
 from qmd.values.pushes import MAX_FILES
 from qmd.values.search import MAX_TAGS
@@ -226,24 +225,6 @@ class ContextAdded:
 class ContextRemoved:
     status: Literal["removed"]
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatReply:
-    chat: Annotated[str, Describe("The id of the conversation")]
-    name: str
-    number: Annotated[int, Range(1), Describe("Which question of the conversation it is")]
-    status: TurnStatus
-    kept: Annotated[bool, Describe("Whether the conversation is in the database")]
-    answer: Annotated[str, Describe("Markdown; empty without an answer")]
-    citations: tuple[Mapping[str, object], ...]
-    unsupported: Annotated[
-        tuple[str, ...], Describe("The sentences of the answer that no citation supports")
-    ]
-    tools: Annotated[
-        tuple[ChatEvent, ...], Describe("The events tool_started and tool_finished of all calls")
-    ]
-    error: Annotated[Mapping[str, object] | None, Describe("What ended the turn, if an error did")]
 
 
 @dataclass(frozen=True, slots=True)

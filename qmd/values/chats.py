@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -99,6 +99,26 @@ class ChatPage:
 
     chats: tuple[ChatInfo, ...]
     total: Annotated[int, Range(0), Describe("How many there are on all pages")]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What came of a question."""
+
+    chat: Annotated[str, Describe("The id of the conversation")]
+    name: str
+    number: Annotated[int, Range(1), Describe("Which question of the conversation it is")]
+    status: TurnStatus
+    kept: Annotated[bool, Describe("Whether the conversation is in the database")]
+    answer: Annotated[str, Describe("Markdown; empty without an answer")]
+    citations: Sequence[Mapping[str, object]]
+    unsupported: Annotated[
+        Sequence[str], Describe("The sentences of the answer that no citation supports")
+    ]
+    tools: Annotated[
+        Sequence[ChatEvent], Describe("The events tool_started and tool_finished of all calls")
+    ]
+    error: Annotated[Mapping[str, object] | None, Describe("What ended the turn, if an error did")]
 
 
 def chat_name(question: str) -> str:

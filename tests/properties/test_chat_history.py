@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.agent.chat.history import as_history, fit, from_json, to_json
+from qmd.agent.history import as_history, fit, from_json, to_json
 from qmd.agent.prompt import RESULTS, SHORT_RESULT, tokens
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,17 +13,9 @@ from typing import Any
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.agent.events import EventLog, Tell
 from qmd.agent.executor import DIALECT, ToolExecutor, ToolResult
-from qmd.agent.loop import (
-    MAX_CALLS,
-    Answered,
-    BadBlock,
-    ExecutionLoop,
-    Happening,
-    LoopResult,
-    ToolExecution,
-    ToolStarted,
-)
+from qmd.agent.loop import MAX_CALLS, ExecutionLoop, LoopResult
 from qmd.agent.native import natively
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import (
@@ -34,6 +26,7 @@ from qmd.agent.prompt import (
     system_prompt,
     tokens,
 )
+from qmd.agent.stopping import StopSignal
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
@@ -102,11 +95,16 @@ def run(
     kb: KnowledgeBase,
     model: Model,
     *,
-    listen: Callable[[Happening], None] | None = None,
+    tell: Tell | None = None,
     **options: Any,
 ) -> LoopResult:
     loop = ExecutionLoop(
-        model, executor(kb), system=RULES, listen=listen, now=lambda: NOON, **options
+        model,
+        executor(kb),
+        system=RULES,
+        tell=tell or EventLog().add,
+        now=lambda: NOON,
+        **options,
     )
     return loop.run("question")
 
@@ -156,9 +154,9 @@ class TestConversation:
 
     @pytest.mark.parametrize("bad", ["{broken", "[]", '{"tool": "search"}'])
     def test_a_broken_block_is_no_final_answer(self, kb: KnowledgeBase, bad: str) -> None:
-        heard: list[Happening] = []
+        log = EventLog()
         model = Model(f"```json:tool\n{bad}\n```", "Now I know.")
-        result = run(kb, model, listen=heard.append)
+        result = run(kb, model, tell=log.add)
         assert result.final_response == "Now I know."
         assert result.iteration_count == 2
         assert (len(result.parse_errors), result.tool_executions) == (1, ())
@@ -166,7 +164,7 @@ class TestConversation:
             f"Tool execution results:\n\n{OPENING}Tool 1: (no tool call)\n❌ Error\n"
             f"{result.parse_errors[0].error}{CLOSING}"
         )
-        assert [each for each in heard if isinstance(each, BadBlock)]
+        assert [each for each in log.all() if each.kind == "bad_block"]
 
     def test_an_unclosed_block_is_no_final_answer(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model('I look.\n```json:tool\n{"tool": "search', "Found."))
@@ -212,14 +210,14 @@ class TestConversation:
                 now_s += 4
                 return super().chat(messages)
 
-        def hear(happening: Happening) -> None:
+        def hear(kind: str, /, **data: object) -> None:
             nonlocal now_s
-            if isinstance(happening, ToolStarted):
+            if kind == "tool_started":
                 now_s += 1000  # a person thinks about a write
 
         model = Slow(block("read_note", path="notes/plan"))
         loop = ExecutionLoop(
-            model, executor(kb), system=RULES, listen=hear, model_time_s=10, clock=lambda: now_s
+            model, executor(kb), system=RULES, tell=hear, model_time_s=10, clock=lambda: now_s
         )
         result = loop.run("question")
         assert budgets == [10, 6, 2]
@@ -416,14 +414,14 @@ class TestTrouble:
         assert told.endswith(f"Tool 3: get\n❌ Error\nNot run: the user stopped{CLOSING}")
 
     def test_a_stop_between_two_tools_leaves_the_second_undone(self, kb: KnowledgeBase) -> None:
-        ended: list[Happening] = []
+        stop = StopSignal()
 
-        def listen(happening: Happening) -> None:
-            if isinstance(happening, ToolExecution):
-                ended.append(happening)
+        def tell(kind: str, /, **data: object) -> None:
+            if kind == "tool_finished":
+                stop.set()
 
         answer = block("status") + "\n" + block("create_note", path="notes/never", content="x")
-        result = run(kb, Model(answer), listen=listen, stopped=lambda: bool(ended))
+        result = run(kb, Model(answer), tell=tell, stop=stop)
         assert result.interrupted
         assert [each.call.tool for each in result.tool_executions] == ["status"]
         assert not (Path(kb.collection("notes").path) / "never.md").exists()
@@ -523,15 +521,13 @@ class TestTools:
 
 class TestTelling:
     def test_what_happens_is_told_in_order(self, kb: KnowledgeBase) -> None:
-        heard: list[Happening] = []
-        run(kb, Model("Hm.\n" + block("status"), "Done."), listen=heard.append)
-        kinds = [type(each).__name__ for each in heard]
-        assert kinds == [
-            *("Asking", "Answered", "ToolStarted", "ToolExecution", "Asking", "Answered")
+        log = EventLog()
+        run(kb, Model("Hm.\n" + block("status"), "Done."), tell=log.add)
+        assert [each.kind for each in log.all()] == [
+            *("asking", "text", "tool_started", "tool_finished", "asking", "text", "answer")
         ]
-        answered = [each for each in heard if isinstance(each, Answered)]
-        assert [each.final for each in answered] == [False, True]
-        assert [each.call.tool for each in heard if isinstance(each, ToolStarted)] == ["status"]
+        texts = [str(each.data["text"]).strip() for each in log.all() if "text" in each.data]
+        assert texts == ["Hm.", "Done.", "Done."]
 
     def test_a_run_as_json_has_the_names_of_the_specification(self, kb: KnowledgeBase) -> None:
         model = Model("```json:tool\n{\n```\n" + block("nope", a=1), "Done.")

@@ -13,17 +13,10 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.chat import Chats
+from qmd.agent.events import EventLog
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.loop import (
-    COPIED,
-    MAX_CALLS,
-    BadBlock,
-    ExecutionLoop,
-    Happening,
-    LoopResult,
-    ToolStarted,
-)
-from qmd.agent.native import block_of, natively, with_tool_calls
+from qmd.agent.loop import COPIED, MAX_CALLS, ExecutionLoop, LoopResult
+from qmd.agent.native import block_of, natively
 from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import RESULTS, results_message, system_prompt
 from qmd.errors import InferenceError, NativeCallsRefusedError
@@ -57,17 +50,13 @@ def run(
     kb: KnowledgeBase,
     server: ModelServer,
     mode: ToolCallMode = "native",
-    heard: list[Happening] | None = None,
+    log: EventLog | None = None,
 ) -> LoopResult:
     tools = ToolExecutor(kb, select(("qmd", "notes")).tools)
     prompt = system_prompt(tools.definitions())
     client = LlmClient(LlmSettings(url=server.url, model="m"), wait=lambda _: None)
-    loop = ExecutionLoop(
-        with_tool_calls(client, mode, prompt, tools.definitions()),
-        tools,
-        system=prompt,
-        listen=None if heard is None else heard.append,
-    )
+    tell = (log or EventLog()).add
+    loop = ExecutionLoop(client, tools, system=prompt, tool_calls=mode, tell=tell)
     return loop.run("When do we deploy?")
 
 
@@ -82,13 +71,10 @@ def test_of_thousands_of_native_calls_the_server_sees_only_the_first(kb: Knowled
     assert estimate_tokens(json.dumps(sent.messages)) < WINDOW
 
 
-@pytest.mark.parametrize("streamed", [True, False])
-def test_a_native_call_is_run_and_its_result_goes_back_natively(
-    kb: KnowledgeBase, streamed: bool
-) -> None:
-    heard: list[Happening] | None = [] if streamed else None
+def test_a_native_call_is_run_and_its_result_goes_back_natively(kb: KnowledgeBase) -> None:
+    log = EventLog()
     with ModelServer(calls(READ, ("nope", {}), text="Let me see."), says("Tuesday.")) as server:
-        result = run(kb, server, heard=heard)
+        result = run(kb, server, log=log)
     first, second = server.requests
     assert {tool["function"]["name"] for tool in first.body["tools"]} > {"read_note", "search"}
     assert "json:tool" not in first.messages[0]["content"]
@@ -103,14 +89,20 @@ def test_a_native_call_is_run_and_its_result_goes_back_natively(
     assert [each["tool_call_id"] for each in results] == [each["id"] for each in sent]
     assert "We deploy on Tuesday." in results[0]["content"]
     assert "tool not found" in results[1]["content"]
-    if heard is not None:
-        assert [each.call.tool for each in heard if isinstance(each, ToolStarted)] == [
-            "read_note",
-            "nope",
-        ]
+    started = [each.data["tool"] for each in log.all() if each.kind == "tool_started"]
+    assert started == ["read_note", "nope"]
     # What is kept of the run is the same as with blocks.
     assert parse(result.messages[1].content).calls == (ToolCall(*READ), ToolCall("nope", {}))
     assert result.messages[2].content.startswith(RESULTS)
+
+
+def test_native_calls_come_in_a_reply_in_one_piece_too() -> None:
+    with ModelServer(calls(READ, text="Let me see.")) as server:
+        client = LlmClient(LlmSettings(url=server.url, model="m"))
+        answer = client.chat([Message("user", "when?")], tools=[{}])
+    assert not server.requests[0].body["stream"]
+    assert answer.text == "Let me see."
+    assert [(call.name, json.loads(call.arguments)) for call in answer.calls] == [READ]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +180,7 @@ def test_what_servers_make_of_the_stream_is_understood(
     kb: KnowledgeBase, step: Step, count: int
 ) -> None:
     with ModelServer(step, says("Tuesday.")) as server:
-        result = run(kb, server, heard=[])
+        result = run(kb, server)
     assert [each.call for each in result.tool_executions] == [ToolCall(*READ)] * count
     assert result.final_response == "Tuesday."
 
@@ -207,11 +199,11 @@ def test_what_servers_make_of_the_stream_is_understood(
 def test_arguments_that_are_no_object_are_a_bad_block(
     kb: KnowledgeBase, arguments: str, error: str
 ) -> None:
-    heard: list[Happening] = []
+    log = EventLog()
     with ModelServer(calls(("read_note", arguments)), says("Sorry.")) as server:
-        result = run(kb, server, heard=heard)
-    (bad,) = [each for each in heard if isinstance(each, BadBlock)]
-    assert bad.problem.error.startswith(error)
+        result = run(kb, server, log=log)
+    (bad,) = [each.data for each in log.all() if each.kind == "bad_block"]
+    assert str(bad["error"]).startswith(error)
     assert result.tool_executions == ()
     said, answer = server.requests[1].messages[2:]
     sent: Any = said["tool_calls"]
@@ -222,7 +214,7 @@ def test_arguments_that_are_no_object_are_a_bad_block(
 def test_a_call_that_the_server_cut_off_says_so(kb: KnowledgeBase) -> None:
     step = calls(("create_note", '{"path": "notes/new", "content": "abc'), finish="length")
     with ModelServer(step, says("Sorry.")) as server:
-        result = run(kb, server, heard=[])
+        result = run(kb, server)
     assert "cut the answer off" in result.parse_errors[0].error
     assert result.tool_executions == ()
 
@@ -243,7 +235,7 @@ def test_an_endless_stream_of_empty_calls_is_too_long(kb: KnowledgeBase) -> None
             call.delta(tool_calls=[{"index": 0, "function": {}}] * 1000)
 
     with ModelServer(step) as server:
-        result = run(kb, server, heard=[])
+        result = run(kb, server)
     assert "longer than" in str(result.error)
 
 

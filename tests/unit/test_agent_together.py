@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from qmd import KnowledgeBase, Settings
+from qmd.agent.events import EventLog
 from qmd.agent.executor import MAX_TOGETHER, ToolExecutor
-from qmd.agent.loop import ExecutionLoop, Happening, LoopResult, ToolExecution, ToolStarted
+from qmd.agent.loop import ExecutionLoop, LoopResult
 from qmd.agent.prompt import Prompt
+from qmd.agent.stopping import StopSignal
 from qmd.errors import RequestEndedError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
@@ -69,19 +71,21 @@ def tool(name: str, work: Any, *, read_only: bool = True) -> Tool[Any]:
 
 def test_calls_in_a_row_that_read_meet_and_keep_their_order(kb: KnowledgeBase) -> None:
     barrier = threading.Barrier(MAX_TOGETHER)
-    heard: list[Happening] = []
+    log = EventLog()
 
     def meet(number: int) -> int:
         barrier.wait(WAIT_S)
         return number
 
     answer = "".join(block("look", number) for number in range(1, 2 * MAX_TOGETHER + 1))
-    result = run(kb, answer, tool("look", meet), listen=heard.append)
+    result = run(kb, answer, tool("look", meet), tell=log.add)
     numbers = [str(number) for number in range(1, 2 * MAX_TOGETHER + 1)]
     assert [each.result.data for each in result.tool_executions] == numbers
-    assert [each.result.data for each in heard if isinstance(each, ToolExecution)] == numbers
-    started = [each.call.params["number"] for each in heard if isinstance(each, ToolStarted)]
-    assert started == list(range(1, 2 * MAX_TOGETHER + 1))
+    finished = [each.data for each in log.all() if each.kind == "tool_finished"]
+    assert [each["result"] for each in finished] == numbers
+    started = [each.data for each in log.all() if each.kind == "tool_started"]
+    assert [each["params"] for each in started] == [{"number": int(each)} for each in numbers]
+    assert [each["call"] for each in started] == [each["call"] for each in finished]
 
 
 def test_a_call_that_writes_waits_for_those_before_and_blocks_those_behind(
@@ -131,17 +135,15 @@ def test_a_stop_ends_all_of_them(kb: KnowledgeBase) -> None:
             raise
         return number
 
-    stopped = threading.Event()
+    signal = StopSignal()
 
     def stop() -> None:
         begun.wait(WAIT_S)
-        stopped.set()
+        signal.set()
 
     thread = threading.Thread(target=stop)
     thread.start()
-    result = run(
-        kb, block("look", 1) + block("look", 2), tool("look", look), stopped=stopped.is_set
-    )
+    result = run(kb, block("look", 1) + block("look", 2), tool("look", look), stop=signal)
     thread.join(WAIT_S)
     assert result.interrupted
     assert sorted(ended) == [1, 2]

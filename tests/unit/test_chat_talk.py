@@ -12,6 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.chat import Chats
+from qmd.cli.ask_writes import consent
 from qmd.cli.chat_talk import Talk
 from qmd.settings import BackendSettings
 from tests.support.live import put
@@ -35,10 +36,14 @@ def hold(
                 if not kb.collections():
                     kb.add_collection(tmp_path / "notes")
                     kb.index()
-                chats = Chats(kb, may_write=options.pop("may_write", True))
+                chats = Chats(
+                    kb,
+                    may_write=options.pop("may_write", True),
+                    confirm=consent(yes=options.get("yes", False)),
+                )
                 try:
                     chosen = {"mode": "read", "yes": False} | options
-                    Talk(kb, chats, None, **chosen).hold("")
+                    Talk(kb, chats, "the model", **chosen).hold("")
                 finally:
                     chats.close()
         shown = capsys.readouterr()

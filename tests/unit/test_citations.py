@@ -16,12 +16,12 @@ from qmd.agent.citations import (
     CheckedAnswer,
     CitedLines,
     check_answer,
+    citation_check,
     find_citations,
     format_citation,
     marked,
 )
 from qmd.agent.claims import problem_with, sentences
-from qmd.agent.engine import citation_check
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading

@@ -248,14 +248,13 @@ class TestVariables:
 
 class TestTable:
     def test_the_defaults_it_names_are_those_of_the_language_model(self) -> None:
-        from qmd.cli.ask import MODEL_TIME_S
         from qmd.inference.llm.settings import DEFAULT_MODEL, DEFAULT_TIMEOUT_S, DEFAULT_URL
-        from qmd.settings import BUDGET_S
+        from qmd.settings import ANSWERS_S, BUDGET_S
 
         named = [SETTINGS[name].default for name in ("llm_url", "llm_model", "llm_timeout")]
         assert named == [DEFAULT_URL, DEFAULT_MODEL, f"{DEFAULT_TIMEOUT_S:g}"]
         assert DEFAULT_MODEL in SETTINGS["llm_model"].description
         assert f"{DEFAULT_TIMEOUT_S:g}" in SETTINGS["llm_timeout"].description
-        assert f"unset means {MODEL_TIME_S:g}" in SETTINGS["ask_timeout"].description
-        assert SETTINGS["ask_timeout"].default == f"{MODEL_TIME_S:g}"
+        assert f"unset means {ANSWERS_S:g}" in SETTINGS["ask_timeout"].description
+        assert SETTINGS["ask_timeout"].default == f"{ANSWERS_S:g}"
         assert f"unset means {BUDGET_S:g}" in SETTINGS["model_budget"].description

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from qmd.agent.chat import AgentTurn
 from qmd.server import rest_models as models
 from qmd.server.endpoints.definition import Call, RestEndpoint
-from qmd.values.chats import Chat
-
-_TOOL_EVENTS = ("tool_started", "tool_finished")
+from qmd.values.chats import Chat, ChatReply
 
 
 def begin(call: Call) -> AgentTurn:
@@ -18,42 +14,19 @@ def begin(call: Call) -> AgentTurn:
     return call.chats.start(arguments.question, arguments.chat or None, mode=arguments.mode)
 
 
-def _ask(call: Call) -> models.ChatReply:
-    arguments: models.ChatArguments = call.arguments
-    return _reply(begin(call), wait=arguments.wait)
+def _ask(call: Call) -> ChatReply:
+    return _reply(call, begin(call))
 
 
-def _retry(call: Call) -> models.ChatReply:
+def _retry(call: Call) -> ChatReply:
+    return _reply(call, call.chats.retry(call.path["chat"]))
+
+
+def _reply(call: Call, turn: AgentTurn) -> ChatReply:
     arguments: models.ChatRetryArguments = call.arguments
-    return _reply(call.chats.retry(call.path["chat"]), wait=arguments.wait)
-
-
-def _reply(turn: AgentTurn, *, wait: bool) -> models.ChatReply:
-    if wait:
+    if arguments.wait:
         turn.wait()
-    citations: tuple[Mapping[str, object], ...] = ()
-    unsupported: tuple[str, ...] = ()
-    error: Mapping[str, object] | None = None
-    events = turn.log.all()
-    for event in events:
-        if event.kind == "answer":
-            listed, without = event.data["citations"], event.data["unsupported"]
-            citations = tuple(listed) if isinstance(listed, (list, tuple)) else ()
-            unsupported = tuple(without) if isinstance(without, (list, tuple)) else ()
-        elif event.kind == "error":
-            error = event.data
-    return models.ChatReply(
-        chat=turn.chat,
-        name=turn.name,
-        number=turn.number,
-        status=turn.status,
-        kept=turn.is_kept,
-        answer=turn.text(),
-        citations=citations,
-        unsupported=unsupported,
-        tools=tuple(event for event in events if event.kind in _TOOL_EVENTS),
-        error=error,
-    )
+    return turn.reply()
 
 
 def _get(call: Call) -> Chat:
@@ -89,7 +62,7 @@ CHAT = RestEndpoint(
         "in the settings: 409."
     ),
     body=models.ChatArguments,
-    reply=models.ChatReply,
+    reply=ChatReply,
     run=_ask,
     errors=(403, 404, 409),
     lane="chat",
@@ -156,7 +129,7 @@ ENDPOINTS: tuple[RestEndpoint, ...] = (
         summary="Resume a turn that has no answer",
         description="After an error, a stop or a limit, with all that was done before.",
         body=models.ChatRetryArguments,
-        reply=models.ChatReply,
+        reply=ChatReply,
         run=_retry,
         errors=(403, 404, 409),
         lane="chat",

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from qmd.agent.loop import ChatModel
 from qmd.agent.prompt import shortened, tokens
+from qmd.agent.stopping import ChatModel, StopSignal, ask
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
@@ -121,7 +121,7 @@ _log = logging.getLogger(__name__)
 
 
 def summed_up(
-    turns: Sequence[StoredTurn], earlier: ChatSummary, model: ChatModel, fence: Fence
+    turns: Sequence[StoredTurn], earlier: ChatSummary, model: ChatModel, stop: StopSignal
 ) -> ChatSummary | None:
     """
     Let the model sum up the first ``turns``; None if it fails.
@@ -133,12 +133,12 @@ def summed_up(
     for turn in turns[earlier.turns :]:
         answer = turn.answer.strip()[:_ANSWER] or "(no answer)"
         parts.append(f"Person: {turn.question[:_QUESTION]}\nAssistant: {answer}")
+    fence = Fence.new()
     task = _TASK.format(opening=fence.opening, closing=fence.closing)
     said_before = "\n\n".join(parts)[-_MOST:]
+    request = [Message("system", task), Message("user", fence.around(said_before))]
     try:
-        answer = model.chat(
-            [Message("system", task), Message("user", fence.around(said_before))], budget_s=_TIME_S
-        ).text
+        answer = ask(model, request, stop, budget_s=_TIME_S).text
     except QmdError as error:
         _log.warning("the model did not sum up a conversation: %s", error)
         return None

@@ -1,35 +1,58 @@
-"""Starts, stops and resumes the turns of conversations."""
+"""
+Conversations of a person with the agent, which go on while nobody looks and are kept.
+
+::
+
+    chats = Chats(kb)                            # one for each open knowledge base
+    turn = chats.start("What did we decide?")    # returns at once; the turn runs on a thread
+    for event in turn.events():                  # all from the beginning, until the turn has ended
+        print(event.kind, event.data)
+    turn = chats.start("And why?", turn.chat)    # goes on with the conversation
+
+A `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
+
+- ``turn.subscribe(listener)`` calls ``listener(event)`` with all events so far and then with each
+  further one, on the turn's thread, so it must only pass the event on (for asyncio:
+  ``loop.call_soon_threadsafe``). It returns a function that ends the subscription.
+- ``turn.stop()`` ends the wait for the model at once; a tool that writes is finished first.
+- ``turn.answer(question, agreed)`` answers the event ``question`` of a write that waits.
+- ``turn.status`` and ``turn.wait(timeout_s)``; ``turn.text()`` is the answer so far.
+
+Of the service: ``chats.turn(chat_id)`` is the turn that runs, or the last one of this process;
+``chats.retry(chat_id)`` resumes a turn that failed, was stopped, interrupted or reached a limit;
+``chats.forget(chat_id)`` stops and deletes a conversation. The knowledge base itself lists,
+searches, reads, renames, exports (`qmd.kb.chats`). docs/agent.md describes the events.
+
+Errors: `NoLanguageModelError` (no server is set), `WritesForbiddenError` (mode ``write`` where
+nothing may be written), `ConflictError` (the conversation has a turn that runs; too many turns
+run; too long), `InputError` (a blank or too long question), `ChatNotFoundError`.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from qmd.agent.chat import history
-from qmd.agent.chat.keeping import ChatKeeper, DatabaseKeeper, MemoryKeeper
-from qmd.agent.chat.questions import ANSWER_S, Questions
-from qmd.agent.chat.turn import AgentTurn, TurnSetup
-from qmd.agent.engine import Engine
+from qmd.agent.history import to_json
+from qmd.agent.keeping import DatabaseKeeper, KeptChat, MemoryKeeper
+from qmd.agent.questions import ANSWER_S
+from qmd.agent.stopping import ChatModel
+from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
 from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, WritesForbiddenError
 from qmd.inference.fence import Fence
-from qmd.inference.llm import Message
+from qmd.inference.llm import LlmClient, Message
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
-from qmd.system.consent import confirming
-from qmd.system.session import in_session
-from qmd.values.chats import Chat, ChatEvent, ChatMode, chat_name, check_question
+from qmd.values.chats import Chat, ChatEvent, ChatInfo, ChatMode, chat_name, check_question
+from qmd.values.proposed import Confirm
 
-if TYPE_CHECKING:
-    from qmd.agent.loop import Happening
-    from qmd.agent.native import ToolModel
+__all__ = ["AgentTurn", "Chats"]
 
 MOST_RUNNING = 4
 """The most turns that run at once."""
@@ -45,29 +68,31 @@ class Chats:
 
     Args:
         model: The language model; None for the one of the knowledge base's settings.
-        toolsets: The toolsets that the model may use; none for all.
         may_write: Whether mode ``write`` is allowed.
-        max_rounds: How often the model is asked for one question, at most.
-        question_s: How long a question about a write waits for its answer, in seconds.
+        is_kept: Whether conversations are kept in the database, if that can be written; else in
+            memory, the latest ones.
+        toolsets, max_rounds, turn_s, question_s, confirm: As in `TurnRules`.
     """
 
     def __init__(
         self,
         kb: KnowledgeBase,
         *,
-        model: ToolModel | None = None,
-        toolsets: Sequence[str] = (),
+        model: ChatModel | None = None,
         may_write: bool = True,
+        is_kept: bool = True,
+        toolsets: Sequence[str] = (),
         max_rounds: int = 10,
+        turn_s: float = TURN_S,
         question_s: float = ANSWER_S,
+        confirm: Confirm | None = None,
     ) -> None:
         self._kb = kb
         self._model = model
-        self._toolsets = tuple(toolsets)
         self._may_write = may_write
-        self._max_rounds = max_rounds
-        self._question_s = question_s
-        self._keeper: ChatKeeper = MemoryKeeper() if kb.is_read_only else DatabaseKeeper(kb)
+        self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, question_s, confirm)
+        in_database = is_kept and not kb.is_read_only
+        self._keeper = DatabaseKeeper(kb) if in_database else MemoryKeeper()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
         self._threads: dict[str, threading.Thread] = {}
@@ -87,37 +112,29 @@ class Chats:
         return self._may_write and not (self._kb.is_read_only or self._kb.files_are_read_only)
 
     def start(
-        self,
-        question: str,
-        chat_id: str | None = None,
-        *,
-        mode: ChatMode = "read",
-        watch: Callable[[Happening], None] | None = None,
+        self, question: str, chat_id: str | None = None, *, mode: ChatMode = "read"
     ) -> AgentTurn:
         """
         Ask a question, in a new conversation or in an earlier one; returns at once.
 
-        Args:
-            watch: Called with each event of the execution loop, on the turn's thread.
-
         Raises:
             InputError, NoLanguageModelError, WritesForbiddenError, ChatNotFoundError,
-            ConflictError: As `qmd.agent.chat` says.
+            ConflictError: As the module says.
         """
         question = question.strip()
         model = self._require_model()
         self._require_allowed(mode)
         check_question(question, self._kb.language_model.window)
         self._mark_abandoned()
-        past: list[StoredTurn] = []
-        summary = ChatSummary("", 0)
-        name = chat_name(question)
-        if chat_id is not None:
-            info, summary, past = self._keeper.load(chat_id)
-            name = info.name
-        fence = Fence("")
+        if chat_id is None:
+            now = clock.now()
+            new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
+            kept = KeptChat(new, ChatSummary("", 0), [])
+        else:
+            kept = self._keeper.load(chat_id)
+            kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
-            number=past[-1].number + 1 if past else 1,
+            number=kept.turns[-1].number + 1 if kept.turns else 1,
             question=question,
             answer="",
             status="running",
@@ -125,12 +142,11 @@ class Chats:
             seconds=0.0,
             process=self._kb.process_name(),
             events="[]",
-            messages=history.to_json([Message("user", question)], fence),
+            messages=to_json([Message("user", question)], Fence("")),
         )
-        chat = chat_id or secrets.token_hex(8)
-        return self._launch(TurnSetup(chat, name, mode, stored, model, past, summary, watch=watch))
+        return self._launch(AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored))
 
-    def retry(self, chat_id: str, *, watch: Callable[[Happening], None] | None = None) -> AgentTurn:
+    def retry(self, chat_id: str) -> AgentTurn:
         """
         Resume the last turn of a conversation, with all that was done before it ended.
 
@@ -140,14 +156,14 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        info, summary, past = self._keeper.load(chat_id)
-        if not past or past[-1].status not in _RESUMABLE:
+        kept = self._keeper.load(chat_id)
+        if not kept.turns or kept.turns[-1].status not in _RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
                 hint="Ask a new question.",
             )
-        self._require_allowed(info.mode)
-        last = past.pop()
+        self._require_allowed(kept.info.mode)
+        last = kept.turns.pop()
         stored = last._replace(status="running", process=self._kb.process_name())
         earlier = [
             ChatEvent(kind, data)
@@ -155,7 +171,7 @@ class Chats:
             if kind not in ("started", "error", "ended")
         ]
         return self._launch(
-            TurnSetup(chat_id, info.name, info.mode, stored, model, past, summary, earlier, watch)
+            AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored, earlier)
         )
 
     def turn(self, chat_id: str) -> AgentTurn:
@@ -212,13 +228,11 @@ class Chats:
         backends = self._kb.language_model
         return backends.llm_url is not None or backends.key("llm") is not None
 
-    def _require_model(self) -> ToolModel:
+    def _require_model(self) -> ChatModel:
         if self._model is not None:
             return self._model
         if not self._is_model_set():
             raise NoLanguageModelError
-        from qmd.inference.llm import LlmClient
-
         return LlmClient(self._kb.language_model.server())
 
     def _require_allowed(self, mode: ChatMode) -> None:
@@ -234,12 +248,11 @@ class Chats:
 
     # -- running -------------------------------------------------------------------------
 
-    def _launch(self, setup: TurnSetup) -> AgentTurn:
-        turn = AgentTurn(setup, self._keeper)
-        chat, past = setup.chat, setup.past
+    def _launch(self, turn: AgentTurn) -> AgentTurn:
+        chat = turn.chat
         with self._lock:
             running = self._running()
-            if (past and past[-1].status == "running") or chat in {each.chat for each in running}:
+            if turn.follows_a_running_one or chat in {each.chat for each in running}:
                 raise ConflictError(
                     "This conversation is being answered.", hint="Wait for the answer, or stop it."
                 )
@@ -254,7 +267,7 @@ class Chats:
             self._turns[chat] = turn
             self._drop_ended()
         try:
-            self._keeper.begin(chat, setup.name, setup.mode, setup.stored)
+            turn.begin()
         except BaseException:
             with self._lock:
                 del self._turns[chat]
@@ -266,27 +279,9 @@ class Chats:
         return turn
 
     def _run(self, turn: AgentTurn) -> None:
-        with ExitStack() as work:
-            work.enter_context(in_session(f"chat-{turn.chat}", face="chat"))
-            if turn.mode == "write":
-                turn.questions = Questions(
-                    turn.log,
-                    turn.stop_signal,
-                    name=self._kb.file_name,
-                    timeout_s=self._question_s,
-                )
-                work.enter_context(confirming(turn.questions))
-            turn.run(self._engine)
+        turn.run()
         with self._lock:
             self._threads.pop(turn.chat, None)
-
-    def _engine(self) -> Engine:
-        return Engine(
-            self._kb,
-            self._toolsets,
-            max_rounds=self._max_rounds,
-            model_time_s=self._kb.language_model.answers_s,
-        )
 
     def _running(self) -> list[AgentTurn]:
         return [turn for turn in self._turns.values() if turn.status == "running"]

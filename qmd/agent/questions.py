@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from qmd.agent.chat.event_log import EventLog
-from qmd.agent.chat.stopping import StopSignal
+from qmd.agent.events import EventLog
+from qmd.agent.stopping import StopSignal
 from qmd.engine_text import engine_text
 from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
 from qmd.files.edits.diff import diff_lines, single_lines, split_lines
@@ -106,11 +106,6 @@ class Questions:
                 )
             self._open[question] = agreed
             self._answers.notify_all()
-
-    def waiting(self) -> list[str]:
-        """The questions that wait for an answer."""
-        with self._answers:
-            return [question for question, agreed in self._open.items() if agreed is None]
 
     def lines(self, question: str) -> list[str]:
         """The whole change that a question is about. Raises NotFoundError."""

@@ -7,37 +7,32 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
-from qmd.agent.chat import history
-from qmd.agent.chat.event_log import (
-    EventLog,
-    EventWriter,
-    Listener,
-    reading_of,
-    write_answer,
-    write_error,
-)
-from qmd.agent.chat.stopping import StoppableModel, StopSignal
-from qmd.agent.loop import LoopResult
-from qmd.agent.prompt import Prompt, tokens
-from qmd.agent.reading import Reading
+from qmd.agent import history
+from qmd.agent.citations import citation_check
+from qmd.agent.events import EventLog, Listener, error_data, reading_of
+from qmd.agent.executor import ToolExecutor
+from qmd.agent.keeping import DatabaseKeeper, KeptChat, MemoryKeeper
+from qmd.agent.loop import MAX_ITERATIONS, ExecutionLoop, LoopResult
+from qmd.agent.prompt import Prompt, prompt_for, tokens
+from qmd.agent.questions import ANSWER_S, Questions
+from qmd.agent.stopping import ChatModel, StopSignal
 from qmd.engine_text import engine_text
 from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
+from qmd.kb import KnowledgeBase
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
-from qmd.system.session import current_session
-from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatMode, TurnStatus
+from qmd.system.cancellation import Cancellation
+from qmd.system.consent import confirming
+from qmd.system.session import current_session, in_session
+from qmd.tools.toolsets import select
+from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatReply, TurnStatus
+from qmd.values.proposed import Confirm
 from qmd.values.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from qmd.agent.chat.keeping import ChatKeeper
-    from qmd.agent.chat.questions import Questions
-    from qmd.agent.engine import Engine
-    from qmd.agent.loop import Happening
-    from qmd.agent.native import ToolModel
 
 TURN_S = 1800.0
 """The longest time of a turn, in seconds, with tools and questions to the person."""
@@ -49,33 +44,33 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSetup:
+class TurnRules:
     """
-    What a turn begins with.
+    What holds for the turns of one face.
 
     Attributes:
-        chat, name, mode: Of the conversation: its id, its name, and whether the model may write.
-        stored: The turn as it is kept, with what was said in it before.
-        past: The earlier turns of the conversation.
-        summary: What the model wrote of the first of them.
-        earlier: The events of the turn before it is resumed.
-        watch: Called with each event of the execution loop, on the turn's thread.
+        toolsets: The toolsets that the model may use; none for all.
+        max_rounds: How often the model is asked for one question, at most.
+        turn_s: The longest time of a turn, in seconds.
+        question_s: How long a question about a write waits for its answer, in seconds.
+        confirm: Agrees to writes; None to ask the person by an event of the turn.
     """
 
-    chat: str
-    name: str
-    mode: ChatMode
-    stored: StoredTurn
-    model: ToolModel
-    past: Sequence[StoredTurn]
-    summary: ChatSummary
-    earlier: Sequence[ChatEvent] = ()
-    watch: Callable[[Happening], None] | None = None
+    toolsets: tuple[str, ...] = ()
+    max_rounds: int = MAX_ITERATIONS
+    turn_s: float = TURN_S
+    question_s: float = ANSWER_S
+    confirm: Confirm | None = None
 
 
 class AgentTurn:
     """
     A turn that runs or has ended. Thread-safe; `qmd.agent.chat` shows its use.
+
+    Args:
+        kept: The conversation with its earlier turns.
+        stored: The turn as it is kept, with what was said in it before.
+        earlier: The events of the turn before it is resumed.
 
     Attributes:
         chat: The id of the conversation.
@@ -84,13 +79,31 @@ class AgentTurn:
         mode: Whether the model may write what the person agrees to.
         is_kept: Whether the conversation outlives the process.
         error: What ended the turn, if an error did.
+        result: What the run of the model and its tools came to; None until that has ended.
+        repeated: How many of the events are not of this run, but of those before it.
     """
 
-    def __init__(self, setup: TurnSetup, keeper: ChatKeeper) -> None:
-        stored, earlier = setup.stored, setup.earlier
-        self.chat = setup.chat
-        self.name = setup.name
-        self.mode = setup.mode
+    def __init__(
+        self,
+        kb: KnowledgeBase,
+        keeper: DatabaseKeeper | MemoryKeeper,
+        model: ChatModel,
+        rules: TurnRules,
+        kept: KeptChat,
+        stored: StoredTurn,
+        earlier: Sequence[ChatEvent] = (),
+    ) -> None:
+        self._kb = kb
+        self._keeper = keeper
+        self._model = model
+        self._rules = rules
+        self._info = kept.info
+        self._past = kept.turns
+        self._past_summary = kept.summary
+        self._stored = stored
+        self.chat = kept.info.id
+        self.name = kept.info.name
+        self.mode = kept.info.mode
         self.number = stored.number
         self.question = stored.question
         self.is_kept = keeper.lasts
@@ -99,9 +112,8 @@ class AgentTurn:
         self.log = EventLog()
         self.questions: Questions | None = None
         self.error: QmdError | None = None
+        self.result: LoopResult | None = None
         self._asker = current_session()
-        self._setup = setup
-        self._keeper = keeper
         self._messages = stored.messages
         self._answer = ""
         self._is_out_of_time = False
@@ -118,6 +130,7 @@ class AgentTurn:
         )
         for event in earlier:
             self.log.add(event.kind, **event.data)
+        self.repeated = len(self.log.all())
 
     # -- for those who look on -----------------------------------------------------------
 
@@ -132,6 +145,30 @@ class AgentTurn:
     def events(self) -> Iterator[ChatEvent]:
         """All events from the first one, until the turn has ended."""
         return self.log.events()
+
+    def reply(self) -> ChatReply:
+        """What has come of the question so far."""
+        events = self.log.all()
+        answer: Any = next((event.data for event in events if event.kind == "answer"), {})
+        return ChatReply(
+            chat=self.chat,
+            name=self.name,
+            number=self.number,
+            status=self.status,
+            kept=self.is_kept,
+            answer=self.text(),
+            citations=answer.get("citations", []),
+            unsupported=answer.get("unsupported", []),
+            tools=tuple(e for e in events if e.kind in ("tool_started", "tool_finished")),
+            error=next((event.data for event in events if event.kind == "error"), None),
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence for the person if there is no answer, or perhaps no whole one; else None."""
+        if self._is_out_of_time:
+            return f"stopped after {self._rules.turn_s / 60:g} minutes. Ask for less at once."
+        return None if self.result is None else self.result.warning
 
     def text(self) -> str:
         """The text of the answer; "" while there is none."""
@@ -170,25 +207,30 @@ class AgentTurn:
             )
         self.questions.answer(question, agreed=agreed)
 
+    @property
+    def follows_a_running_one(self) -> bool:
+        """Whether the turn before it runs, in whatever process."""
+        return bool(self._past) and self._past[-1].status == "running"
+
     # -- the run -------------------------------------------------------------------------
 
-    def run(self, prepare: Callable[[], Engine]) -> None:
-        """
-        Answer the question, and keep what came of it; returns when the turn has ended.
+    def begin(self) -> None:
+        """Keep the turn before it runs. Raises ConflictError: There are too many of them."""
+        self._keeper.begin(self._info, self._stored)
 
-        ``prepare``: Makes the tools and the system prompt.
-        """
+    def run(self) -> None:
+        """Answer the question, and keep what came of it; returns when the turn has ended."""
         began_s = time.monotonic()
-        timer = threading.Timer(TURN_S, self._run_out_of_time)
+        timer = threading.Timer(self._rules.turn_s, self._run_out_of_time)
         timer.daemon = True
         timer.start()
         status: TurnStatus = "failed"
         try:
-            with self.stop_signal.cancellation.active():
-                status = self._converse(prepare())
+            with self._asking_first():
+                status = self._outcome(self._converse())
         except QmdError as error:
             self.error = error
-            write_error(self.log, error)
+            self.log.add("error", **error_data(error))
         except KeyboardInterrupt:
             status = "stopped"
         except Exception as error:  # noqa: BLE001 - logged and shown
@@ -203,44 +245,74 @@ class AgentTurn:
                 status = "limit"
             self._end(status, time.monotonic() - began_s)
 
-    def _converse(self, engine: Engine) -> TurnStatus:
-        past, prompt = self._setup.past, engine.prompt
+    @contextmanager
+    def _asking_first(self) -> Iterator[None]:
+        """The person agrees to each write of the block, and may stop it."""
+        cancellation = Cancellation()
+        with ExitStack() as work:
+            if self._keeper.lasts:  # its changes belong to the conversation, whoever asks in it
+                work.enter_context(in_session(f"chat-{self.chat}", face="chat"))
+            else:
+                work.enter_context(in_session(self._asker))
+            if self.mode == "write":
+                self.questions = Questions(
+                    self.log,
+                    self.stop_signal,
+                    name=self._kb.file_name,
+                    timeout_s=self._rules.question_s,
+                )
+                work.enter_context(confirming(self._rules.confirm or self.questions))
+            work.enter_context(cancellation.active())
+            work.callback(self.stop_signal.on_set(cancellation.cancel))
+            yield
+
+    def _converse(self) -> LoopResult:
+        """Put the question to the model, with what was said before and with the tools."""
+        kb, stored = self._kb, self._stored
+        executor = ToolExecutor(kb, select(self._rules.toolsets).tools)
+        prompt = prompt_for(kb, executor.definitions())
         fence = prompt.fence
-        begun = history.from_json(self._setup.stored.messages, fence)
-        kept = self._history(prompt, begun, engine.window)
+        begun = history.from_json(stored.messages, fence)
+        kept = self._history(prompt, begun)
         if kept.left_out:
             prompt = prompt.continued(history.section(self._summary(kept), fence))
         before = kept.messages
-        stoppable = StoppableModel(
-            engine.offering_tools(self._setup.model),
-            self.stop_signal,
-            lambda sent: self._keep_progress(sent, len(before), fence),
+        read_before = map(reading_of, [*self._past[kept.left_out :], stored])
+
+        def keep_messages(sent: Sequence[Message]) -> None:
+            self._messages = history.to_json(sent[len(before) :], fence)
+
+        def keep_progress(sent: Sequence[Message]) -> None:
+            """Keep what was said so far, in case that the process ends."""
+            if len(sent) > len(before) + 1:
+                keep_messages(sent)
+                self._keeper.keep(self.chat, self._state("running", 0.0, self.log.all()))
+
+        loop = ExecutionLoop(
+            self._model,
+            executor,
+            system=prompt,
+            tool_calls=kb.language_model.tool_calls,
+            max_iterations=self._rules.max_rounds,
+            window=kb.language_model.window,
+            model_time_s=kb.language_model.answers_s,
+            check=citation_check(kb, list(read_before)),
+            tell=self.log.add,
+            sent=keep_progress,
+            stop=self.stop_signal,
+            calls_before=self._calls,
         )
-        writer = EventWriter(self.log, engine.executor, self._calls)
-        watch = self._setup.watch
+        result = loop.resume(LoopResult((*before, *begun)))
+        keep_messages(result.messages)
+        return result
 
-        def listen(happening: Happening) -> None:
-            writer(happening)
-            if watch is not None:
-                watch(happening)
-
-        kept_turns = past[kept.left_out :]
-        loop = engine.loop(
-            stoppable,
-            prompt=prompt,
-            read_before=Reading().merge(map(reading_of, [*kept_turns, self._setup.stored])),
-            listen=listen,
-            stopped=lambda: self.stop_signal.is_set,
-        )
-        result = loop.resume(LoopResult("", messages=(*before, *begun)))
-        self._messages = history.to_json(result.messages[len(before) :], fence)
-        return self._outcome(result)
-
-    def _history(self, prompt: Prompt, begun: history.Messages, window: int) -> history.History:
+    def _history(self, prompt: Prompt, begun: history.Messages) -> history.History:
+        """The earlier turns that the model has room for."""
         turns = [
             history.as_history(history.from_json(turn.messages, prompt.fence))
-            for turn in self._setup.past
+            for turn in self._past
         ]
+        window = self._kb.language_model.window
         used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
         kept = history.fit(turns, room, prompt.fence)
@@ -250,35 +322,27 @@ class AgentTurn:
 
     def _summary(self, kept: history.History) -> ChatSummary:
         """The summary of the turns that are left out; a new one is kept."""
-        summary = self._setup.summary
+        summary = self._past_summary
         if summary.turns >= kept.left_out:
             return summary
-        left_out = self._setup.past[: kept.left_out]
-        model = StoppableModel(self._setup.model, self.stop_signal)
-        new = history.summed_up(left_out, summary, model, Fence.new())
+        left_out = self._past[: kept.left_out]
+        new = history.summed_up(left_out, summary, self._model, self.stop_signal)
         if new is None:
             return history.questions_of(left_out)
         self._keeper.keep_summary(self.chat, new)
         return new
 
     def _outcome(self, result: LoopResult) -> TurnStatus:
+        self.result = result
+        self.error = result.error
         if result.error is not None:
-            self.error = result.error
             return "failed"
         if result.interrupted:
             return "stopped"
         if result.reached_max_iterations:
             return "limit"
         self._answer = result.final_response
-        write_answer(self.log, result)
         return "done"
-
-    def _keep_progress(self, sent: Sequence[Message], before: int, fence: Fence) -> None:
-        """Keep what was said so far, in case that the process ends."""
-        messages = sent[1 + before :]  # without the system prompt and the history
-        if len(messages) > 1:
-            self._messages = history.to_json(messages, fence)
-            self._keeper.keep(self.chat, self._state("running", 0.0, self.log.all()))
 
     def _end(self, status: TurnStatus, seconds: float) -> None:
         seconds = round(seconds, 3)
@@ -290,7 +354,7 @@ class AgentTurn:
         self._ended.set()
 
     def _state(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> StoredTurn:
-        return self._setup.stored._replace(
+        return self._stored._replace(
             answer=self._answer,
             status=status,
             seconds=seconds,
