@@ -1,10 +1,12 @@
 """
-Build sdist and wheel, install the wheel in a new environment, and use it there.
+Build the sdist, install it in a new environment, and use it there.
 
     python tests/wheel.py
 
-Everything happens in a temporary directory with the source out of reach: the environment
-is new, the working directory another, and the session below runs on the wheel alone.
+Everything happens in a temporary directory with the source out of reach: pip builds the wheel
+from the sdist in an environment of its own, which has what `pyproject.toml` asks for and no more;
+the environment it installs into is new, the working directory another, and the session below runs
+on the wheel alone.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ with KnowledgeBase.open(sys.argv[1]) as kb:
 class Installed:
     """The wheel in its own environment."""
 
-    def __init__(self, directory: Path, wheel: Path) -> None:
+    def __init__(self, directory: Path, sdist: Path) -> None:
         self.directory = directory
         home = directory / "home"
         home.mkdir()
@@ -47,8 +49,9 @@ class Installed:
         }
         venv.create(directory / "env", with_pip=True)
         self.bin = directory / "env" / ("Scripts" if os.name == "nt" else "bin")
-        # The stock pip of this Python, as on a fresh machine.
-        self.run("python", "-m", "pip", "install", "--quiet", str(wheel))
+        # The stock pip of this Python, as on a fresh machine. Compiling all that it installs would
+        # be half of its time, and Python compiles what it loads.
+        self.run("python", "-m", "pip", "install", "--quiet", "--no-compile", str(sdist))
         # From here on; pip may use the caches of the user.
         self.environment |= {"HOME": str(home), "USERPROFILE": str(home)}
 
@@ -69,15 +72,15 @@ class Installed:
 
 
 def build(directory: Path) -> Path:
-    """The wheel, built from the sdist as package managers do."""
+    """The sdist, from which package managers build."""
     subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT],
+        [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", directory, ROOT],
         stdout=subprocess.DEVNULL,
         timeout=TIMEOUT_S,
         check=True,
     )
-    (wheel,) = directory.glob("*.whl")
-    return wheel
+    (sdist,) = directory.glob("*.tar.gz")
+    return sdist
 
 
 def use(qmd: Installed) -> None:
@@ -101,7 +104,6 @@ def use(qmd: Installed) -> None:
         # In other words, and in the other language.
         question = "database backup and recovery"
         expect(qmd, "notes/备份.md", "vsearch", question, "--min-score", "0")
-        expect(qmd, "notes/deploy.md", "vsearch", "shipping a release", "--min-score", "0")
         expect(qmd, "notes/deploy.md", "query", "when is the parser rolled out?")
 
     listed = json.loads(qmd.run("qmd", "mcp", stdin=rpc()).splitlines()[-1])

@@ -368,6 +368,7 @@ class TestTrouble:
             run = json.loads(out)
             assert (run["interrupted"], len(run["toolExecutions"])) == (True, 1)
 
+    @pytest.mark.cold
     def test_the_key_is_in_no_process_list(self, scratch: Scratch) -> None:
         seen: list[bytes] = []
 

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +71,7 @@ print("done")
 """
 
 
-def at_once(*processes: subprocess.Popen[str]) -> None:
+def at_once(*processes: child.Child) -> None:
     """Let them begin together and wait for all."""
     for process in processes:
         assert process.stdout is not None

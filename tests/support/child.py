@@ -9,14 +9,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
+
+from tests.support.warm import Process, warm
 
 REPOSITORY = Path(__file__).parents[2]
 WAIT_S = 60
 
+Child: TypeAlias = "subprocess.Popen[str] | Process"
 
-def start(code: str, *args: object) -> subprocess.Popen[str]:
+
+def start(code: str, *args: object) -> Child:
     """Run ``code`` (``sys.argv[1:]`` are the arguments) with pipes for stdin and stdout."""
     return _start(_command(code, args))
 
@@ -25,13 +30,13 @@ def _command(code: str, args: Sequence[object]) -> list[str]:
     return [sys.executable, "-c", code, *map(str, args)]
 
 
-def _start(command: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+def _start(command: list[str]) -> Child:
+    return warm.popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: Child) -> str:
     """What the process printed; it must have ended well."""
     out, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, out
@@ -42,7 +47,7 @@ def run(code: str, *args: object) -> str:
     return finish(start(code, *args))
 
 
-def start_unprivileged(code: str, *args: object) -> subprocess.Popen[str]:
+def start_unprivileged(code: str, *args: object) -> Child:
     """As `start`, bound by permissions even if the tests run as root."""
     if not hasattr(os, "geteuid"):
         pytest.skip("no POSIX permissions here")
@@ -70,7 +75,7 @@ os.setuid({uid})
 """
 
 
-def start_as_user(uid: int, code: str, *args: object) -> subprocess.Popen[str]:
+def start_as_user(uid: int, code: str, *args: object) -> Child:
     """As `start`, by another user; ``http.client``, ``json``, ``os``, ``socket`` are imported."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         pytest.skip("NOT TESTED: only root can become a second user; run the tests as root")

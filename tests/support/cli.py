@@ -1,7 +1,7 @@
 """
 The command line in a scratch directory: real files, a real database, no one's settings.
 
-`Scratch.run` starts the installed command; `Scratch.call` runs the same entry point in this
+`Scratch.run` runs the command as a process; `Scratch.call` runs the same entry point in this
 process, which is faster and sees the same streams and environment.
 """
 
@@ -93,18 +93,17 @@ class Scratch:
         return warm.popen(command, cwd=self.root, env=self.environment, **options)
 
     def run_raw(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [*installed_command(), *args],
-            cwd=self.root,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        pipe = subprocess.PIPE
+        process = self.start(*args, stdin=pipe, stdout=pipe, stderr=pipe)
+        try:
+            out, err = process.communicate(stdin, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def run(self, *args: str) -> Result:
-        """The installed command, as a process of its own."""
+        """The command, as a process of its own."""
         done = self.run_raw(*args)
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -1,5 +1,5 @@
 """
-The command ``qmd`` as a fork of a process that has imported it.
+The command ``qmd``, or code of a test, as a fork of a process that has imported ``qmd``.
 
 A server starts with a second of CPU, nearly all of it for imports, and the tests start hundreds.
 What starts here is a process like any other, with streams, an environment and signals of its own.
@@ -8,6 +8,7 @@ Tests marked ``cold`` start the command itself.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -17,9 +18,11 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, NoReturn
 
 import coverage
@@ -31,6 +34,8 @@ from qmd.system import telemetry
 
 #: The commands of which there are forks.
 QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
+#: What comes before code; arguments may follow it.
+CODE = [sys.executable, "-c"]
 #: Variables that change nothing once Python has started; with any other the command is started.
 _HARMLESS = {"PYTHONUTF8", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 REPOSITORY = Path(__file__).parents[2]
@@ -41,12 +46,11 @@ class Process:
     """What the tests use of `subprocess.Popen`, for a fork of the warm process."""
 
     def __init__(
-        self, args: Sequence[str], pid: int, end: int, pipes: Sequence[int | None]
+        self, args: Sequence[str], pid: int, end: int, pipes: Sequence[int | None], *, text: bool
     ) -> None:
-        modes = ("wb", "rb", "rb")
-        streams: list[IO[bytes] | None] = [
-            None if pipe is None else open(pipe, mode, 0 if mode == "wb" else -1)  # noqa: PTH123, SIM115
-            for pipe, mode in zip(pipes, modes, strict=True)
+        streams: list[IO[Any] | None] = [
+            None if pipe is None else os.fdopen(pipe, *((mode,) if text else (f"{mode}b", buffer)))
+            for pipe, mode, buffer in zip(pipes, "wrr", (0, -1, -1), strict=True)
         ]
         self.args = args
         self.pid = pid
@@ -78,18 +82,28 @@ class Process:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, *, timeout: float | None = None) -> tuple[bytes | None, bytes | None]:
-        """All that it writes to its pipes until it ends."""
-        if self.stdin is not None:
-            self.stdin.close()
-        with self, ThreadPoolExecutor(2) as readers:
+    def communicate(self, data: Any = None, *, timeout: float | None = None) -> tuple[Any, Any]:
+        """All that it writes to its pipes until it ends, given ``data`` to read."""
+        with self, ThreadPoolExecutor(3) as streams:
+            if self.stdin is not None:
+                streams.submit(self._feed, data)
             said = [
-                None if stream is None or stream.closed else readers.submit(stream.read)
+                None if stream is None or stream.closed else streams.submit(stream.read)
                 for stream in (self.stdout, self.stderr)
             ]
-            self.wait(timeout)
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
             out, err = (each and each.result() for each in said)
         return out, err
+
+    def _feed(self, data: Any) -> None:
+        assert self.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self.stdin:
+            if data:
+                self.stdin.write(data)
 
     def __enter__(self) -> Process:
         return self
@@ -119,15 +133,16 @@ class WarmProcess:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         start_new_session: bool = False,
-    ) -> subprocess.Popen[bytes] | Process:
-        """As `subprocess.Popen`; a fork where the command is ``qmd`` on Linux."""
+        text: bool = False,
+    ) -> subprocess.Popen[Any] | Process:
+        """As `subprocess.Popen`; a fork where the command is ``qmd`` or code, on Linux."""
         environment = dict(os.environ if env is None else env)
-        words = next((len(qmd) for qmd in QMD if list(command[: len(qmd)]) == qmd), 0)
+        words = next((len(each) for each in (*QMD, CODE) if list(command[: len(each)]) == each), 0)
         is_harmless = _HARMLESS.issuperset(name for name in environment if name[:6] == "PYTHON")
         if not (self.is_on and words and is_harmless and sys.platform == "linux"):
             return subprocess.Popen(
                 command, stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=cwd,
-                start_new_session=start_new_session,
+                start_new_session=start_new_session, text=text,
             )  # fmt: skip
         ours: list[int | None] = []
         theirs: list[int] = []
@@ -146,6 +161,7 @@ class WarmProcess:
         end, tell = os.pipe()
         request = {
             "args": command[words:],
+            "is_code": list(command[:words]) == CODE,
             "env": environment,
             "cwd": str(cwd or Path.cwd()),
             "start_new_session": start_new_session,
@@ -156,7 +172,7 @@ class WarmProcess:
             pid = int(channel.recv(100))
         for descriptor in (*theirs, tell):
             os.close(descriptor)
-        return Process(command, pid, end, ours)
+        return Process(command, pid, end, ours, text=text)
 
     def close(self) -> None:
         """End it."""
@@ -187,7 +203,7 @@ class WarmProcess:
 
 
 def serve(number: int) -> None:
-    """The warm process: fork a ``qmd`` for each request until nobody can send one."""
+    """The warm process: a fork for each request until nobody can send one."""
     with socket.socket(fileno=number) as channel:
         while True:
             data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)
@@ -197,19 +213,19 @@ def serve(number: int) -> None:
             if not data:
                 return
             if os.fork() == 0:
-                _wait_for_qmd(channel, json.loads(data), descriptors)
+                _wait_for_fork(channel, json.loads(data), descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
 
 
-def _wait_for_qmd(
+def _wait_for_fork(
     channel: socket.socket, request: dict[str, Any], descriptors: list[int]
 ) -> NoReturn:
     """Fork it, tell its number and, in the end, its exit code."""
     *streams, tell = descriptors
     pid = os.fork()
     if pid == 0:
-        _become_qmd(request, streams)
+        _become(request, streams)
     channel.send(b"%d" % pid)
     channel.close()
     for stream in streams:
@@ -219,7 +235,7 @@ def _wait_for_qmd(
     os._exit(0)
 
 
-def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
+def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, max(streams) + 100)
@@ -236,9 +252,34 @@ def _become_qmd(request: dict[str, Any], streams: list[int]) -> NoReturn:
     if "COVERAGE_PROCESS_CONFIG" in os.environ:
         coverage.process_startup()
     try:
+        if request["is_code"]:
+            _run_code(*request["args"])
         run()  # ends the process
     finally:
         os._exit(1)
+
+
+def _run_code(code: str, *args: str) -> NoReturn:
+    """As ``python -c`` does, to the end of the process."""
+    sys.argv = ["-c", *args]
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    status: Any = 0
+    try:
+        exec(compile(code, "<string>", "exec"), vars(main))
+    except SystemExit as error:
+        status = error.code or 0
+    except BaseException:  # noqa: BLE001 - as Python itself
+        traceback.print_exc()
+        status = 1
+    if not isinstance(status, int):
+        print(status, file=sys.stderr)
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)
 
 
 warm = WarmProcess()
