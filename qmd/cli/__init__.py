@@ -14,10 +14,14 @@ if TYPE_CHECKING:
         chat_talk,
         daemon,
         habits,
+        listings,
         operations,
+        read,
         remote,
         render_hits,
         render_reports,
+        search,
+        setting_options,
         shell_completion,
     )
 
@@ -28,10 +32,14 @@ __all__ = [
     "chat_talk",
     "daemon",
     "habits",
+    "listings",
     "operations",
+    "read",
     "remote",
     "render_hits",
     "render_reports",
+    "search",
+    "setting_options",
     "shell_completion",
 ]
 

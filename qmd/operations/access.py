@@ -36,17 +36,17 @@ def create_token(
     read: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may read"),
-        Shell(_SEVERAL, completes="collections"),
+        Shell(_SEVERAL, completes="collections", by_comma=True),
     ] = (),
     write: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may read and write"),
-        Shell(_SEVERAL, completes="collections"),
+        Shell(_SEVERAL, completes="collections", by_comma=True),
     ] = (),
     push: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may push and read; they need not exist yet"),
-        Shell(_SEVERAL),
+        Shell(_SEVERAL, by_comma=True),
     ] = (),
     expires: Annotated[
         str | None,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.operations.definition import Replied, operation
-from qmd.values import Changes, IndexReport
-from qmd.values.facts import Describe, OmitDefault, Range
+from qmd.values import Changes, Explanation, IndexReport
+from qmd.values.facts import Describe, OmitDefault, Range, Shell
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -104,3 +104,14 @@ def update(
     As /index; with pull, git first fetches and fast-forwards.
     """
     return kb.update(pull=pull)
+
+
+@operation(
+    in_shell_alone=True,
+    view="render_explanation",
+    section="Look after it",
+    examples=("qmd why ~/notes/build/report.md",),
+)
+def why(kb: KnowledgeBase, path: Annotated[str, Shell(completes="files")]) -> Explanation:
+    """Explain why a file is a document, or which rule leaves it out."""
+    return kb.why(path)
