@@ -101,7 +101,7 @@ def places() -> tuple[Place, ...]:
     return (
         *TABLE,
         *(
-            Place(each.section, words, "", each.other_names)
+            Place(each.listed_in, words, "", each.other_names)
             for words, each in cli.operations.listed()
             if words not in names
         ),

@@ -32,7 +32,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def listed() -> Iterable[tuple[str, Operation]]:
     """The operations that have a section of the help, by the full names of their commands."""
-    return ((each.words or "", each) for each in every_command() if each.section)
+    return ((each.words or "", each) for each in every_command() if each.listed_in)
 
 
 @cache

@@ -173,7 +173,8 @@ class Operation:
             the reply itself.
         command: Its name in the shell; "" for its own name, None for no command.
         other_names: Names of the command at the top level that no help lists.
-        section: Where the help of all commands lists it; "" for nowhere.
+        section: Where the help of all commands lists it; "" for "Search and read", or for nowhere
+            if its command stands in a group.
         examples: Command lines; () for one that is made from the arguments.
         bodies: Requests of REST, as examples.
         in_shell_alone: A short form of another operation, for people who type.
@@ -210,7 +211,7 @@ class Operation:
     sends: Callable[[Replied], Any] | None = None
     command: str | None = ""
     other_names: tuple[str, ...] = ()
-    section: str = "Search and read"
+    section: str = ""
     examples: tuple[str, ...] = ()
     bodies: tuple[Mapping[str, Any], ...] = ()
     in_shell_alone: bool = False
@@ -236,6 +237,12 @@ class Operation:
     def words(self) -> str | None:
         """The full name of its command; None if it has none."""
         return self.name.replace("_", "-") if self.command == "" else self.command
+
+    @property
+    def listed_in(self) -> str:
+        """The section of the help that has its command; "" for none."""
+        words = self.words or " "
+        return self.section or ("" if " " in words else "Search and read")
 
     @property
     def method(self) -> str:
@@ -406,10 +413,15 @@ class Joined(NamedTuple):
 
 
 def operation(**about: Any) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare a function to be an operation; ``about``: the attributes of `Operation`."""
+    """
+    Declare a function to be an operation; ``about``: the attributes of `Operation`.
+
+    ``FAMILY`` of its module has those of all operations that say nothing else.
+    """
 
     def declare(run: Callable[..., Any]) -> Operation:
-        return Operation(run, **about)
+        family: Mapping[str, Any] = run.__globals__.get("FAMILY", {})
+        return Operation(run, **{**family, **about})
 
     return declare
 

@@ -12,6 +12,8 @@ from qmd.values.facts import Describe, OmitDefault, Range, Shell
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": None, "group": "index"}
+
 
 def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
@@ -43,8 +45,6 @@ def _indexed(replied: Replied) -> Indexed:
 
 
 @operation(
-    toolset=None,
-    group="index",
     sends=_indexed,
     command=None,  # it shows the progress, and embeds: `qmd.cli.indexing`
     lane="write",
@@ -81,8 +81,6 @@ def _updated(replied: Replied) -> Updated:
 
 
 @operation(
-    toolset=None,
-    group="index",
     sends=_updated,
     command=None,  # as `index`
     bodies=({"pull": False},),

@@ -38,6 +38,8 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": "qmd", "group": "read"}
+
 LineNumbers = Annotated[
     bool,
     Obvious(),
@@ -125,8 +127,6 @@ def _get_reply(replied: Replied) -> GetReply:
     ),
     title="Get document",
     zh="按结果的 file 或 docid 读取一篇文档的全部或若干行。路径不存在时给出相近的路径。",
-    toolset="qmd",
-    group="read",
     bodies=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
     errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
 )
@@ -223,8 +223,6 @@ def _multi_get_reply(replied: Replied) -> DocumentBatch:
     ),
     title="Get several documents",
     zh="用通配符或列表一次读取多篇文档。超过 maxBytes 的文件跳过并注明，请用 get 读取。",
-    toolset="qmd",
-    group="read",
     bodies=({"pattern": "journals/2025-05*.md"},),
     lane="bulk",
     errors=(NoMatchError,),
@@ -297,7 +295,6 @@ class DocumentPage:
 
 @operation(
     toolset=None,
-    group="read",
     sends=_document_list,
     done_by="read:ls",
     options=("full_path",),
@@ -425,8 +422,6 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
     examples=("qmd status", "qmd status --json"),
     title="Index status",
     zh="有哪些集合、各有多少文档、向量是否就绪。参数 collection 的取值见此。",
-    toolset="qmd",
-    group="read",
     errors=(CollectionNotFoundError,),
 )
 def status(

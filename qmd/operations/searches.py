@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
 
+FAMILY = {"toolset": "qmd", "group": "search"}
+
 Request = Annotated[SearchRequest, Inline()]
 All = Annotated[bool, Unlisted(), Describe("All hits; limit does not count")]
 
@@ -50,8 +52,6 @@ def _by_hand(prepare: Callable[[Any], Any] | None = None) -> ByHand:
 
 
 _ALIKE: Mapping[str, Any] = {
-    "toolset": "qmd",
-    "group": "search",
     "errors": (CollectionNotFoundError, NotFoundError),
     "done_by": "search:answer",
     "options": ("full", "line_numbers", "full_path", "who", "format"),
