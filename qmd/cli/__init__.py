@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from qmd.cli import chat_talk as chat_talk
     from qmd.cli import daemon as daemon
     from qmd.cli import habits as habits
+    from qmd.cli import listings as listings
     from qmd.cli import operations as operations
+    from qmd.cli import read as read
     from qmd.cli import remote as remote
     from qmd.cli import render_hits as render_hits
     from qmd.cli import render_reports as render_reports
+    from qmd.cli import search as search
     from qmd.cli import shell_completion as shell_completion
 
 __getattr__ = lazy.load(__name__)

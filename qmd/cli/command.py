@@ -18,7 +18,6 @@ import click
 
 from qmd import cli
 from qmd.cli import complete
-from qmd.cli.query_words import options_taken_for_words, with_words
 from qmd.cli.session import Session
 from qmd.cli.terminal import note, paged, write_json
 from qmd.system.session import SERVES_ONLY
@@ -108,11 +107,11 @@ class Command(click.Command):
         self.params.extend(database_options(hidden=True))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for option in options_taken_for_words(self, args):
+        for option in _options_taken_for_words(self, args):
             note(f"qmd: {option} stands behind -- and is searched for: put it before --.",
                  style="warning")  # fmt: skip
         try:
-            left = super().parse_args(ctx, with_words(self, args))
+            left = super().parse_args(ctx, _with_words(self, args))
         except click.UsageError as error:
             if type(error) is click.UsageError and self.extra_argument and args:
                 raise WrongUsage(error.message, self.extra_argument, ctx) from error
@@ -141,7 +140,8 @@ class Group(click.Group):
     A group whose commands live in other modules and are imported when they are called.
 
     Args:
-        lazy: Name → ``module:attribute``; "" for an operation, which has its place here.
+        lazy: Name → ``module:attribute`` of a command or an operation; "" for an operation of
+            `operations`, which has its place here.
         operations: The group whose operations are its commands, "" for the top level; None for
             a group without any. They are loaded when no other command has a name.
         sections: Returns title in the help → full names of commands.
@@ -204,8 +204,9 @@ class Group(click.Group):
         command: click.Command | None
         if self.lazy.get(name):
             module, _, attribute = self.lazy[name].partition(":")
-            command = getattr(importlib.import_module(module), attribute)
-            assert isinstance(command, click.Command)
+            target = getattr(importlib.import_module(module), attribute)
+            is_command = isinstance(target, click.Command)
+            command = target if is_command else cli.operations.command_of(target)
         else:
             command = super().get_command(ctx, name) or self._command_of_operation(ctx, name)
         return command.get_command(ctx, rest) if rest and isinstance(command, Group) else command
@@ -449,3 +450,72 @@ def _json() -> click.Option:
 def json_option(function: F) -> F:
     """Add ``--json`` to a command that prints by itself."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+# --- words of a query that begin with a minus ------------------------------------------
+
+#: Of the private use area. It stands for the minus of a word such as ``-weekly``, which click would
+#: take for an option, or for several of one letter.
+_MARK = "\ue000"
+
+
+class QueryWord(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A word of a query. A command with an argument of this type takes ``-word`` as one."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        return f"-{text[1:]}" if text.startswith(_MARK) else text
+
+
+def _with_words(command: click.Command, args: Sequence[str]) -> list[str]:
+    """The arguments of a command, with each ``-word`` of a query marked as no option."""
+    if not _takes_words(command):
+        return list(args)
+    return list(_marked(_options_by_name(command), args))
+
+
+def _takes_words(command: click.Command) -> bool:
+    """Whether the command has an argument for the words of a query."""
+    return any(isinstance(param.type, QueryWord) for param in command.params)
+
+
+def _options_taken_for_words(command: click.Command, args: Sequence[str]) -> list[str]:
+    """The options of the command that stand behind ``--`` and so are words of the query."""
+    if "--" not in args or not _takes_words(command):
+        return []
+    behind = args[list(args).index("--") + 1 :]
+    options = _options_by_name(command)
+    return [arg for arg in behind if arg.partition("=")[0] in options]
+
+
+def _options_by_name(command: click.Command) -> dict[str, click.Option]:
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    return {name: option for option in options for name in option.opts}
+
+
+def _marked(options: dict[str, click.Option], args: Sequence[str]) -> Iterator[str]:
+    is_value = False
+    for position, arg in enumerate(args):
+        if arg == "--" and not is_value:
+            yield from args[position:]
+            return
+        option = options.get(arg)
+        if is_value or option is not None or not _is_word(options, arg):
+            yield arg
+        else:
+            yield _MARK + arg[1:]
+        is_value = not is_value and option is not None and not option.is_flag
+
+
+def _is_word(options: dict[str, click.Option], arg: str) -> bool:
+    """Whether an argument excludes a word: no option of one letter has the rest as its value."""
+    if len(arg) < 3 or arg[0] != "-" or arg[1] == "-":
+        return False
+    option, value = options.get(arg[:2]), arg[2:]
+    if option is None:
+        return arg[1] != "h"  # -h, as in -help
+    if isinstance(option.type, (click.types.IntParamType, click.types.FloatParamType)):
+        return not value.lstrip("=").replace(".", "", 1).isdigit()
+    return option.metavar == "KEY:VALUE" and ":" not in value

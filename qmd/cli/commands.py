@@ -21,8 +21,8 @@ class Place(NamedTuple):
     Attributes:
         section: Its section of ``qmd help --all``; a group's name for what stands in that group.
         name: Its full name; ``db backup`` is ``backup`` in the group ``db``.
-        target: ``module:attribute``, imported when the command is called; "" if an operation that
-            has its place in this list is the command.
+        target: ``module:attribute`` of a command or an operation, imported when it is called; "" if
+            an operation that has its place in this list is the command.
         others: Names at the top level that mean the same and that no help lists: earlier ones, and
             those of other programs.
     """
@@ -47,12 +47,12 @@ TABLE = (
     Place(_INDEX, "update", "qmd.cli.indexing:update"),
     Place(_INDEX, "embed", "qmd.cli.indexing:embed"),
     Place(_INDEX, "watch", "qmd.cli.indexing:watch"),
-    Place(_READ, "search", "qmd.cli.search:search"),
-    Place(_READ, "vsearch", "qmd.cli.search:vsearch", ("vector-search",)),
-    Place(_READ, "query", "qmd.cli.search:query", ("deep-search",)),
-    Place(_READ, "get", "qmd.cli.read:get"),
-    Place(_READ, "multi-get", "qmd.cli.read:multi_get", ("multi_get",)),
-    Place(_READ, "ls", "qmd.cli.read:ls"),
+    Place(_READ, "search", "qmd.operations.searches:search"),
+    Place(_READ, "vsearch", "qmd.operations.searches:vsearch", ("vector-search",)),
+    Place(_READ, "query", "qmd.operations.searches:query", ("deep-search",)),
+    Place(_READ, "get", "qmd.operations.reading:get"),
+    Place(_READ, "multi-get", "qmd.operations.reading:multi_get", ("multi_get",)),
+    Place(_READ, "ls", "qmd.operations.reading:documents"),
     Place(_READ, "edit", "qmd.cli.open:edit"),
     Place(_READ, "posts", "qmd.cli.posts:posts"),
     Place(_READ, "open", "qmd.cli.open:open_"),
@@ -65,8 +65,8 @@ TABLE = (
     Place(_WRITE, "undo", "qmd.cli.history:undo"),
     Place(_WRITE, "history", "qmd.cli.history:history"),
     Place(_WRITE, "restore", "qmd.cli.history:restore"),
-    Place(_CARE, "status", "qmd.cli.upkeep:status"),
-    Place(_CARE, "why", "qmd.cli.upkeep:why"),
+    Place(_CARE, "status", "qmd.operations.reading:status"),
+    Place(_CARE, "why", "qmd.operations.indexing:why"),
     Place(_CARE, "doctor", "qmd.cli.upkeep:doctor"),
     Place(_CARE, "config", "qmd.cli.upkeep:config"),
     Place(_CARE, "models", "qmd.cli.models:models"),
@@ -97,11 +97,13 @@ ALIASES = {other: place.name for place in TABLE for other in place.others} | {"p
 
 def places() -> tuple[Place, ...]:
     """All commands. This loads the declarations of all operations, which one command needs not."""
+    names = {each.name for each in TABLE}
     return (
         *TABLE,
         *(
-            Place(each.section, words, "", each.other_names)
+            Place(each.listed_in, words, "", each.other_names)
             for words, each in cli.operations.listed()
+            if words not in names
         ),
     )
 

@@ -1,34 +1,36 @@
-"""What the listings of operations and documents share: their options, budget and last line."""
+"""Prints lists: those of operations row by row, and what others share with them."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 
 from qmd.cli.places import Places, places
-from qmd.cli.terminal import note, paint, write_json
+from qmd.cli.remote import Remote, received
+from qmd.cli.session import session
+from qmd.cli.terminal import (
+    beside,
+    note,
+    one_line,
+    paint,
+    table_row,
+    use_color,
+    write,
+    write_json,
+)
+from qmd.operations.definition import Operation, Replied, Row, Styled
 from qmd.values.graph import MAX_LISTED
-from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import ListBudget, to_wire
-
-if TYPE_CHECKING:
-    from qmd.kb import KnowledgeBase
 
 #: In front of a name that stands below its facts.
 _INDENT = 2
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-max_tokens_option = click.option(
-    "--max-tokens",
-    type=click.IntRange(MIN_TOKENS),
-    metavar="N",
-    help="Most tokens to print, estimated; says what is left out.",
-)
 
 
 def limit_options(default: int | None, *, most: int = MAX_LISTED) -> Callable[[F], F]:
@@ -62,18 +64,6 @@ def limit_options(default: int | None, *, most: int = MAX_LISTED) -> Callable[[F
         )
 
     return add
-
-
-@dataclass(frozen=True, slots=True)
-class ListingOptions:
-    """What the options of a listing say."""
-
-    max_tokens: int | None
-    full_path: bool
-    as_json: bool
-
-    def view(self, kb: KnowledgeBase) -> ListingView:
-        return ListingView(places(kb.collections, full_path=self.full_path), self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +110,78 @@ def _with_names(value: object, where: Places) -> object:
     if isinstance(value, (list, tuple)):
         return [_with_names(each, where) for each in value]
     return value
+
+
+def show(
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    *,
+    as_json: bool,
+    mode: str = "local",
+    max_tokens: int | None = None,
+    full_path: bool = False,
+) -> None:
+    """Run an operation, and print the list that it replies, row by row."""
+    if mode == "server":
+        value, sent = _answer_of_server(operation, {**arguments, "max_tokens": max_tokens})
+    with session().open() as kb:
+        view = ListingView(places(kb.collections, full_path=full_path), max_tokens)
+        if mode != "server":
+            value = sent = operation.call(kb, arguments, view.budget())
+    if as_json and not operation.bare:
+        view.write_json(sent)
+        return
+    rows = list(operation.rows(value))
+    if as_json:
+        view.write_json(list_of(operation, sent))
+    else:
+        color = use_color(sys.stdout)
+        for row in rows:
+            write(f"{_line(row, view, color)}\n")
+    if operation.rest is not None:
+        if rest := operation.rest(value, "--max-tokens"):
+            note(rest)
+    else:
+        view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
+    if not (rows or as_json or operation.total(value)):
+        note(operation.sentence(operation.none, Replied(value, arguments)))
+
+
+def list_of(operation: Operation, sent: Any) -> object:
+    """The items of the one list of a reply that has any."""
+    wire = to_wire(sent)
+    assert isinstance(wire, Mapping)
+    return next(filter(None, (wire.get(name) for name in operation.lists)), [])
+
+
+def _answer_of_server(operation: Operation, arguments: Mapping[str, Any]) -> tuple[Any, object]:
+    """The reply of the running server, and the same in its wire form."""
+    is_all = "limit" in arguments and arguments["limit"] is None
+    limit = {"limit": MAX_LISTED} if is_all else {}
+    sent = Remote(session().settings.db).answer(operation, {**arguments, **limit})
+    value = received(operation.reply, sent)
+    if is_all and operation.total(value) > MAX_LISTED:
+        raise click.UsageError(
+            f"--all needs --mode local: a server lists at most {MAX_LISTED:,} items, and there are"
+            f" {operation.total(value):,}."
+        )
+    return value, sent
+
+
+def _line(row: Row, view: ListingView, color: bool) -> str:
+    """A row as a terminal has room for it."""
+    facts = "".join(_part(each, view, color) for each in row.facts)
+    name = view.link(row.file, color, line=row.line) if row.file else ""
+    if row.more:
+        text = "".join(_part(each, view, color) for each in row.more)
+        return beside(f"{facts}  {name}" if facts and name else facts or name, text, 0)
+    return table_row(facts, name, one_line(row.text)) if name else facts
+
+
+def _part(part: Styled | str, view: ListingView, color: bool) -> str:
+    if isinstance(part, str):
+        return one_line(part)
+    if part.file and not part.text:
+        return view.link(part.file, color, line=part.line)
+    text = paint(one_line(part.text), part.style, color) if part.style else one_line(part.text)
+    return view.where.link(text, part.file, part.line or 1) if part.file else text

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option
-from qmd.cli.query_words import QueryWord
+from qmd.cli.command import Group, QueryWord, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write_json, write_text

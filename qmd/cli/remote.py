@@ -15,9 +15,7 @@ from qmd.errors import (
     TransientInferenceError,
 )
 from qmd.system import running
-from qmd.values import SearchCommand, SearchReply, SearchRequest
-from qmd.values.facts import ForCommands, wire_fields
-from qmd.values.wire import from_wire, to_wire
+from qmd.values.facts import wire_fields
 
 if TYPE_CHECKING:
     from qmd.operations import Operation
@@ -45,13 +43,6 @@ class Remote:
             raise NotFoundError(f"No qmd server is running for {database}", hint=_START_HINT)
         self._server = server
 
-    def search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
-        reply = self._ask(f"/{command}", _body(command, request))
-        try:
-            return from_wire(SearchReply, reply, query=request.query)
-        except ValueError as error:
-            raise self._unexpected_reply() from error
-
     def text(self, file: str) -> str:
         """The whole text of a document."""
         try:
@@ -63,6 +54,8 @@ class Remote:
         """The reply of an operation that only reads, in its wire form."""
         sent = {name: each for name, each in arguments.items() if each is not None}
         path = operation.path.format(**{name: quote(sent.pop(name)) for name in operation.in_path})
+        if operation.method == "POST":
+            return self._ask(path, sent)
         return self._ask(f"{path}?{urlencode(sent, doseq=True)}", None)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -108,13 +101,3 @@ def _error_for(status: int) -> type[QmdError]:
     if status == 503:
         return TransientInferenceError
     return InputError if status in (400, 413) else QmdError
-
-
-def _body(command: SearchCommand, request: SearchRequest) -> dict[str, Any]:
-    """The request in its wire form, without the fields that are for other commands."""
-    body: dict[str, Any] = to_wire(request)
-    for field in wire_fields(SearchRequest):
-        commands = field.get(ForCommands)
-        if commands is not None and command not in commands.names:
-            body.pop(field.wire_name, None)
-    return body if request.limit is not None else {**body, "all": True}

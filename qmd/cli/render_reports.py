@@ -287,7 +287,8 @@ def _zone(stamp: str | None) -> str:
 _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reason name these
 
 
-def render_explanation(explanation: Explanation) -> None:
+def render_explanation(replied: Replied) -> None:
+    explanation: Explanation = replied.value
     color = use_color(sys.stdout)
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"

@@ -1,4 +1,4 @@
-"""``qmd status``, ``why``, ``doctor`` and ``config`` say how things are."""
+"""``qmd doctor`` and ``qmd config`` say how things are."""
 
 from __future__ import annotations
 
@@ -8,46 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command
 from qmd.cli.open import chosen_editor
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import (
-    render_checks,
-    render_explanation,
-    render_status,
-)
+from qmd.cli.render_reports import render_checks
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, one_line, write, write_json
+from qmd.cli.terminal import hanging, one_line, write
 from qmd.config import SETTINGS
 from qmd.system.editors import check_editor
 
 if TYPE_CHECKING:
-    from qmd.values import Check, Explanation
-
-
-@command("status", examples=("qmd status", "qmd status --json"))
-@json_option
-def status(as_json: bool) -> None:
-    """Show what is indexed, awaits vectors, or was skipped."""
-
-    with session().open(use_replica=True) as kb:
-        report = kb.status()
-        fresh = None if as_json else kb.freshness(embeddings_pending=report.needs_embedding)
-    if fresh is None:
-        write_json(report)
-    else:
-        render_status(report, fresh)
-
-
-@command("why", render=render_explanation, examples=("qmd why ~/notes/build/report.md",))
-@click.argument("path", shell_complete=complete.files)
-def why(path: str) -> Explanation:
-    """Explain why a file is a document, or which rule leaves it out."""
-    with session().open() as kb:
-        return kb.why(path)
+    from qmd.values import Check
 
 
 def _is_broken(checks: Sequence[Check]) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from qmd import models, search
 from qmd.kb.parts import Parts, open_to_scopes
-from qmd.kb.request_arguments import takes_fields
 from qmd.search import meaning
 from qmd.values import SearchReply, SearchRequest
+from qmd.values.facts import ForCommands, field_facts
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 if TYPE_CHECKING:
@@ -19,6 +22,63 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import SearchCommand
     from qmd.values.location import DatabaseLocation
+
+
+RequestFields = ParamSpec("RequestFields")
+OwnerT = TypeVar("OwnerT")
+
+
+def takes_fields(
+    request_type: Callable[RequestFields, SearchRequest], **defaults: object
+) -> Callable[
+    [Callable[[OwnerT, SearchRequest], SearchReply]],
+    Callable[Concatenate[OwnerT, RequestFields], SearchReply],
+]:
+    """
+    Let callers of a search method give the fields of its request, and type checkers know them.
+
+    The name of the method is that of its command; a field that is for other commands is a
+    TypeError.
+
+    Args:
+        defaults: Where they differ from those of the request.
+    """
+    request_with = cast("Callable[..., SearchRequest]", request_type)
+
+    def wrap(
+        method: Callable[[OwnerT, SearchRequest], SearchReply],
+    ) -> Callable[Concatenate[OwnerT, RequestFields], SearchReply]:
+        signature = _signature(method.__name__, defaults)
+
+        @functools.wraps(method)
+        def with_fields(
+            self: OwnerT, /, *query: RequestFields.args, **options: RequestFields.kwargs
+        ) -> SearchReply:
+            signature.bind(self, *query, **options)
+            return method(self, request_with(*query, **{**defaults, **options}))
+
+        vars(with_fields)["__signature__"] = signature
+        return with_fields
+
+    return wrap
+
+
+def _signature(command: str, defaults: dict[str, object]) -> Signature:
+    """What `help` and editors show, and calls are checked by."""
+    parameters = [
+        Parameter(
+            field.name,
+            Parameter.POSITIONAL_OR_KEYWORD if field.is_required else Parameter.KEYWORD_ONLY,
+            default=defaults.get(
+                field.name, Parameter.empty if field.is_required else field.default
+            ),
+            annotation=field.hint,
+        )
+        for field in field_facts(SearchRequest)
+        if (commands := field.get(ForCommands)) is None or command in commands.names
+    ]
+    this = Parameter("self", Parameter.POSITIONAL_ONLY)
+    return Signature([this, *parameters], return_annotation=SearchReply)
 
 
 class SearchMethods(Parts):

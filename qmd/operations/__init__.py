@@ -8,26 +8,35 @@ A family is a module of this package. It is imported when one of its operations 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
+from qmd import lazy
 from qmd.operations.definition import Joined, Operation
+
+if TYPE_CHECKING:
+    from qmd.operations import hits
 
 __all__ = [
     "FAMILIES",
     "Joined",
     "Operation",
+    "every_command",
     "every_joined",
     "every_operation",
     "every_tool",
+    "hits",
     "operations_of",
 ]
 
+__getattr__ = lazy.load(__name__, modules=("hits",))
+
 FAMILIES = (
-    *("graph", "documents", "editing"),
+    *("searches", "reading", "graph", "documents", "editing"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
 
-TOOLS_ALONE = ("reading", "notes", "posts", "summary", "chatgpt")
+TOOLS_ALONE = ("notes", "posts", "summary", "chatgpt")
 """
 Those whose texts a specification prescribes: their commands and endpoints are made by hand.
 """
@@ -47,7 +56,12 @@ def every_operation() -> list[Operation]:
 def every_tool() -> list[Operation]:
     """All with a tool."""
     alone = [each for family in TOOLS_ALONE for each in operations_of(family)]
-    return [*alone, *every_operation()]
+    return [*every_operation(), *alone]
+
+
+def every_command() -> list[Operation]:
+    """All with a command."""
+    return [each for each in every_tool() if each.words is not None]
 
 
 def every_joined() -> list[Joined]:

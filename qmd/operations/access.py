@@ -21,7 +21,6 @@ _SEVERAL = "COLLECTION[,COLLECTION]..."
     in_shell_alone=True,
     view="render_new_token",
     command="server token create",
-    section="",
     examples=(
         "qmd server token create anna --read work,docs",
         "qmd server token create agent --read docs --write inbox --expires 90d",
@@ -36,17 +35,17 @@ def create_token(
     read: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may read"),
-        Shell(_SEVERAL, completes="collections"),
+        Shell(_SEVERAL, completes="collections", by_comma=True),
     ] = (),
     write: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may read and write"),
-        Shell(_SEVERAL, completes="collections"),
+        Shell(_SEVERAL, completes="collections", by_comma=True),
     ] = (),
     push: Annotated[
         tuple[str, ...],
         Describe("Collections that clients may push and read; they need not exist yet"),
-        Shell(_SEVERAL),
+        Shell(_SEVERAL, by_comma=True),
     ] = (),
     expires: Annotated[
         str | None,
@@ -77,7 +76,6 @@ class AllTokens:
     bare=True,
     whole=True,
     command="server token list",
-    section="",
     examples=("qmd server token list", "qmd server token list --json"),
 )
 def tokens(kb: KnowledgeBase) -> AllTokens:
@@ -89,7 +87,6 @@ def tokens(kb: KnowledgeBase) -> AllTokens:
     in_shell_alone=True,
     text=lambda replied: f"Revoked token {one_line(replied.value.name)}",
     command="server token revoke",
-    section="",
     destroys=True,
     examples=("qmd server token revoke anna",),
     errors=(NotFoundError,),
@@ -111,7 +108,6 @@ class AuditLog:
     bare=True,
     whole=True,
     command="server audit",
-    section="",
     examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"),
 )
 def audit(

@@ -18,7 +18,7 @@ File = Annotated[
 InCollection = Annotated[
     str | None,
     Describe("Only this collection", zh="只查这一个集合"),
-    Shell("NAME", completes="collections", short="-c"),
+    Shell("NAME", "-c", "--collection", completes="collections"),
 ]
 #: In the shell ``--all`` stands for None; servers have no list without a limit.
 Limit = Annotated[

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from qmd.ingest.new_collection import MAX_CONTEXT
 from qmd.values.facts import LARGEST_INTEGER
 from qmd.values.pushes import MAX_FILES
-from qmd.values.search import MAX_QUERY, MAX_TAGS
+from qmd.values.search import MAX_QUERY, MAX_SEARCHES, MAX_TAGS
 
 
 class Bound(NamedTuple):
@@ -49,8 +49,6 @@ class Excess(NamedTuple):
         return f"{self.name} may have {self.most:,} {self.unit} at most, got {self.sent:,}"
 
 
-#: The most searches in place of a query, as tobi/qmd has it.
-MAX_SEARCHES = 10
 #: Characters. Linux allows paths of 4,096 bytes, which take three times as much percent-encoded.
 MAX_PATH = 16_384
 #: The most arguments of one call.

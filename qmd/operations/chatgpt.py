@@ -50,6 +50,7 @@ def _reply(replied: Replied, dialect: Dialect) -> Reply:
 
 
 @operation(
+    command=None,
     tool=ByHand(_reply, ConnectorResults, in_full=True),
     title="Search the knowledge base",
     zh="按词语和含义搜索用户自己的文档，中英文皆可。最相关的在前；用 fetch 按 id 阅读。",
@@ -68,6 +69,7 @@ def search(
 
 
 @operation(
+    command=None,
     tool=ByHand(_reply, FetchedDocument, in_full=True),
     title="Read a document",
     zh="按搜索结果的 id 阅读知识库中的一篇文档。若文档很长，metadata.left_out 说明如何继续阅读。",

@@ -19,6 +19,8 @@ from qmd.values.printable import one_line
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": None, "group": "chat"}
+
 MOST = 2_000
 """The most conversations that are looked through: all that are kept."""
 
@@ -38,8 +40,6 @@ def resolve(kb: KnowledgeBase, beginning: str) -> ChatInfo:
 
 
 @operation(
-    toolset=None,
-    group="chat",
     whole=True,
     command=None,  # 'qmd chat list' and 'qmd chat search': `qmd.cli.chat`
 )
@@ -67,13 +67,10 @@ def _chat_renamed(replied: Replied) -> ChatRenamed:
 
 
 @operation(
-    toolset=None,
-    group="chat",
     route="PUT /chats/{chat}",
     sends=_chat_renamed,
     text=lambda replied: f"Renamed {replied.value.id} to {one_line(replied.value.name)}",
     command="chat rename",
-    section="",
     examples=("qmd chat rename 3f9a 'Backups'",),
     bodies=({"name": "Backups"},),
     errors=(ChatNotFoundError, AmbiguousNameError),
@@ -96,7 +93,6 @@ def rename_chat(
     in_shell_alone=True,  # a server stops the turn that runs, too: `qmd.server.endpoints`
     text=lambda replied: f"Deleted {replied.value.id}: {one_line(replied.value.name)}",
     command="chat delete",
-    section="",
     destroys=True,
     examples=("qmd chat delete 3f9a",),
     errors=(ChatNotFoundError, AmbiguousNameError),
@@ -122,13 +118,10 @@ def _chat_exported(replied: Replied) -> ChatExported:
 
 
 @operation(
-    toolset=None,
-    group="chat",
     route="POST /chats/{chat}/export",
     sends=_chat_exported,
     text=lambda replied: f"Wrote {one_line(replied.value.path)}",
     command="chat export",
-    section="",
     examples=("qmd chat export 3f9a notes/backups.md",),
     bodies=({"path": "notes/backups.md"},),
     errors=(ChatNotFoundError, AmbiguousNameError, ConflictError, OutsideRootsError),

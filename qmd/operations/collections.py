@@ -14,6 +14,8 @@ from qmd.values.printable import one_line
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": None}
+
 # For the description only: `KnowledgeBase` checks names, and its messages say more than a pattern.
 _NOT_IN_NAMES = r"/\\,#?*\[\]{}\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 NAME = InSchema(
@@ -47,12 +49,10 @@ def _collection_list(replied: Replied) -> CollectionList:
 
 
 @operation(
-    toolset=None,
     sends=_collection_list,
     view="render_collections",
     bare=True,
     command="collection list",
-    section="",
     examples=("qmd collection list", "qmd collection list --json"),
 )
 def collections(kb: KnowledgeBase) -> AllCollections:
@@ -78,12 +78,10 @@ def _collection_details(replied: Replied) -> CollectionDetails:
 
 
 @operation(
-    toolset=None,
     route="GET /collections/{name}",
     sends=_collection_details,
     view="render_collection",
     command="collection show",
-    section="",
     examples=("qmd collection show notes",),
     errors=(CollectionNotFoundError,),
 )
@@ -106,7 +104,6 @@ def _collection_removed(replied: Replied) -> CollectionRemoved:
 
 
 @operation(
-    toolset=None,
     route="DELETE /collections/{name}",
     sends=_collection_removed,
     command=None,  # it asks first: `qmd.cli.collections`
@@ -144,12 +141,10 @@ def _collection_renamed(replied: Replied) -> CollectionRenamed:
 
 
 @operation(
-    toolset=None,
     route="PUT /collections/{name}",
     sends=_collection_renamed,
     text=_renamed,
     command="collection rename",
-    section="",
     examples=("qmd collection rename notes work",),
     bodies=({"new_name": "my-docs-v2"},),
     errors=(CollectionNotFoundError, ConflictError),
@@ -177,7 +172,6 @@ def _excluded(replied: Replied) -> str:
     in_shell_alone=True,
     text=_excluded,
     command="collection exclude",
-    section="",
     examples=("qmd collection exclude archive",),
     errors=(CollectionNotFoundError,),
     lane="write",
@@ -191,7 +185,6 @@ def exclude(kb: KnowledgeBase, name: _Name) -> Collection:
     in_shell_alone=True,
     text=lambda replied: f"Searches look in '{one_line(replied.value.name)}' again.",
     command="collection include",
-    section="",
     examples=("qmd collection include archive",),
     errors=(CollectionNotFoundError,),
     lane="write",

@@ -14,6 +14,8 @@ from qmd.values.printable import one_line
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": None}
+
 
 @dataclass(frozen=True, slots=True)
 class AllContexts:
@@ -35,12 +37,10 @@ def _context_list(replied: Replied) -> ContextList:
 
 
 @operation(
-    toolset=None,
     sends=_context_list,
     view="render_contexts",
     bare=True,
     command="context list",
-    section="",
     examples=("qmd context list", "qmd context list --json"),
 )
 def contexts(kb: KnowledgeBase) -> AllContexts:
@@ -52,7 +52,6 @@ def contexts(kb: KnowledgeBase) -> AllContexts:
     in_shell_alone=True,  # a client's paths are not those of a shell: `qmd.server.endpoints`
     text=lambda replied: f"Removed context for {one_line(replied.value.path)}",
     command="context rm",
-    section="",
     destroys=True,
     examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"),
     errors=(ContextNotFoundError,),

@@ -17,12 +17,29 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from qmd.errors import QmdError
-from qmd.values.facts import FieldFacts, NotSent, wire_fields
+from qmd.values.facts import (
+    FieldFacts,
+    ForCommands,
+    Inline,
+    NotSent,
+    ShellOnly,
+    Singular,
+    wire_fields,
+)
+from qmd.values.wire import from_wire
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -69,10 +86,18 @@ class Row(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """A reply, and the arguments that led to it: what a sentence about it is made of."""
+    """
+    A reply, and the arguments that led to it: what a sentence about it is made of.
+
+    Attributes:
+        kb: Who replied; None on a face whose words depend on nothing else.
+        operation: The name of what was done.
+    """
 
     value: Any
     arguments: Mapping[str, Any]
+    kb: KnowledgeBase | None = None
+    operation: str = ""
 
 
 class ByHand(NamedTuple):
@@ -82,23 +107,27 @@ class ByHand(NamedTuple):
     Attributes:
         reply: Words a reply; None for the usual.
         structured: The type of what programs get; None for texts alone.
+        more: Makes the names and types of what they get besides.
         outputs_more: Programs get more than the texts say.
         as_specified: The schema of what programs get has all facts of its fields.
         in_full: A listing has the whole tool.
         failed: Makes the reply to any error; None for the usual.
         refusal: Words the problems of wrong arguments; None for the usual.
         arguments: Options of the model of the arguments, as pydantic has them.
+        prepare: Completes what a client has sent, before it is checked; None for nothing.
         language: Of the specification.
     """
 
     reply: Callable[[Replied, Dialect], Reply] | None = None
     structured: type | None = None
+    more: Callable[[], Mapping[str, Any]] = dict
     outputs_more: bool = False
     as_specified: bool = False
     in_full: bool = False
     failed: Callable[[QmdError], Reply] | None = None
     refusal: Refusal | None = None
     arguments: Mapping[str, Any] = {}
+    prepare: Callable[[Any], Any] | None = None
     language: Language = "en"
 
 
@@ -126,6 +155,10 @@ class Operation:
         whole: Its list is short, and no budget cuts it.
         view: The function of `qmd.cli.render_reports` that prints a reply for people; "" for its
             text or its rows.
+        done_by: ``module:function`` of `qmd.cli` for a command that does more than to print a
+            reply: it gets the operation, its arguments and ``options``. "" for the usual.
+        options: Options that only the shell has, by their names in `qmd.cli.operations`.
+        usual: The options that the help shows first, in this order.
         brief: The tool says the summary alone, because the server lists it for everyone.
         tool: What is prescribed of its tool; None for nothing.
         tool_name: The name of its tool; "" for its own.
@@ -138,15 +171,16 @@ class Operation:
             names stand in braces are parts of the path.
         sends: Makes what the endpoint sends of a reply; its annotation names the record. None for
             the reply itself.
-        command: Its name in the shell; "" for its own name, None for no command. One whose tool is
-            prescribed has no command.
+        command: Its name in the shell; "" for its own name, None for no command.
         other_names: Names of the command at the top level that no help lists.
-        section: Where the help of all commands lists it; "" for nowhere.
+        section: Where the help of all commands lists it; "" for "Search and read", or for nowhere
+            if its command stands in a group.
         examples: Command lines; () for one that is made from the arguments.
         bodies: Requests of REST, as examples.
         in_shell_alone: A short form of another operation, for people who type.
         destroys: No hint of the shell suggests it to a person who typed another name.
         idempotent: Whether a second call with the same arguments changes nothing.
+        defaults: Of arguments, where they differ from those of the value whose fields they are.
         errors: What it raises besides errors of its arguments.
     """
 
@@ -163,6 +197,9 @@ class Operation:
     bare: bool = False
     whole: bool = False
     view: str = ""
+    done_by: str = ""
+    options: tuple[str, ...] = ()
+    usual: tuple[str, ...] = ()
     brief: bool = False
     tool: ByHand | None = None
     tool_name: str = ""
@@ -174,12 +211,13 @@ class Operation:
     sends: Callable[[Replied], Any] | None = None
     command: str | None = ""
     other_names: tuple[str, ...] = ()
-    section: str = "Search and read"
+    section: str = ""
     examples: tuple[str, ...] = ()
     bodies: tuple[Mapping[str, Any], ...] = ()
     in_shell_alone: bool = False
     destroys: bool = False
     idempotent: bool = True
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     errors: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
 
@@ -198,9 +236,13 @@ class Operation:
     @property
     def words(self) -> str | None:
         """The full name of its command; None if it has none."""
-        if self.tool is not None:
-            return None
         return self.name.replace("_", "-") if self.command == "" else self.command
+
+    @property
+    def listed_in(self) -> str:
+        """The section of the help that has its command; "" for none."""
+        words = self.words or " "
+        return self.section or ("" if " " in words else "Search and read")
 
     @property
     def method(self) -> str:
@@ -224,22 +266,54 @@ class Operation:
         return tuple(" ".join(each.split()) for each in text.split("\n\n"))
 
     @cached_property
+    def fields(self) -> tuple[FieldFacts, ...]:
+        """
+        All arguments but the knowledge base, and what no face sends. An `Inline` one stands for the
+        fields of its value; those that are for other operations are among them.
+        """
+        fields: list[FieldFacts] = []
+        for each in list(inspect.signature(self.run).parameters.values())[1:]:
+            default = () if each.default is inspect.Parameter.empty else (each.default,)
+            field = FieldFacts(each.name, self._hints[each.name], *default)
+            if field.has(Inline):
+                fields += wire_fields(field.hint)
+            elif not field.has(NotSent):
+                fields.append(field)
+        return tuple(each.with_default(self.defaults.get(each.name)) for each in fields)
+
+    @cached_property
     def arguments(self) -> tuple[FieldFacts, ...]:
-        """All but the knowledge base, and what no face sends."""
-        fields = (
-            FieldFacts(
-                each.name,
-                self._hints[each.name],
-                *(() if each.default is inspect.Parameter.empty else (each.default,)),
-            )
-            for each in list(inspect.signature(self.run).parameters.values())[1:]
-        )
-        return tuple(each for each in fields if not each.has(NotSent))
+        """The fields that it takes from programs."""
+        fields = (each for each in self.fields if self.takes(each))
+        return tuple(each for each in fields if not each.has(ShellOnly))
+
+    def takes(self, field: FieldFacts) -> bool:
+        """Whether a field means something to this operation."""
+        commands = field.get(ForCommands)
+        return commands is None or self.name in commands.names
+
+    def gathered(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What `run` takes: arguments as they were sent, some as the values that they make."""
+        values = dict(arguments)
+        for name, hint in self._hints.items():
+            field = FieldFacts(name, hint)
+            item: Any = _item_type(field.hint)
+            if field.has(Inline):
+                for part in wire_fields(field.hint):
+                    values.pop(part.name, None)
+                    values.pop(part.wire_name, None)
+                values[name] = from_wire(field.hint, arguments)
+            elif field.has(Singular):
+                one = values.pop(field.wire_name, None)
+                values[name] = (*(() if one is None else (one,)), *values.get(name, ()))
+            elif item and name in values:
+                values[name] = tuple(from_wire(item, each) for each in values[name])
+        return values
 
     @cached_property
     def is_bounded(self) -> bool:
         """Whether a transport has a bound of the size of its replies."""
-        return "max_total_bytes" in self._hints
+        return FieldFacts("", self._hints.get("max_total_bytes")).has(NotSent)
 
     @property
     def shows_progress(self) -> bool:
@@ -292,7 +366,7 @@ class Operation:
         Raises:
             QmdError: As `run`.
         """
-        value = self.run(kb, **arguments)
+        value = self.run(kb, **self.gathered(arguments))
         for name in self.lists if self.has_budget else ():
             value = budget.fit(value, name, share=share)
         return value
@@ -339,10 +413,15 @@ class Joined(NamedTuple):
 
 
 def operation(**about: Any) -> Callable[[Callable[..., Any]], Operation]:
-    """Declare a function to be an operation; ``about``: the attributes of `Operation`."""
+    """
+    Declare a function to be an operation; ``about``: the attributes of `Operation`.
+
+    ``FAMILY`` of its module has those of all operations that say nothing else.
+    """
 
     def declare(run: Callable[..., Any]) -> Operation:
-        return Operation(run, **about)
+        family: Mapping[str, Any] = run.__globals__.get("FAMILY", {})
+        return Operation(run, **{**family, **about})
 
     return declare
 

@@ -20,6 +20,8 @@ from qmd.values.reading import DocumentOutline
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": "graph", "group": "read"}
+
 
 # --- outline -------------------------------------------------------------------------
 
@@ -61,8 +63,6 @@ def _outline_rest(outlined: DocumentOutline, budget: str) -> str:
     rest=_outline_rest,
     title="Outline of a document",
     zh="一篇文档的标题和命名块，附行号。",
-    toolset="graph",
-    group="read",
     examples=("qmd outline plan", "qmd outline 'plan#Next steps'", "qmd outline MOC --json"),
     errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
 )
@@ -123,8 +123,6 @@ def _property_heading(replied: Replied) -> str:
     none="No document has properties.",
     bare=True,
     zh="所有笔记的属性（frontmatter 与行内字段）或某一属性的取值，附数量。搜索时写成 key:value。",
-    toolset="graph",
-    group="read",
     examples=("qmd properties", "qmd properties status", "qmd properties --json"),
     errors=(NotFoundError,),
 )

@@ -14,6 +14,8 @@ from qmd.values.facts import AsSent, Describe, InSchema, Obvious, Range, Shell
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": "edit", "group": "write"}
+
 _ERRORS = (OutsideRootsError, DocumentNotFoundError, ConflictError)
 _SCALARS = ["string", "number", "boolean"]
 _Value = str | bool | int | float | list[str | bool | int | float]
@@ -42,11 +44,8 @@ def _edited(replied: Replied) -> str:
 @operation(
     text=_edited,
     zh="修改笔记的一处；编码和换行符不变。可撤销。",
-    toolset="edit",
-    group="write",
     brief=True,
     command="note edit",
-    section="",
     examples=(
         "qmd note edit plan append --heading Log --text '- done'",
         "qmd note edit notes/plan.md replace --old draft --text final --preview",
@@ -139,7 +138,6 @@ def edit_note(
 @operation(
     text=_edited,
     command="note set",
-    section="",
     in_shell_alone=True,
     examples=("qmd note set plan status done", 'qmd note set plan tags \'["work", "2026"]\''),
     lane="write",
@@ -171,7 +169,6 @@ def set_property(
 @operation(
     text=_edited,
     command="note tick",
-    section="",
     in_shell_alone=True,
     examples=("qmd note tick plan 'Call the bank'", "qmd note tick plan 12 --undo"),
     lane="write",
@@ -196,8 +193,6 @@ def tick(
 @operation(
     text=lambda replied: edit_texts.deleted(replied.value),
     zh="删除笔记，内容留在历史中。可撤销。",
-    toolset="edit",
-    group="write",
     brief=True,
     command="rm",
     section="Write",
@@ -221,8 +216,6 @@ def delete_note(
 @operation(
     text=lambda replied: edit_texts.moved(replied.value),
     zh="移动或重命名笔记；其他笔记中会失效的链接一并改写，与 Obsidian 相同。可撤销。",
-    toolset="edit",
-    group="write",
     brief=True,
     command="mv",
     section="Write",
@@ -273,8 +266,6 @@ def move_note(
     text=lambda replied: edit_texts.undone(replied.value, redo="call undo with redo"),
     fails=lambda reply: not reply.undone,
     zh="撤销任一写入工具的一次改动；再调用即撤销更早一次。文件此后又有改动则拒绝。",
-    toolset="edit",
-    group="write",
     brief=True,
     command=None,  # people name sessions: `qmd.cli.history`
     bodies=({"change": 12}, {"session": True}),

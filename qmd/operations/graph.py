@@ -66,7 +66,6 @@ def _link_lines(listed: NoteLinks) -> Iterator[str]:
     none="{file} has no links.",
     zh="一篇笔记中的链接，以及各自指向哪里。",
     command="links of",
-    section="",
     examples=("qmd links of notes/MOC.md", "qmd links of broken --json"),
     errors=_OF_A_FILE,
 )

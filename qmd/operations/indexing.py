@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.operations.definition import Replied, operation
-from qmd.values import Changes, IndexReport
-from qmd.values.facts import Describe, OmitDefault, Range
+from qmd.values import Changes, Explanation, IndexReport
+from qmd.values.facts import Describe, OmitDefault, Range, Shell
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+
+FAMILY = {"toolset": None, "group": "index"}
 
 
 def count(number: int, noun: str) -> str:
@@ -43,8 +45,6 @@ def _indexed(replied: Replied) -> Indexed:
 
 
 @operation(
-    toolset=None,
-    group="index",
     sends=_indexed,
     command=None,  # it shows the progress, and embeds: `qmd.cli.indexing`
     lane="write",
@@ -81,8 +81,6 @@ def _updated(replied: Replied) -> Updated:
 
 
 @operation(
-    toolset=None,
-    group="index",
     sends=_updated,
     command=None,  # as `index`
     bodies=({"pull": False},),
@@ -104,3 +102,14 @@ def update(
     As /index; with pull, git first fetches and fast-forwards.
     """
     return kb.update(pull=pull)
+
+
+@operation(
+    in_shell_alone=True,
+    view="render_explanation",
+    section="Look after it",
+    examples=("qmd why ~/notes/build/report.md",),
+)
+def why(kb: KnowledgeBase, path: Annotated[str, Shell(completes="files")]) -> Explanation:
+    """Explain why a file is a document, or which rule leaves it out."""
+    return kb.why(path)

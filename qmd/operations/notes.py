@@ -109,6 +109,7 @@ def _read(note: Note) -> Reply:
 
 
 @operation(
+    command=None,
     tool=_by_hand(_read),
     zh="按路径（结果的 file 即是）读取磁盘上整篇笔记的当前内容；名称唯一时给名称即可。",
 )
@@ -132,6 +133,7 @@ def _created(created: WrittenNote) -> Reply:
 
 
 @operation(
+    command=None,
     tool=_by_hand(_created),
     zh="写笔记：新建，或取代已有的（mode 为 overwrite，默认），或紧接在已有内容之后（append）。"
     "路径缺 .md 时自动补上。",
@@ -167,6 +169,7 @@ def create_note(
 
 
 @operation(
+    command=None,
     tool=_by_hand(lambda folder: _reply(NoteResult(success=True, data=listing(folder)))),
     zh="列出库中一个文件夹直接包含的内容：先 📁 文件夹，后 📄 文件。",
 )

@@ -206,6 +206,7 @@ def _by_hand(words: Callable[[Replied], Iterable[str | None]]) -> ByHand:
 
 
 @operation(
+    command=None,
     tool=_by_hand(lambda replied: [authors(replied.value)]),
     title=None,
     zh="列出数据目录下所有已下载的作者",
@@ -223,6 +224,7 @@ def _authors(replied: Replied) -> list[str]:
 
 
 @operation(
+    command=None,
     tool=_by_hand(_authors),
     tool_name="list_authors",
     title=None,
@@ -242,6 +244,7 @@ def find_authors(
 
 
 @operation(
+    command=None,
     tool=_by_hand(lambda replied: [posts(replied.value), unread(replied.value)]),
     title=None,
     zh="列出指定作者下的所有文章，按动态和作品集分组",
@@ -274,7 +277,7 @@ def _post(replied: Replied) -> list[str | None]:
     return [text or several, unread(answer.matching)]
 
 
-@operation(tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容")
+@operation(command=None, tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容")
 def read_post(
     kb: KnowledgeBase,
     path: Annotated[
@@ -304,6 +307,7 @@ def read_post(
 
 
 @operation(
+    command=None,
     tool=_by_hand(lambda replied: [hits(replied.value), unread(replied.value)]),
     title=None,
     zh="在已下载文档中全文搜索关键词",

@@ -1,9 +1,9 @@
-"""The operations get, multi_get and status, with the texts of their specification."""
+"""Reading documents, listing them, and what is indexed; with the texts of their specification."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.errors import (
     AmbiguousNameError,
@@ -20,6 +20,7 @@ from qmd.operations.texts import Dialect
 from qmd.values import (
     Collection,
     CollectionStatus,
+    DocumentInfo,
     DocumentSlice,
     Freshness,
     IndexStatus,
@@ -28,16 +29,71 @@ from qmd.values import (
     SkippedDocument,
     Status,
 )
-from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range
+from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range, Shell, ShellOnly
 from qmd.values.printable import one_line
-from qmd.values.tokens import MaxTokens
+from qmd.values.search import Collections, GroupBy, Properties, Sort, Tags
+from qmd.values.tokens import MAX_TOTAL_BYTES, MaxTokens
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
-LineNumbers = Annotated[bool, Obvious(), Describe("Number the lines", zh="给每行加行号")]
-Budget = Annotated[MaxTokens, Describe("Most tokens to return", zh="最多返回多少 token")]
+FAMILY = {"toolset": "qmd", "group": "read"}
+
+LineNumbers = Annotated[
+    bool,
+    Obvious(),
+    Describe("Number the lines", zh="给每行加行号"),
+    Shell(default=True, help="Number the lines as an editor does"),
+]
+Budget = Annotated[MaxTokens, Shell(help="Most tokens to print, estimated; says what is left out")]
+
+MAX_PAGE = 1000
+"""The most documents on one page of the listing that a server sends."""
+
+
+# --- what endpoints send -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    block: Annotated[DocumentBlock, Inline()]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A file that was skipped, or names that were not found."""
+
+    type: Literal["text"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetReply:
+    document: Document
+    content: None = field(default=None, init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentBatch:
+    results: tuple[Document | Notice, ...]
+    content: None = field(default=None, init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    document: Annotated[
+        DocumentInfo,
+        Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified", "group"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentList:
+    documents: tuple[ListedDocument, ...]
+    total: Annotated[int, Range(0), Describe("How many there are below the prefix")]
+    limit: Annotated[int, Range(1)]
+    offset: Annotated[int, Range(0)]
 
 
 # --- documents -----------------------------------------------------------------------
@@ -52,12 +108,25 @@ def _document_reply(replied: Replied, dialect: Dialect) -> Reply:
     return Reply((block, *_notices(document, dialect, has_budget=has_budget)), structured)
 
 
+def _get_reply(replied: Replied) -> GetReply:
+    block = _document_reply(replied, texts.REST).blocks[0]
+    assert isinstance(block, DocumentBlock)
+    return GetReply(Document(block))
+
+
 @operation(
     tool=ByHand(_document_reply, DocumentSlice, outputs_more=True),
+    sends=_get_reply,
+    done_by="read:get",
+    options=("whole", "full_path", "format"),
+    examples=(
+        "qmd get notes/2025/plan.md",
+        "qmd get plan:120:40               # 40 lines from line 120",
+        "qmd get 'plan#Next steps'         # the section below that heading",
+        "qmd get '#a1b2c3' --no-line-numbers > plan.md",
+    ),
     title="Get document",
     zh="按结果的 file 或 docid 读取一篇文档的全部或若干行。路径不存在时给出相近的路径。",
-    toolset="qmd",
-    group="read",
     bodies=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
     errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
 )
@@ -69,16 +138,32 @@ def get(
             "Path, name, `[[link]]`, `#docid` or qmd:// URI; then `#Heading` or `:LINE`",
             zh="路径、名称、`[[链接]]`、`#docid` 或 qmd:// URI；其后可加 `#标题` 或 `:行号`",
         ),
+        Shell("FILE[:LINE[:COUNT]]", completes="documents"),
     ],
-    from_line: Annotated[int | None, Describe("First line, from 1", zh="起始行，从 1 数起")] = None,
+    from_line: Annotated[
+        int | None, Describe("First line, from 1", zh="起始行，从 1 数起"), Shell("L", "--from")
+    ] = None,
     max_lines: Annotated[
-        int | None, Range(1), Obvious(), Describe("Most lines to return", zh="最多返回多少行")
+        int | None,
+        Range(1),
+        Obvious(),
+        Describe("Most lines to return", zh="最多返回多少行"),
+        Shell("N", "-l", "--lines"),
     ] = None,
     max_tokens: Budget = None,
     line_numbers: LineNumbers = False,
     max_total_bytes: Annotated[int | None, NotSent()] = None,
 ) -> DocumentSlice:
-    """Read one document, or some lines of it, by the file or docid of a hit."""
+    """
+    Read one document, or some lines of it.
+
+    By the file or docid of a hit.
+
+    FILE may also be a path on the disk, the end of a path, an alias or a title; letter
+    case does not matter, and .md may be left out. Behind it may be #Heading, #Heading#Subheading or
+    ^block. Numbered lines are for reading: with --no-line-numbers, and in --json, --csv and --xml,
+    the text is exactly the document's.
+    """
     return kb.get(
         file,
         from_line=from_line,
@@ -114,12 +199,30 @@ def _documents_reply(replied: Replied, dialect: Dialect) -> Reply:
     return Reply(tuple(blocks), structured, is_error=not reply.items)
 
 
+def _multi_get_reply(replied: Replied) -> DocumentBatch:
+    reply = _documents_reply(replied, texts.REST)
+    if reply.is_error:  # the pattern is a list of names, and none has a document
+        raise NoMatchError(texts.errors_block(replied.value.errors))
+    return DocumentBatch(
+        tuple(
+            Notice("text", block.text) if isinstance(block, TextBlock) else Document(block)
+            for block in reply.blocks
+        )
+    )
+
+
 @operation(
     tool=ByHand(_documents_reply, MultiGetReply, outputs_more=True),
+    sends=_multi_get_reply,
+    done_by="read:multi_get",
+    options=("full_path", "format"),
+    examples=(
+        "qmd multi-get 'notes/2025-*.md'",
+        "qmd multi-get 'plan.md, notes/todo.md' -l 50",
+        "qmd multi-get 'notes/**/*.md' --max-bytes 200000 --json",
+    ),
     title="Get several documents",
     zh="用通配符或列表一次读取多篇文档。超过 maxBytes 的文件跳过并注明，请用 get 读取。",
-    toolset="qmd",
-    group="read",
     bodies=({"pattern": "journals/2025-05*.md"},),
     lane="bulk",
     errors=(NoMatchError,),
@@ -132,9 +235,13 @@ def multi_get(
             "Glob (`journals/2025-05*.md`) or comma-separated files",
             zh="通配符（`journals/2025-05*.md`）或逗号分隔的文件列表",
         ),
+        Shell("PATTERN...", completes="documents", join=","),
     ],
     max_lines: Annotated[
-        int | None, Range(1), Describe("Most lines of each file", zh="每个文件最多多少行")
+        int | None,
+        Range(1),
+        Describe("Most lines of each file", zh="每个文件最多多少行"),
+        Shell("N", "-l", "--lines"),
     ] = None,
     max_bytes: Annotated[
         int,
@@ -144,19 +251,91 @@ def multi_get(
     ] = 10240,
     max_tokens: Budget = None,
     line_numbers: LineNumbers = False,
+    max_total_bytes: Annotated[
+        int,
+        ShellOnly(),
+        Range(1000),
+        Describe("Stop when all that is printed has about N bytes"),
+    ] = MAX_TOTAL_BYTES,
 ) -> MultiGetReply:
     """
     Read several documents at once.
 
-    Files over maxBytes are skipped: use get.
+    Larger files are skipped: use get.
+
+    Several PATTERNs are a list of names, so a glob without quotes, which the shell expands, works
+    too. Names that match nothing are listed on stderr, and the exit code is then 1. Documents that
+    do not fit into the bounds are counted on stderr, with the name of the first.
     """
     return kb.multi_get(
         pattern,
         max_lines=max_lines,
         max_bytes=max_bytes,
         max_tokens=max_tokens,
+        max_total_bytes=max_total_bytes,
         line_numbers=line_numbers,
     )
+
+
+def _document_list(replied: Replied) -> DocumentList:
+    listed: DocumentPage = replied.value
+    documents = tuple(map(ListedDocument, listed.documents))
+    return DocumentList(documents, listed.total, listed.limit or MAX_PAGE, listed.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """A page of the listing; ``limit`` None: all."""
+
+    documents: tuple[DocumentInfo, ...]
+    total: int
+    limit: int | None
+    offset: int
+
+
+@operation(
+    toolset=None,
+    sends=_document_list,
+    done_by="read:ls",
+    options=("full_path",),
+    command="ls",
+    examples=(
+        "qmd ls notes/2025",
+        "qmd ls --tag work --sort -date -n 20",
+        "qmd ls -p status:draft -p 'rating:>4' --sort -rating",
+        "qmd ls notes --group-by status --json",
+    ),
+    errors=(CollectionNotFoundError,),
+)
+def documents(
+    kb: KnowledgeBase,
+    prefix: Annotated[
+        str,
+        Describe("Only what lies below: collection or collection/folder"),
+        Shell("[COLLECTION[/PREFIX]]", completes="documents", positional=True),
+    ] = "",
+    limit: Annotated[
+        int | None, Range(1, MAX_PAGE), Describe("Most documents to list"), Shell(default=None)
+    ] = 100,
+    offset: Annotated[int, Range(0, 999_999), Describe("How many to leave out at the start")] = 0,
+    collections: Collections = (),
+    tags: Tags = (),
+    properties: Properties = (),
+    sort: Sort = None,
+    group_by: GroupBy = None,
+) -> DocumentPage:
+    """
+    List documents: docid, size, time of change, file, title.
+
+    By collection and path, and how many there are in all.
+    """
+    conditions = {"collections": collections, "tags": tags, "properties": properties}
+    listed = kb.documents(
+        prefix, **conditions, sort=sort, group_by=group_by, limit=limit, offset=offset
+    )
+    is_all = not offset and (limit is None or len(listed) < limit)
+    total = len(listed) if is_all else kb.count_documents(prefix, **conditions)
+    return DocumentPage(tuple(listed), total, limit, offset)
 
 
 #: A resource is read by its URI, so its text need not name the file.
@@ -238,17 +417,26 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
 
 @operation(
     tool=ByHand(_status_reply, StatusReply),
+    done_by="read:status",
+    section="Look after it",
+    examples=("qmd status", "qmd status --json"),
     title="Index status",
     zh="有哪些集合、各有多少文档、向量是否就绪。参数 collection 的取值见此。",
-    toolset="qmd",
-    group="read",
     errors=(CollectionNotFoundError,),
 )
 def status(
     kb: KnowledgeBase,
-    collection: Annotated[str | None, Describe("List only this one", zh="只列出这一个集合")] = None,
+    collection: Annotated[
+        str | None,
+        Describe("List only this one", zh="只列出这一个集合"),
+        Shell("NAME", "-c", "--collection", completes="collections"),
+    ] = None,
 ) -> StatusReply:
-    """Which collections exist, how many documents they hold, and whether vectors are ready."""
+    """
+    Which collections exist, and whether vectors are ready.
+
+    With the number of documents of each.
+    """
     status = kb.status()
     if collection is not None:
         status = replace(status, collections=_named(collection, status.collections))

@@ -241,6 +241,7 @@ def _written(replied: Replied, dialect: Dialect) -> Reply:
 
 
 @operation(
+    command=None,
     tool=ByHand(
         _written,
         SummaryResult,

@@ -13,6 +13,8 @@ from qmd.values.reports import CleanupReport, ProgressCallback
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+FAMILY = {"toolset": None, "group": "write"}
+
 
 @dataclass(frozen=True, slots=True)
 class ChangeList:
@@ -20,8 +22,6 @@ class ChangeList:
 
 
 @operation(
-    toolset=None,
-    group="write",
     whole=True,
     command=None,  # it is a part of 'qmd history' and 'qmd undo': `qmd.cli.history`
 )
@@ -42,7 +42,6 @@ def changes(
     in_shell_alone=True,
     view="render_cleanup",
     command="db cleanup",
-    section="",
     destroys=True,
     examples=("qmd db cleanup --dry-run", "qmd db cleanup"),
     lane="write",

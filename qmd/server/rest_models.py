@@ -8,19 +8,17 @@ value describes these fields.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from qmd.operations.collections import NAME
-from qmd.operations.replies import DocumentBlock
-from qmd.tools.arguments import Arguments, Condition, Count, Integer, OptionalText
-from qmd.values import Collection, DocumentInfo
+from qmd.tools.arguments import Arguments, Integer, OptionalText
+from qmd.values import Collection
 from qmd.values.chats import MAX_QUESTION
-from qmd.values.facts import Describe, Inline, OmitDefault, OnProperties, Range
+from qmd.values.facts import Describe, Inline, OmitDefault
 from qmd.values.pushes import MAX_FILES
-from qmd.values.search import MAX_TAGS
 
 MAX_TEXTS = 1000
 """The most texts of one request to /embed."""
@@ -97,17 +95,6 @@ class PushArguments(Arguments):
     deleted: list[str] = Field([], max_length=MAX_FILES, description="Paths that are gone")
 
 
-class DocumentsArguments(Arguments):
-    prefix: OptionalText = Field(None, description="collection or collection/folder; none for all")
-    limit: Count = Field(100, le=MAX_PAGE, description="Most documents to list")
-    offset: Integer = Field(0, ge=0, le=999_999, description="How many to leave out at the start")
-    properties: Annotated[list[Condition], OnProperties()] = Field(
-        [], description="Such as rating:>4; repeat for several", max_length=MAX_TAGS
-    )
-    sort: OptionalText = Field(None, description="date, title or a property; -date: latest first")
-    group_by: OptionalText = Field(None, description="A property")
-
-
 class ChatArguments(Arguments):
     question: str = Field(
         description="What to ask the agent",
@@ -138,47 +125,6 @@ class Error:
 
     detail: Annotated[str, Describe("What is wrong, and what to do next")]
     status_code: Annotated[int, Describe("The HTTP status again")]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    block: Annotated[DocumentBlock, Inline()]
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A file that was skipped, or names that were not found."""
-
-    type: Literal["text"]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class GetReply:
-    document: Document
-    content: None = field(default=None, init=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentBatch:
-    results: tuple[Document | Notice, ...]
-    content: None = field(default=None, init=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedDocument:
-    document: Annotated[
-        DocumentInfo,
-        Inline("file", "uri", "collection", "path", "title", "docid", "bytes", "modified", "group"),
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentList:
-    documents: tuple[ListedDocument, ...]
-    total: Annotated[int, Range(0), Describe("How many there are below the prefix")]
-    limit: Annotated[int, Range(1)]
-    offset: Annotated[int, Range(0)]
 
 
 @dataclass(frozen=True, slots=True)

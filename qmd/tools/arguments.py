@@ -6,11 +6,11 @@ The fields of the models are in snake case; a transport with camel case uses the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from functools import cache
 from inspect import isclass
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -35,22 +35,18 @@ from qmd.operations.problems import (
 )
 from qmd.search.query.dates import filter_date
 from qmd.tools.schema_rules import for_models, for_programs, rewritten, without_null
-from qmd.values import SearchRequest
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     AsSent,
     DateOrSpan,
     Describe,
     FieldFacts,
-    ForCommands,
     OnProperties,
     Singular,
     Unlisted,
     wire_fields,
     without_none,
 )
-from qmd.values.search import VSEARCH_MIN_SCORE, SearchCommand
-from qmd.values.wire import from_wire
 
 
 class Arguments(BaseModel):
@@ -98,66 +94,20 @@ OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
 """Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
 
-ValueT = TypeVar("ValueT")
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
 
-# --- arguments that are the fields of a value ----------------------------------------
+# --- models ---------------------------------------------------------------------------
 
 
-class ValueArguments(Arguments, Generic[ValueT]):
-    """Base of the argument models whose fields are those of a dataclass."""
-
-    value_type: ClassVar[type[Any]]
-    #: Further arguments, which come behind those of the dataclass, with their types and defaults.
-    further: ClassVar[Mapping[str, Any]] = {}
-
-    def value(self) -> ValueT:
-        """The dataclass with these arguments."""
-        value: ValueT = from_wire(self.value_type, self.model_dump())
-        return value
-
-
-class OfSearch(ValueArguments[SearchRequest]):
-    """Base of the argument models of the searches."""
-
-    further: ClassVar[Mapping[str, Any]] = {
-        "all": (Annotated[bool, Unlisted(), Describe("All hits; limit does not count")], False)
-    }
-
-    def value(self) -> SearchRequest:
-        request = super().value()
-        return replace(request, limit=None) if self.model_dump()["all"] else request
-
-
-def arguments_model(
-    name: str,
-    value_type: type[ValueT],
-    base: type[ValueArguments[ValueT]] = ValueArguments,
-    command: SearchCommand | None = None,
-    **defaults: object,
-) -> type[ValueArguments[ValueT]]:
-    """
-    Make the argument model of a tool or endpoint from the fields of a dataclass.
-
-    Args:
-        base: May have further arguments.
-        command: Leave out the fields that are for other commands.
-        defaults: Field name → default, for the fields whose default differs from the dataclass.
-    """
-    members: dict[str, Any] = {}
-    for field in wire_fields(value_type):
-        commands = field.get(ForCommands)
-        if commands is not None and command not in commands.names:
-            continue
-        hint, default = argument(field)
-        members[field.wire_name] = (hint, defaults.get(field.name, default))
+def members(fields: Iterable[FieldFacts]) -> dict[str, Any]:
+    """The members of an argument model: name → type and default."""
+    definitions: dict[str, Any] = {}
+    for field in fields:
+        definitions[field.wire_name] = argument(field)
         if field.has(Singular):
-            members[field.name] = (_items_type(field), [])
-    members |= base.further
-    model: type[ValueArguments[ValueT]] = create_model(name, __base__=base, **members)
-    model.value_type = value_type
-    return model
+            definitions[field.name] = (_items_type(field), [])
+    return definitions
 
 
 def _items_type(field: FieldFacts) -> Any:
@@ -165,6 +115,13 @@ def _items_type(field: FieldFacts) -> Any:
     item: Any = get_args(field.hint)[0]
     text = f"Only these; {field.wire_name} names one"
     return Annotated[list[item], Describe(text), Unlisted()]
+
+
+@cache
+def _model_of(value_type: type) -> type[Arguments]:
+    """The model of an argument that is a dataclass."""
+    definitions: dict[str, Any] = members(wire_fields(value_type))
+    return create_model(value_type.__name__, __base__=Arguments, **definitions)
 
 
 def argument(field: FieldFacts) -> tuple[Any, Any]:
@@ -177,6 +134,7 @@ def argument(field: FieldFacts) -> tuple[Any, Any]:
     validators: list[object] = []
     if get_origin(hint) is tuple:
         item: Any = get_args(hint)[0]
+        item = _model_of(item) if isclass(item) and is_dataclass(item) else item
         hint = item if field.has(Singular) else list[item]
     if field.has(OnProperties):
         hint = list[Condition]
@@ -197,12 +155,6 @@ def _default(field: FieldFacts) -> object:
     if field.has(Singular) or field.default == "":
         return None
     return list(field.default) if isinstance(field.default, tuple) else field.default
-
-
-SearchArguments = arguments_model("SearchArguments", SearchRequest, OfSearch, "search")
-VsearchArguments = arguments_model(
-    "VsearchArguments", SearchRequest, OfSearch, "vsearch", min_score=VSEARCH_MIN_SCORE
-)
 
 
 def unlisted_arguments(model: type[Arguments]) -> frozenset[str]:

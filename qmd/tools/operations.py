@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, create_model
+from pydantic import BeforeValidator, ConfigDict, create_model, model_validator
 
 from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
@@ -15,7 +15,7 @@ from qmd.operations.definition import ByHand, Language, Replied
 from qmd.operations.problems import invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
-from qmd.tools.arguments import Arguments, argument, whole_number
+from qmd.tools.arguments import Arguments, members, whole_number
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema, prescribed_schema
 from qmd.values.facts import Describe, Range
@@ -58,16 +58,16 @@ def arguments_of(operation: Operation, *, without: tuple[str, ...] = ()) -> type
 
     ``without``: the names of arguments that are sent in another way.
     """
-    members = {
-        field.name: argument(field) for field in operation.arguments if field.name not in without
-    }
+    definitions = members(field for field in operation.arguments if field.name not in without)
     if operation.has_budget:
-        members["max_tokens"] = (ListTokens, None)
+        definitions["max_tokens"] = (ListTokens, None)
     name = f"{operation.name.title().replace('_', '')}Arguments"
-    options = {} if operation.tool is None else operation.tool.arguments
-    base = type(name, (Arguments,), {"model_config": ConfigDict(**options)})  # type: ignore[typeddict-item]
-    definitions: dict[str, Any] = members
-    return create_model(name, __base__=base, **definitions)
+    hand = operation.tool or ByHand()
+    base = type(name, (Arguments,), {"model_config": ConfigDict(**hand.arguments)})  # type: ignore[typeddict-item]
+    prepared: Any = (
+        {} if hand.prepare is None else {"prepared": model_validator(mode="before")(hand.prepare)}
+    )
+    return create_model(name, __base__=base, __validators__=prepared, **definitions)
 
 
 def called(operation: Operation, arguments: Arguments) -> tuple[dict[str, Any], ListBudget]:
@@ -89,7 +89,7 @@ def reply_to(
     bound = {"max_total_bytes": dialect.max_bytes} if operation.is_bounded else {}
     value = operation.call(kb, {**sent, **bound}, budget)
     if operation.tool is not None and operation.tool.reply is not None:
-        return operation.tool.reply(Replied(value, sent), dialect)
+        return operation.tool.reply(Replied(value, sent, kb, operation.name), dialect)
     text = TextBlock(text_of(operation, value, sent, dialect))
     is_error = operation.fails is not None and operation.fails(value)
     return Reply((text,), to_wire(value, dialect.field), is_error)
@@ -130,7 +130,7 @@ def _output_schema(operation: Operation) -> Callable[[Dialect], dict[str, Any]] 
     if hand.as_specified:
         schema = prescribed_schema(hand.structured)
         return lambda dialect: schema
-    return partial(output_schema, hand.structured)
+    return partial(output_schema, hand.structured, **hand.more())
 
 
 def _joined_tool(joined: Joined) -> Tool[Any]:

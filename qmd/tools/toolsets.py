@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Toolset → (the name of a server that offers no other toolset, the module with the ``TOOLS`` that
 #: do not come from operations; "" for none).
 TOOLSETS: Mapping[str, tuple[str, str]] = {
-    "qmd": ("qmd", "qmd.tools.hits"),
+    "qmd": ("qmd", ""),
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
     "posts": ("AfdianToMarkdown", ""),

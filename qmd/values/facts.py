@@ -12,6 +12,7 @@ a dataclass takes half a millisecond.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from types import NoneType, UnionType
@@ -104,27 +105,48 @@ class Shell:
     Args:
         metavar: What stands for its value in a help text; "" for its name.
         completes: The function of `qmd.cli.complete` for the Tab key; "" for none.
-        short: A letter that does as well as the option's name: ``-c``.
+        help: What the help says of it; "" for its description.
+        names: Names of the option, if others than the argument's; its name counts as well.
+        by_comma: Several stand in one value of the option.
+        default: Its default there, where people read the reply.
         stdin: ``-`` takes the text from stdin.
         positional: It is given by its place; required arguments are so anyway.
+        join: It is made of all words of the command line, with this text between them; with a
+            space they are those of a query, which may begin with a minus.
     """
 
-    __slots__ = ("completes", "metavar", "positional", "short", "stdin")
+    __slots__ = (
+        *("by_comma", "completes", "default", "help", "join", "metavar", "names"),
+        *("positional", "stdin"),
+    )
 
     def __init__(
         self,
         metavar: str = "",
-        *,
+        *names: str,
         completes: str = "",
-        short: str = "",
+        help: str = "",  # noqa: A002 - as click names it
+        by_comma: bool = False,
+        default: object = MISSING,
+        join: str = "",
         positional: bool = False,
         stdin: bool = False,
     ) -> None:
         self.metavar = metavar
+        self.names = names
         self.completes = completes
-        self.short = short
+        self.help = help
+        self.by_comma = by_comma
+        self.default = default
+        self.join = join
         self.positional = positional
         self.stdin = stdin
+
+
+class ShellOnly:
+    """Only the shell has this argument of an operation."""
+
+    __slots__ = ()
 
 
 class DateOrSpan:
@@ -197,12 +219,18 @@ class Unlisted:
 
 
 class ForCommands:
-    """An option of these commands only."""
+    """
+    An option of these commands only.
 
-    __slots__ = ("names",)
+    ``ignored``: others take it in the shell, where it has no effect, so that a script may give the
+    same options to all.
+    """
 
-    def __init__(self, *names: str) -> None:
+    __slots__ = ("ignored", "names")
+
+    def __init__(self, *names: str, ignored: bool = False) -> None:
         self.names = names
+        self.ignored = ignored
 
 
 class FieldFacts:
@@ -228,6 +256,14 @@ class FieldFacts:
         else:
             self.wire_name = self.name if renamed is None else renamed.text
         self.default = default
+
+    def with_default(self, default: object) -> FieldFacts:
+        """The field with another default; itself for None."""
+        if default is None:
+            return self
+        changed = copy(self)
+        changed.default = default
+        return changed
 
     @property
     def is_required(self) -> bool:

@@ -19,6 +19,7 @@ from qmd.values.facts import (
     OmitDefault,
     OnProperties,
     Range,
+    Shell,
     Singular,
     Unlisted,
     field_facts,
@@ -41,6 +42,8 @@ MAX_LIMIT = 1000
 MAX_QUERY = 120_000
 #: The most tags, or properties, to filter by. Each is a condition; SQLite allows a thousand.
 MAX_TAGS = 100
+#: The most searches in place of a query, as tobi/qmd has it.
+MAX_SEARCHES = 10
 #: Relevance compares the best candidate with others, so at least this many are looked at.
 LEAST_DEPTH = 5
 #: With a minimum relevance, this many of the best hits are judged, or the limit if it is greater.
@@ -123,19 +126,71 @@ class DocumentInfo:
         return encode_uri(self.file)
 
 
+Collections = Annotated[
+    tuple[str, ...],
+    Singular("collection"),
+    Describe("Only this one", zh="只查这一个集合"),
+    Obvious(),
+    Shell("NAME", "-c", "--collection", completes="collections", help="Only this collection"),
+]
+Tags = Annotated[
+    tuple[str, ...],
+    Describe("With all of these tags", zh="同时带有这些标签"),
+    Obvious(),
+    Shell("T", "--tag", completes="tags", help="Only documents with all of these tags"),
+]
+Properties = Annotated[
+    tuple[str, ...],
+    OnProperties(),
+    Describe("Such as rating:>4", zh="例如 rating:>4"),
+    Shell("KEY:VALUE", "-p", "--property", completes="conditions"),
+]
+Sort = Annotated[
+    str | None,
+    Describe("date, title or property; - descends", zh="date、title 或属性名；前加 - 为降序"),
+    Shell(
+        "BY",
+        completes="sort_keys",
+        help="By date, title or a property instead of by rank; -BY descends",
+    ),
+]
+GroupBy = Annotated[
+    str | None,
+    Describe("A property", zh="按此属性分组"),
+    Shell("KEY", completes="property_keys", help="Put hits with the same property together"),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What a hit must satisfy, before the limit. Dates are ISO 8601: after ≤ date < before."""
 
-    collections: Annotated[
-        tuple[str, ...], Singular("collection"), Describe("Only this one"), Obvious()
-    ] = ()
+    collections: Collections = ()
     #: With or without the collection in front.
-    path: Annotated[str | None, Describe("Below this folder"), Obvious()] = None
-    tags: Annotated[tuple[str, ...], Describe("With all of these tags"), Obvious()] = ()
-    properties: Annotated[tuple[str, ...], OnProperties(), Describe("Such as rating:>4")] = ()
-    after: Annotated[str | None, DateOrSpan(), Describe("Date or 7d, inclusive")] = None
-    before: Annotated[str | None, DateOrSpan(), Describe("Date or 7d, exclusive")] = None
+    path: Annotated[
+        str | None,
+        Describe("Below this folder", zh="只查此文件夹之下"),
+        Obvious(),
+        Shell(
+            "PREFIX",
+            completes="documents",
+            help="Only below this folder, with or without the collection in front",
+        ),
+    ] = None
+    tags: Tags = ()
+    properties: Properties = ()
+    after: Annotated[
+        str | None,
+        DateOrSpan(),
+        Describe("Date or 7d, inclusive", zh="ISO 日期，含当日"),
+        Shell("DATE", help="Only of this date or later: the note's own, else the file's"),
+    ] = None
+    before: Annotated[
+        str | None,
+        DateOrSpan(),
+        Describe("Date or 7d, exclusive", zh="ISO 日期，不含当日"),
+        Shell("DATE", help="Only before this date"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +221,57 @@ class SearchRequest:
             knowledge base without a reranker.
     """
 
-    query: Annotated[str, Describe("What to look for"), Obvious()]
+    query: Annotated[
+        str, Describe("What to look for", zh="要查找的内容"), Obvious(), Shell(join=" ")
+    ]
     _: KW_ONLY
-    limit: Annotated[int | None, Range(1, MAX_LIMIT), Describe("Most hits"), Obvious()] = 10
-    min_score: Annotated[float, Range(0, 1), Describe("Drop hits that score less"), Obvious()] = 0
+    limit: Annotated[
+        int | None,
+        Range(1, MAX_LIMIT),
+        Describe("Most hits", zh="最多返回多少条"),
+        Obvious(),
+    ] = 10
+    min_score: Annotated[
+        float,
+        Range(0, 1),
+        Describe("Drop hits that score less", zh="舍弃得分更低的结果"),
+        Obvious(),
+        Shell("S"),
+    ] = 0
     filters: Annotated[Filters, Inline()] = Filters()
-    sort: Annotated[str | None, Describe("date, title or property; - descends")] = None
-    group_by: Annotated[str | None, Describe("A property")] = None
-    explain: Annotated[bool, Describe("Explain scores"), Obvious()] = False
-    min_relevance: Annotated[float, Range(0, 1), Describe("Drop less likely hits"), Obvious()] = 0
-    max_tokens: MaxTokens = None
+    sort: Sort = None
+    group_by: GroupBy = None
+    explain: Annotated[
+        bool,
+        Describe("Explain scores", zh="说明得分的由来"),
+        Obvious(),
+        Shell(help="Say how each score came about"),
+    ] = False
+    min_relevance: Annotated[
+        float,
+        Range(0, 1),
+        Describe("Drop less likely hits", zh="舍弃相关性更低的结果"),
+        Obvious(),
+        Shell("S", help="Drop hits less likely to answer"),
+    ] = 0
+    max_tokens: Annotated[
+        MaxTokens,
+        Shell(
+            help="Most tokens to print, estimated: shortens snippets, then leaves out the last hits"
+        ),
+    ] = None
     rerank: Annotated[
-        bool, Unlisted(), OmitDefault(), ForCommands("query"), Describe("Rerank the best")
+        bool,
+        Unlisted(),
+        OmitDefault(),
+        ForCommands("query", ignored=True),
+        Describe("Rerank the best"),
     ] = True
     expand: Annotated[
         bool,
         Unlisted(),
         OmitDefault(),
-        ForCommands("vsearch", "query"),
+        ForCommands("vsearch", "query", ignored=True),
         Describe("Search for variants of the query, too"),
     ] = True
     candidates: Annotated[
@@ -192,15 +280,17 @@ class SearchRequest:
         Range(1),
         Unlisted(),
         OmitDefault(),
-        ForCommands("query"),
+        ForCommands("query", ignored=True),
         Describe("How many of the best a reranker scores"),
+        Shell("N", "-C", "--candidates", "--candidate-limit"),
     ] = 30
     intent: Annotated[
         str | None,
         Unlisted(),
         OmitDefault(),
-        ForCommands("vsearch", "query"),
+        ForCommands("vsearch", "query", ignored=True),
         Describe("What the question is about, to tell meanings apart"),
+        Shell("TEXT"),
     ] = None
     spelling: Annotated[
         bool,

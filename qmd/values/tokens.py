@@ -26,7 +26,10 @@ MIN_TOKENS = 300
 MAX_TOTAL_BYTES = 200_000
 
 MaxTokens: TypeAlias = Annotated[
-    int | None, Range(MIN_TOKENS), Describe("Most tokens to return"), Obvious()
+    int | None,
+    Range(MIN_TOKENS),
+    Describe("Most tokens to return", zh="最多返回多少 token"),
+    Obvious(),
 ]
 """The budget of an answer, in estimated tokens; None for no budget."""
 

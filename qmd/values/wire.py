@@ -130,7 +130,7 @@ def _read(hint: Any, sent: object) -> object:
     if origin in (Union, UnionType):
         is_none = sent is None and NoneType in get_args(hint)
         return None if is_none else _read(without_none(hint), sent)
-    if origin is tuple and isinstance(sent, list):
+    if origin is tuple and isinstance(sent, (list, tuple)):
         return tuple(_read(get_args(hint)[0], item) for item in sent)
     if hint is float and isinstance(sent, int):
         return float(sent)

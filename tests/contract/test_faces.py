@@ -17,7 +17,7 @@ from support.rest import rest_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
-from qmd.operations import Operation, every_joined, every_operation
+from qmd.operations import Operation, every_joined, every_operation, operations_of
 from qmd.operations.definition import Replied
 from qmd.operations.error_meanings import MEANINGS
 from qmd.operations.texts import MCP
@@ -67,6 +67,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "collection": [{"name": "notes"}],
     "contexts": [{}],
     "changes": [{}, {"session": "none", "limit": 1}],
+    "why": [{"path": "notes/plan.md"}],
     "cleanup": [{"dry_run": True}],
     "tokens": [{}],
     "audit": [{"limit": 2}, {"token": "anna"}],
@@ -117,11 +118,17 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "delete_chat": {"chat": "nowhere"},
 }
 #: Undo has no preview, so a second call finds another state; people name sessions in the shell.
-OPERATIONS = {each.name: each for each in every_operation() if each.name != "undo"}
+#: Those whose replies a specification prescribes have tests of their own.
+OPERATIONS = {
+    each.name: each
+    for each in every_operation()
+    if each.name != "undo" and each.tool is None and not each.done_by
+}
+SEARCHES = {each.name: each for each in operations_of("searches")}
 JOINED = {part: each for each in every_joined() for part in each.parts}
 TOOLS = {
     tool.name: tool
-    for toolset in ("graph", "edit")
+    for toolset in ("qmd", "graph", "edit")
     for tool in tools_of_operations(toolset, alone=False)
 }
 
@@ -181,7 +188,10 @@ class Served:
         for name, value in arguments.items():
             field = facts.get(name)
             shell = None if field is None else field.get(Shell)
-            option = name.replace("_", "-")
+            option = {"tags": "tag"}.get(name, name.replace("_", "-"))
+            if value is True and name == "all":
+                words.append("--all")
+                continue
             if isinstance(value, bool):
                 words.append(f"--{option}" if value else f"--no-{option}")
                 continue
@@ -303,6 +313,37 @@ def test_every_face_changes_the_same(
         assert fixed(to_wire(here)) == fixed(to_wire(listed))
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("search", {"query": "plan -gone", "limit": 2}),
+        ("search", {"query": "船", "collection": "notes", "tags": "work", "all": True}),
+        ("vsearch", {"query": "船", "min_score": 0}),
+        ("query", {"query": "status:draft plan", "candidate_limit": 3, "rerank": False}),
+    ],
+)
+def test_a_search_has_the_same_hits_on_every_face(
+    served: Served, name: str, arguments: dict[str, Any]
+) -> None:
+    operation, sent = SEARCHES[name], dict(arguments)
+    if "tags" in sent:
+        sent["tags"] = [sent["tags"]]
+    value = operation.run(served.kb, **operation.gathered(sent))
+    assert value.hits
+    hits = [(hit.file, hit.line, hit.match) for hit in value.hits]
+    assert of_hits(served.ask(operation, sent).json()["results"]) == hits
+    assert (
+        of_hits(in_snake_case(TOOLS[name].call(served.kb, sent, MCP).structured)["results"]) == hits
+    )
+    if name != "vsearch":  # only the server has the model
+        assert of_hits(served.command(operation, arguments)) == hits
+    assert of_hits(served.remote(operation, arguments)) == hits
+
+
+def of_hits(sent: list[dict[str, Any]]) -> list[tuple[str, int, str]]:
+    return [(hit["file"], hit["line"], hit["match"]) for hit in sent]
+
+
 def fixed(value: Any) -> Any:
     """A value without what differs from call to call."""
     if isinstance(value, Mapping):
@@ -386,6 +427,6 @@ def test_every_operation_says_what_it_is_in_both_languages() -> None:
         assert arguments_of(operation).model_fields.keys() >= {
             each.name for each in operation.arguments
         }
-        for tool in TOOLS.values():
+        for tool in (each for each in TOOLS.values() if each.name not in SEARCHES):
             listed = set(tool.input_schema()["properties"])
             assert set(tool.wordings["zh"]) == {"does", *listed}

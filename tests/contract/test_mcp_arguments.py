@@ -168,7 +168,7 @@ def test_null_or_blank_for_an_optional_argument_counts_as_absent(absent: dict[st
     ],
 )
 def test_a_year_or_month_stands_for_its_first_day(given_date: str, meant: str) -> None:
-    assert parse("search", {"query": "x", "after": given_date}).value().filters.after == meant
+    assert parse("search", {"query": "x", "after": given_date}).after == meant
 
 
 json_values = st.recursive(

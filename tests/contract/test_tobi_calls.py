@@ -15,9 +15,10 @@ from support.rest import rest_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.inference.protocols import Reranker
-from qmd.operations.bounds import MAX_SEARCHES
+from qmd.operations.searches import TypedSearch, in_lines
 from qmd.server.mcp import McpFace
 from qmd.tools.toolsets import tools_of
+from qmd.values.search import MAX_SEARCHES
 
 TOOLS = tools_of("qmd", alone=True)
 
@@ -171,11 +172,10 @@ def test_an_error_names_what_is_right_here(
     assert sentence in reply.content[0].text
 
 
-def test_a_query_beside_searches_is_one_more_text_for_both(kb: KnowledgeBase) -> None:
-    arguments = QUERY.parse({"query": "pump", "searches": SEARCHES[:1]})
-    assert arguments.value().query == 'lex: pump\nvec: pump\nlex: "pump of the sea"'
-    blank = QUERY.parse({"query": " ", "searches": [{"type": "vec", "query": "\n"}]})
-    assert blank.value().query == " "
+def test_a_query_beside_searches_is_one_more_text_for_both() -> None:
+    phrase = TypedSearch(**SEARCHES[0])
+    assert in_lines("pump", [phrase]) == 'lex: pump\nvec: pump\nlex: "pump of the sea"'
+    assert in_lines(" ", [TypedSearch("vec", "\n")]) == " "
 
 
 @pytest.mark.parametrize(

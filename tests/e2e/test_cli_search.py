@@ -264,7 +264,12 @@ class TestWithoutVectors:
     def test_an_option_of_query_alone_is_refused(self, scratch: Scratch, command: str) -> None:
         result = scratch.call(command, "deploy", "--without", "words")
         assert result.code == 2
-        assert f"--without is an option of 'qmd query', not of '{command}'." in result.err
+        assert "No such option" in result.err
+
+    @pytest.mark.parametrize("command", ["search", "vsearch", "query"])
+    def test_a_script_may_give_all_searches_the_same(self, scratch: Scratch, command: str) -> None:
+        same = ["--no-rerank", "--no-expand", "--candidates", "5", "--intent", "storage"]
+        assert scratch.call(command, "SQLite", *same) == scratch.call(command, "SQLite")
 
     def test_vsearch_says_what_to_run(self, scratch: Scratch) -> None:
         result = scratch.call("vsearch", "SQLite")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import click
 import pytest
 
+from qmd.cli.operations import command_of
 from qmd.cli.posts import search as posts_search
-from qmd.cli.search import query, search
 from qmd.cli.session import Session
+from qmd.operations import searches
+
+search, query = command_of(searches.search), command_of(searches.query)
 
 
 def words_of(command: click.Command, *args: str) -> list[str]:

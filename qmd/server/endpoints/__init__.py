@@ -11,17 +11,15 @@ from qmd.server.endpoints import (
     chat,
     collections,
     contexts,
-    documents,
     embedding,
     health,
     pushing,
-    search,
 )
 from qmd.server.endpoints.operations import endpoints_of
 
 ENDPOINTS = (
-    *search.ENDPOINTS,
-    *documents.ENDPOINTS,
+    *endpoints_of("searches"),
+    *endpoints_of("reading"),
     *endpoints_of("documents"),
     *endpoints_of("graph"),
     *endpoints_of("editing"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast, get_type_hints
 
 from qmd.operations import Operation, operations_of, texts
@@ -13,8 +11,6 @@ from qmd.server.endpoints.definition import Answer, Call, Method, RestEndpoint
 from qmd.server.rest_models import NoArguments
 from qmd.tools.operations import arguments_of, called, reply_to
 from qmd.tools.schemas import ReplyModel, reply_model
-
-Shape = Callable[[Reply], Answer]
 
 
 def in_order(model: type[ReplyModel], reply: Reply) -> dict[str, Any]:
@@ -31,15 +27,6 @@ def first_text(reply: Reply) -> str:
     return block.text
 
 
-def endpoint_by_hand(operation: Operation, reply: type, shape: Shape) -> RestEndpoint:
-    """The endpoint of an operation whose answer REST prescribes: a shape of what its tool says."""
-
-    def run(call: Call) -> Answer:
-        return shape(reply_to(operation, call.kb, call.arguments, texts.REST))
-
-    return replace(_endpoint(operation), reply=reply, run=run)
-
-
 def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
     """The endpoints of the operations of a family."""
     return tuple(_endpoint(each) for each in operations_of(family) if not each.in_shell_alone)
@@ -53,7 +40,7 @@ def _endpoint(operation: Operation) -> RestEndpoint:
         arguments = NoArguments
 
     def run(call: Call) -> Answer:
-        if operation.text is not None and operation.sends is None:
+        if (operation.text or operation.tool) and operation.sends is None:
             return in_order(reply, reply_to(operation, call.kb, call.arguments, texts.REST))
         sent, budget = called(operation, call.arguments)
         sent |= {name: call.path[name] for name in operation.in_path}
@@ -81,6 +68,8 @@ def _reply(operation: Operation) -> type[ReplyModel]:
     """The model of what is sent; a reply that is no list has its text as ``content``."""
     if operation.sends is not None:
         return reply_model(get_type_hints(operation.sends)["return"])
+    if operation.tool is not None and operation.tool.structured is not None:
+        return reply_model(operation.tool.structured, content=str, **operation.tool.more())
     if operation.text is None:
         return reply_model(operation.reply)
     return reply_model(operation.reply, content=str)
