@@ -135,7 +135,7 @@ class Rules:
         self._options = _compile_options(ignore)
 
     @classmethod
-    def of(cls, collection: Collection) -> Rules:
+    def of_collection(cls, collection: Collection) -> Rules:
         """Those of a collection. Raises InputError."""
         return cls(Path(collection.path), collection.pattern, collection.ignore)
 

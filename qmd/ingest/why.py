@@ -86,7 +86,7 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     document = reader.documents.by_path(collection.name, shown)
     skip = reader.files.skips_in_collection(collection.id).get(shown)
     try:
-        verdict = judge_path(Rules.of(collection), relative, collection.name)
+        verdict = judge_path(Rules.of_collection(collection), relative, collection.name)
     except NotFoundError as error:
         return Explanation(file, document is not None, error.message, error.hint, detail)
     detail |= verdict.detail
@@ -212,8 +212,8 @@ def _verdict(
 ) -> Explanation:
     """``line``: ``ignore_file``, ``line`` and ``pattern``, as far as there are any."""
     detail = {"rule": rule, "subject": subject, **line}
-    given = {key: value for key, value in detail.items() if value is not None}
-    return Explanation(subject, indexed, reason, remedy, given)
+    facts = {key: value for key, value in detail.items() if value is not None}
+    return Explanation(subject, indexed, reason, remedy, facts)
 
 
 def _skipped(skip: ScanSkip) -> Explanation:

@@ -186,7 +186,7 @@ class EditingMethods(FileMethods):
         name, _, path = file.partition("/")
         with store.reading() as reader:
             [collection] = [each for each in reader.collections.all() if each.name == name]
-        rules = ingest.rules.Rules.of(collection)
+        rules = ingest.rules.Rules.of_collection(collection)
         verdict = ingest.why.exclusion_of_new_file(rules, path, collection.name)
         return None if verdict is None else sentences(verdict.reason, verdict.remedy)
 
@@ -252,7 +252,7 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
     if location is None:
         return None
     collection, relative = location
-    rules = ingest.rules.Rules.of(collection)
+    rules = ingest.rules.Rules.of_collection(collection)
     try:
         return path if ingest.why.judge_path(rules, relative).indexed else None
     except NotFoundError:  # it has gone

@@ -18,7 +18,8 @@ from support.mcp_client import with_client
 
 REPOSITORY = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.unmeasured  # what runs is a copy
+#: What runs is a copy, which no fork has.
+pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
 
 #: File → what is added to it. A test is the fourth, this one; `Orphan` is any listed document.
 ADDED = {

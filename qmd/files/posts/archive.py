@@ -354,7 +354,7 @@ def _includes(collection: Collection, directory: Path) -> bool:
         return True
     try:
         path = directory.relative_to(root).as_posix()
-        return judge_path(Rules.of(collection), path).indexed
+        return judge_path(Rules.of_collection(collection), path).indexed
     except NotFoundError:
         return False
 

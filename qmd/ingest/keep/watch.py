@@ -84,7 +84,7 @@ class WatchFactory:
             NotFoundError, InputError: The directory of the collection cannot be read.
         """
         root = Path(collection.path)
-        rules = Rules.of(collection)
+        rules = Rules.of_collection(collection)
 
         def report(paths: Iterable[str]) -> None:
             self._changes.add(collection.id, paths)

@@ -212,11 +212,15 @@ def _best_line(
         for index, weight in weights.items()
         if index >= page.first or weight > in_name
     }
+    return _best_of(scores, page)
+
+
+def _best_of(scores: Mapping[int, float], page: _Page) -> int | None:
+    """The index of the line whose score times its worth is the greatest; None if all are 0."""
     name_lines = page.name_lines()
     best, best_score = None, 0.0
-    # No line is worth more than 1, so the lines behind a better one need not be looked at.
     for index in sorted(scores, key=lambda index: (-scores[index], index)):
-        if scores[index] < best_score:
+        if scores[index] < best_score:  # no line is worth more than 1
             break
         score = scores[index] * page.worth(index, name_lines)
         if score > best_score or (score == best_score and best is not None and index < best):
