@@ -9,7 +9,6 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from qmd.errors import (
@@ -356,4 +355,4 @@ def search(
     return kb.posts.search(query, author=author or None, limit=limit)
 
 
-search_posts = replace(search, command=None, tool_name="search_posts", alone=False)
+search_posts = search.but(command=None, tool_name="search_posts", alone=False)
