@@ -93,7 +93,7 @@ class QmdError(Exception):
         hint: What to do next.
     """
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     exit_code: ClassVar[int] = 1
     http_status: int = 500
 

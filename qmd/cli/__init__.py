@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qmd.cli import habits as habits
     from qmd.cli import listings as listings
     from qmd.cli import operations as operations
+    from qmd.cli import posts as posts
     from qmd.cli import read as read
     from qmd.cli import remote as remote
     from qmd.cli import render_hits as render_hits

@@ -66,7 +66,7 @@ def _link() -> tuple[str, str]:
     if server is None:
         raise NotFoundError(f"No qmd server is running for {database}", hint=hint)
     try:
-        status, reply = running.call(server, "/open", {}, timeout_s=_TIMEOUT_S)
+        status, reply, _ = running.call(server, "/open", {}, timeout_s=_TIMEOUT_S)
     except (OSError, ValueError) as error:
         raise NotFoundError(
             f"The qmd server at {server.url} does not answer.", hint=hint

@@ -20,10 +20,19 @@ from qmd.cli.places import full_path_option
 from qmd.cli.progress import progress_bar
 from qmd.cli.session import session
 from qmd.cli.terminal import write_json, write_text
-from qmd.errors import OutsideRootsError
+from qmd.errors import InputError, OutsideRootsError
 from qmd.operations import Operation, every_command
 from qmd.operations.definition import Replied
-from qmd.values.facts import FieldFacts, ForCommands, Range, Shell, Singular, without_none
+from qmd.search.query.dates import filter_date
+from qmd.values.facts import (
+    DateOrSpan,
+    FieldFacts,
+    ForCommands,
+    Range,
+    Shell,
+    Singular,
+    without_none,
+)
 from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import to_wire
 
@@ -203,11 +212,29 @@ def _type(field: FieldFacts) -> Any:
     """The type of an option as click has it."""
     hint, bounds = _item(field) or without_none(field.hint), field.get(Range)
     if bounds is not None:
-        in_range = click.IntRange if hint is int else click.FloatRange
-        return in_range(bounds.low, bounds.high)
+        return (click.IntRange if hint is int else _Fraction)(bounds.low, bounds.high)
+    if field.has(DateOrSpan):
+        return _date
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return hint if isinstance(hint, type) else _as_json_or_text
+
+
+class _Fraction(click.FloatRange):
+    """A number in a range: NaN is in none, though no comparison refuses it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:  # noqa: PLR0124
+            self.fail(f"nan is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+def _date(text: str) -> str:
+    try:
+        return filter_date(text)
+    except InputError as error:
+        raise click.BadParameter(f"{error}. {error.hint}") from error
 
 
 def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

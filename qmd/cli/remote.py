@@ -8,12 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 from urllib.parse import quote, urlencode
 
-from qmd.errors import (
-    InputError,
-    NotFoundError,
-    QmdError,
-    TransientInferenceError,
-)
+from qmd.errors import NotFoundError, QmdError
 from qmd.system import running
 from qmd.values.facts import wire_fields
 
@@ -60,7 +55,7 @@ class Remote:
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         try:
-            status, reply = running.call(self._server, path, body, timeout_s=TIMEOUT_S)
+            status, reply, code = running.call(self._server, path, body, timeout_s=TIMEOUT_S)
         except (OSError, ValueError) as error:
             raise NotFoundError(
                 f"The qmd server at {self._server.url} does not answer.", hint=_START_HINT
@@ -70,13 +65,21 @@ class Remote:
         if status == 200:
             return reply
         message, _, hint = str(reply.get("detail", f"status {status}")).partition("\n")
-        raise _error_for(status)(message, hint=hint.strip() or None)
+        raise RemoteError(message, hint.strip() or None, code)
 
     def _unexpected_reply(self) -> QmdError:
         return QmdError(
             f"What answers at {self._server.url} is no qmd server of this version.",
             hint="Restart the server.",
         )
+
+
+class RemoteError(QmdError):
+    """What the server answered; ``code`` is that of its error, if it names one."""
+
+    def __init__(self, message: str, hint: str | None, code: str) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code or QmdError.code
 
 
 def received(value_type: type, sent: Mapping[str, Any]) -> SimpleNamespace:
@@ -93,11 +96,3 @@ def received(value_type: type, sent: Mapping[str, Any]) -> SimpleNamespace:
             part = tuple(received(item, each) for each in part or ())
         setattr(fields, field.name, part)
     return fields
-
-
-def _error_for(status: int) -> type[QmdError]:
-    if status == 404:
-        return NotFoundError
-    if status == 503:
-        return TransientInferenceError
-    return InputError if status in (400, 413) else QmdError

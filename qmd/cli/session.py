@@ -59,7 +59,8 @@ class Session:
     def settings(self) -> Configuration:
         if self._settings is None:
             if self.db is not None and self.index is not None:
-                raise click.UsageError("--db and --index exclude each other.")
+                context = click.get_current_context(silent=True)
+                raise click.UsageError("--db and --index exclude each other.", context)
             self._settings = load_settings(db=self.db, index=self.index, flags=self.flags)
         return self._settings
 

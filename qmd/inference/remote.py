@@ -120,7 +120,7 @@ def _reply(
     if with_tokens:
         body["tokens"] = True
     try:
-        status, reply = running.call(server, "/embed", body, timeout_s=ANSWER_S)
+        status, reply, _ = running.call(server, "/embed", body, timeout_s=ANSWER_S)
     except (OSError, ValueError) as error:
         raise TransientInferenceError(f"No answer from {server.url}.") from error
     if status != 200 or not isinstance(reply, dict):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import is_dataclass
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -135,10 +135,9 @@ Sentence = str | Callable[[Replied], str]
 """A text with fields of the reply in braces, or what words one."""
 
 
-@dataclass(frozen=True, eq=False)
 class Operation:
     """
-    One thing that qmd does.
+    One thing that qmd does. (No dataclass, whose making would take a fiftieth of `qmd search`.)
 
     Attributes:
         run: Calls the knowledge base, which is its first argument.
@@ -217,9 +216,19 @@ class Operation:
     in_shell_alone: bool = False
     destroys: bool = False
     idempotent: bool = True
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = {}
     errors: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
+
+    def __init__(self, run: Callable[..., Any], about: Mapping[str, Any]) -> None:
+        assert about.keys() <= Operation.__annotations__.keys(), about
+        self.run = run
+        self._about = about
+        vars(self).update(about)
+
+    def but(self, **about: Any) -> Operation:
+        """The same operation with some attributes changed."""
+        return Operation(self.run, {**self._about, **about})
 
     @property
     def name(self) -> str:
@@ -421,7 +430,7 @@ def operation(**about: Any) -> Callable[[Callable[..., Any]], Operation]:
 
     def declare(run: Callable[..., Any]) -> Operation:
         family: Mapping[str, Any] = run.__globals__.get("FAMILY", {})
-        return Operation(run, **{**family, **about})
+        return Operation(run, {**family, **about})
 
     return declare
 

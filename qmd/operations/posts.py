@@ -9,7 +9,6 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from qmd.errors import (
@@ -27,11 +26,13 @@ from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.values import AuthorPosts, Post, PostHit, PostHits, PostText
-from qmd.values.facts import AsSent, Describe
+from qmd.values.facts import AsSent, Describe, Range, Shell, ShellOnly
 from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+
+FAMILY = {"title": None, "done_by": "posts:run", "options": ("posts_dir",)}
 
 # --- texts ---------------------------------------------------------------------------
 
@@ -185,6 +186,8 @@ def failed(error: QmdError) -> Reply:
 
 # --- operations ----------------------------------------------------------------------
 
+_Author = Shell(completes="authors")
+
 
 def _as_specified(schema: dict[str, Any]) -> None:
     """Always list the required arguments, and allow others, as the specification does."""
@@ -206,14 +209,13 @@ def _by_hand(words: Callable[[Replied], Iterable[str | None]]) -> ByHand:
 
 
 @operation(
-    command=None,
     tool=_by_hand(lambda replied: [authors(replied.value)]),
-    title=None,
+    command="posts authors",
     zh="列出数据目录下所有已下载的作者",
     alone=True,
 )
 def list_authors(kb: KnowledgeBase) -> list[str]:
-    """The authors whose posts are saved."""
+    """List the authors: the folders of the archive."""
     return kb.posts.authors()
 
 
@@ -227,7 +229,6 @@ def _authors(replied: Replied) -> list[str]:
     command=None,
     tool=_by_hand(_authors),
     tool_name="list_authors",
-    title=None,
     zh="列出数据目录下所有已下载的作者",
     alone=False,  # the strict mode of OpenAI's SDK refuses a tool without arguments
 )
@@ -244,9 +245,9 @@ def find_authors(
 
 
 @operation(
-    command=None,
     tool=_by_hand(lambda replied: [posts(replied.value), unread(replied.value)]),
-    title=None,
+    command="posts list",
+    examples=("qmd posts list q9adg", "qmd posts list q9adg --json"),
     zh="列出指定作者下的所有文章，按动态和作品集分组",
 )
 def list_posts(
@@ -255,9 +256,12 @@ def list_posts(
         str,
         AsSent(),
         Describe("The author's folder, as list_authors has it", zh="作者的 URL slug（即目录名）"),
+        _Author,
     ],
 ) -> AuthorPosts:
-    """All posts of an author: short posts (motions), then those of each album."""
+    """
+    All posts of an author: motions, then each album.
+    """
     return kb.posts.posts(author)
 
 
@@ -277,18 +281,28 @@ def _post(replied: Replied) -> list[str | None]:
     return [text or several, unread(answer.matching)]
 
 
-@operation(command=None, tool=_by_hand(_post), title=None, zh="读取指定文章的完整 Markdown 内容")
+@operation(
+    tool=_by_hand(_post),
+    command="posts read",
+    examples=(
+        "qmd posts read q9adg/motions/2020-12-16_18_04_49_论温柔.md",
+        "qmd posts read --author q9adg --title 温柔",
+    ),
+    zh="读取指定文章的完整 Markdown 内容",
+)
 def read_post(
     kb: KnowledgeBase,
     path: Annotated[
         str | None,
         AsSent(),
         Describe("Path from the root of the archive", zh="文章的相对路径（相对于数据目录）"),
+        Shell(positional=True),
     ] = None,
     author: Annotated[
         str | None,
         AsSent(),
         Describe("The author, beside title", zh="作者名（与 title 配合使用）"),
+        _Author,
     ] = None,
     title: Annotated[
         str | None,
@@ -296,34 +310,49 @@ def read_post(
         Describe("A part of the title", zh="文章标题关键词（模糊匹配）"),
     ] = None,
 ) -> PostAnswer:
-    """Read a whole post, by its path or by its author and title."""
+    """
+    Read a whole post, by its path or by its author and title.
+
+    The path is as 'qmd posts list' shows it. Where several titles fit, they are listed.
+    """
     if path:
         return PostAnswer(kb.posts.read(path))
     if not author or not title:
-        raise InputError(NO_POST)
+        raise InputError(NO_POST, hint="qmd posts read PATH, or --author and --title.")
     matching = kb.posts.matching(author, title)
     is_one = len(matching.posts) == 1
     return PostAnswer(kb.posts.read(matching.posts[0].path) if is_one else None, matching)
 
 
 @operation(
-    command=None,
+    command="posts search",
+    examples=(
+        "qmd posts search 温柔",
+        "qmd posts search 'C++' --author q9adg -n 100",
+        "qmd posts search 温柔 --posts-dir ~/afdian --json",
+    ),
     tool=_by_hand(lambda replied: [hits(replied.value), unread(replied.value)]),
-    title=None,
     zh="在已下载文档中全文搜索关键词",
     alone=True,
 )
 def search(
     kb: KnowledgeBase,
-    query: Annotated[str, AsSent(), Describe("The text to find", zh="搜索关键词")],
+    query: Annotated[str, AsSent(), Describe("The text to find", zh="搜索关键词"), Shell(join=" ")],
     author: Annotated[
         str | None,
         AsSent(),
         Describe("Only posts of this author", zh="限定搜索范围的作者名（可选）"),
+        _Author,
     ] = None,
+    limit: Annotated[int, ShellOnly(), Range(1), Describe("Show at most N hits")] = 20,
 ) -> PostHits:
-    """Find the lines of saved posts that contain a text."""
-    return kb.posts.search(query, author=author or None)
+    """
+    Find the lines of saved posts that contain a text.
+
+    A hit is a line; hits are ordered by author, path and line. To search the archive by words and
+    by meaning, use 'qmd search' and 'qmd query'.
+    """
+    return kb.posts.search(query, author=author or None, limit=limit)
 
 
-search_posts = replace(search, tool_name="search_posts", alone=False)
+search_posts = search.but(command=None, tool_name="search_posts", alone=False)

@@ -89,10 +89,12 @@ class Reply:
         blocks: What a person or a model reads.
         structured: The same for programs, as JSON; None if the tool has no structured content.
         is_error: Whether the call failed.
+        code: That of the error, if the call raised one; "" otherwise.
         whole: The note whose whole text the reply is, and its lines; None if it is none.
     """
 
     blocks: tuple[TextBlock | DocumentBlock, ...]
     structured: Mapping[str, Any] | None = None
     is_error: bool = False
+    code: str = ""
     whole: tuple[str, int] | None = None

@@ -39,6 +39,7 @@ from qmd.operations.reading import document_block
 from qmd.operations.replies import Reply
 from qmd.server.activity import Activity, Caller, caller_named, session_of
 from qmd.server.mcp_wire import (
+    ERROR_CODE,
     MARKDOWN,
     PROMPT,
     URI_SCHEME,
@@ -216,6 +217,7 @@ class McpFace:
             content=content_of(reply, plain_text=self.plain_text or _passes_on_both(ctx, reply)),
             structured_content=reply.structured,
             is_error=reply.is_error,
+            _meta={ERROR_CODE: reply.code} if reply.code else None,
         )
 
     async def _reply(

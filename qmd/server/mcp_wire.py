@@ -27,6 +27,8 @@ _RESOURCE_NOT_FOUND = -32002
 """The error code of a missing resource before 2026-07-28; later versions use INVALID_PARAMS."""
 
 Context = ServerRequestContext[Any, Any]
+ERROR_CODE = "qmd/error"
+"""The key of the code of an error in the ``_meta`` of a tool's reply."""
 
 
 def document_path(uri: str) -> str | None:

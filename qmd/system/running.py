@@ -105,9 +105,13 @@ def withdraw(database: DatabaseLocation, pid: int) -> None:
         file_for(database).unlink(missing_ok=True)
 
 
-def call(server: RunningServer, path: str, body: object, *, timeout_s: float) -> tuple[int, Any]:
+def call(
+    server: RunningServer, path: str, body: object, *, timeout_s: float
+) -> tuple[int, Any, str]:
     """
-    POST JSON to the server, or GET if there is none. Returns the status and the JSON of the reply.
+    POST JSON to the server, or GET if there is none.
+
+    Returns the status, the JSON of the reply, and the code of the error; "" if it names none.
 
     Raises:
         OSError: No server answers there, or not in time.
@@ -123,7 +127,7 @@ def answers(server: RunningServer) -> bool:
     The process id alone does not show that, because another program may have it by now.
     """
     try:
-        _, reply = _request(server, "/health", None, _HEALTH_S)
+        _, reply, _ = _request(server, "/health", None, _HEALTH_S)
     except (OSError, ValueError):
         return False
     return isinstance(reply, dict) and "status" in reply
@@ -153,7 +157,7 @@ def wait_for(
 
 def _request(
     server: RunningServer, path: str, body: bytes | None, timeout_s: float
-) -> tuple[int, Any]:
+) -> tuple[int, Any, str]:
     # Imported late: most commands find no server, and http.client takes 10 ms.
     headers = {} if body is None else {"Content-Type": "application/json"}
     if server.token is not None:
@@ -167,7 +171,8 @@ def _request(
             connect_s=_CONNECT_S,
             use_proxy=False,
         ) as reply:
-            return reply.status, json.loads(reply.read(_MAX_REPLY_BYTES))
+            value = json.loads(reply.read(_MAX_REPLY_BYTES))
+            return reply.status, value, reply.headers.get("qmd-error", "")
     except RecursionError as error:  # brackets by the thousand
         raise ValueError(f"Not an answer of qmd: {error}") from error
     except system.http_client.TimeLimitError as error:

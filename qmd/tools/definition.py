@@ -109,7 +109,7 @@ class Tool(Generic[ArgumentsT]):
         except ProtocolError:
             raise
         except QmdError as error:
-            return self.failure(error)
+            return replace(self.failure(error), code=error.code)
 
     def failure(self, error: QmdError) -> Reply:
         """The reply for an error. Raises ProtocolError, as `call` does."""

@@ -381,8 +381,12 @@ def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
         here = served.scratch.call(*served.line(operation, arguments))
         assert here.code == 1 and message in here.err
     if "remote" in faces_of(operation):
-        there = served.scratch.call(*served.line(operation, arguments, "--mode", "server"))
-        assert there.code == 1 and message in there.err
+        there = served.scratch.call(
+            *served.line(operation, arguments, "--mode", "server", "--json")
+        )
+        assert there.code == 1
+        told = json.loads(there.err)["error"]
+        assert told["code"] == raised.value.code and message in told["message"]
     if operation.in_shell_alone:
         return
     if operation.toolset is not None:
@@ -390,6 +394,7 @@ def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
         reply = TOOLS[joined.name if joined else name].call(served.kb, arguments, MCP)
         (block,) = reply.blocks
         assert reply.is_error and message in str(getattr(block, "text", ""))
+        assert reply.code == raised.value.code
     response = served.ask(operation, arguments)
     assert response.json().keys() == {"detail", "status_code"}
     assert message in response.json()["detail"]

@@ -62,6 +62,7 @@ def documents(result: CallToolResult) -> list[TextResourceContents]:
 def refused(result: CallToolResult) -> str:
     assert result.is_error
     assert result.structured_content is None
+    assert result.meta is not None and result.meta["qmd/error"]
     (text,) = texts(result)
     return text
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unmeasured  # what runs is a copy
 
 #: The two lines, each with the line of qmd/values/search.py that it is put in front of.
 FIELD = '    tongue: Annotated[str, Describe("The language of the text")] = "unknown"\n'
-BEFORE_FIELD = "    explain: Annotated[\n"
+BEFORE_FIELD = "    explain: Annotated[\n        Mapping"
 OPTION = '    tongue: Annotated[str | None, Describe("Only texts in this language")] = None\n'
 BEFORE_OPTION = "    rerank: Annotated["
 

@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_read_is_named_beside_the_others(scratch: Scratc
         closed.chmod(0o700)
     assert f"{POST}\n{warning}" in listed
     assert f"}}\n{warning}" in as_json
-    assert read.startswith(f"{warning}\n未找到标题包含 'c++' 的文章")
+    assert read == f"未找到标题包含 'c++' 的文章\n{warning}"
 
 
 def test_the_same_as_json(scratch: Scratch) -> None:

@@ -6,11 +6,11 @@ import click
 import pytest
 
 from qmd.cli.operations import command_of
-from qmd.cli.posts import search as posts_search
 from qmd.cli.session import Session
-from qmd.operations import searches
+from qmd.operations import posts, searches
 
 search, query = command_of(searches.search), command_of(searches.query)
+posts_search = command_of(posts.search)
 
 
 def words_of(command: click.Command, *args: str) -> list[str]:
