@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -23,15 +24,29 @@ _LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 @dataclass
 class WordsStep:
-    """What the model writes between its tool calls; ``html`` is rendered when it is shown."""
+    """
+    What the model writes between its tool calls.
 
-    pieces: list[str]
+    Attributes:
+        requests: How often the model was asked until then, by which a script knows them.
+        shown: The beginning of ``text`` whose Markdown is complete.
+        html: What ``shown`` looks like.
+    """
+
+    text: str
+    requests: int = 0
+    shown: str = ""
     html: Markup = field(default_factory=Markup)
     kind: Literal["words"] = "words"
 
     @property
-    def text(self) -> str:
-        return "".join(self.pieces)
+    def rest(self) -> str:
+        return self.text[len(self.shown) :]
+
+    @property
+    def shown_units(self) -> int:
+        """The length of ``shown`` as a script counts it."""
+        return len(self.shown.encode("utf-16-le")) // 2
 
 
 @dataclass
@@ -152,6 +167,7 @@ class TurnView:
     error: Mapping[str, Any] | None = None
     seconds: float = 0
     may_retry: bool = False
+    requests: int = 0
 
     @property
     def id(self) -> str:
@@ -161,20 +177,21 @@ class TurnView:
     def is_running(self) -> bool:
         return self.status == "running"
 
-    def take(self, kind: str, data: Mapping[str, Any]) -> Step | None:
-        """Take the next event of the turn; returns the step that it begins or changes, if any."""
+    def take(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Take the next event of the turn."""
         match kind:
             case "asking" | "discard":
+                self.requests += kind == "asking"
                 self._drop_words()  # of an answer that was broken off
                 self.error = None
             case "text":
-                return self._add_words(data["text"])
+                self._add_words(data["text"])
             case "tool_started" | "bad_block" | "question":
-                return self._add(_new_step(self, kind, data))
+                self.steps.append(_new_step(self, kind, data))
             case "tool_finished":
-                return self._finish_call(data)
+                self._finish_call(data)
             case "answered":
-                return self._answer_question(data)
+                self._answer_question(data)
             case "answer":
                 self._drop_words()  # the answer holds them
                 self.answer = data["text"]
@@ -186,7 +203,6 @@ class TurnView:
                     **data,
                     **{name: EngineText.from_json(each) for name, each in phrases},
                 }
-        return None
 
     def _words(self) -> WordsStep | None:
         last = self.steps[-1] if self.steps else None
@@ -196,32 +212,24 @@ class TurnView:
         if self._words() is not None:
             self.steps.pop()
 
-    def _add_words(self, text: str) -> Step | None:
+    def _add_words(self, text: str) -> None:
         words = self._words()
         if words is not None:
-            words.pieces.append(text)
-            return words
-        return self._add(WordsStep([text])) if text.strip() else None
+            words.text += text
+        elif text.strip():
+            self.steps.append(WordsStep(text, self.requests))
 
-    def _add(self, step: Step) -> Step:
-        self.steps.append(step)
-        return step
-
-    def _finish_call(self, data: Mapping[str, Any]) -> Step | None:
-        for step in reversed(self.steps):
+    def _finish_call(self, data: Mapping[str, Any]) -> None:
+        for step in self.steps:
             if isinstance(step, ToolStep) and step.call == data["call"]:
                 step.success = data["success"]
                 step.result = data["result"]
                 step.duration_ms = data["duration_ms"]
-                return step
-        return None
 
-    def _answer_question(self, data: Mapping[str, Any]) -> Step | None:
-        for step in reversed(self.steps):
+    def _answer_question(self, data: Mapping[str, Any]) -> None:
+        for step in self.steps:
             if isinstance(step, QuestionStep) and step.question == str(data["question"]):
                 step.outcome = data["outcome"]
-                return step
-        return None
 
 
 def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
@@ -245,6 +253,16 @@ def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
         left_out=data["left_out"],
         seconds_left=max(0.0, data["timeout_s"] - seconds_since(data["asked_at"])),
     )
+
+
+_FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
+
+
+def finished(text: str) -> str:
+    """The blocks of Markdown at the beginning of a text to which nothing more can be added."""
+    text = text[: text.rfind("\n\n") + 2] if "\n\n" in text else ""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    return text[: fences[-1]] if len(fences) % 2 else text
 
 
 def diff_lines(lines: Sequence[str]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from qmd.errors import ChatNotFoundError, NotFoundError, QmdError
 from qmd.server.page.answer import Words, answer_html, sources_of
-from qmd.server.page.ask_turn import TurnView, WordsStep, seconds_since
+from qmd.server.page.ask_turn import TurnView, WordsStep, finished, seconds_since
 from qmd.server.page.language import Language
 from qmd.server.page.links import PageLinks
 from qmd.values.chats import ChatTurn
@@ -153,12 +153,6 @@ class AskView:
         """Raises ChatNotFoundError: the conversation was deleted meanwhile."""
         return self.turn(chat_id, self._site.chats.chat(chat_id).turns[-1], language)
 
-    def begun(self, turn: AgentTurn) -> TurnView:
-        """A turn that runs, without what has happened in it."""
-        stored = self._site.chats.chat(turn.chat).turns[turn.number - 1]
-        seconds = seconds_since(stored.started)
-        return TurnView(turn.chat, turn.number, turn.question, seconds=seconds)
-
     def turn(self, chat_id: str, stored: ChatTurn, language: Language) -> TurnView:
         """A turn with all that has happened in it."""
         turn = TurnView(chat_id, stored.number, stored.question, stored.status)
@@ -168,7 +162,9 @@ class AskView:
             turn.take(event.kind, event.data)
         for step in turn.steps:
             if isinstance(step, WordsStep):
-                step.html = self.markdown(step.text)
+                is_open = turn.is_running and step is turn.steps[-1]
+                step.shown = finished(step.text) if is_open else step.text
+                step.html = self.markdown(step.shown)
         if turn.answer:
             words = self._words(language)
             turn.sources = sources_of(turn.citations, words)
