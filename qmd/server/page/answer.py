@@ -23,17 +23,7 @@ class Words(Protocol):
     def __call__(self, name: str, **values: object) -> str: ...
 
 
-_REASONS = {
-    "no_document": re.compile(r"there is no such document"),
-    "length": re.compile(r"the document has (?P<value>\d+) lines"),
-    "not_read": re.compile(r"these lines were not read"),
-    "number": re.compile(r"the lines do not have the number (?P<value>.+)"),
-    "other": re.compile(r"the lines say something else"),
-}
-"""Why a citation fails, in the words of `qmd.agent.citations`."""
-
-
-def sources_of(citations: Sequence[Mapping[str, Any]], words: Words) -> list[ShownSource]:
+def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[ShownSource]:
     """The citations of an answer, numbered from 1 in their order; equal ones once."""
     sources: dict[Place, ShownSource] = {}
     for citation in citations:
@@ -47,20 +37,11 @@ def sources_of(citations: Sequence[Mapping[str, Any]], words: Words) -> list[Sho
                 last=last,
                 quote=citation["quote"],
                 ok=ok,
-                reason=_reason(citation["reason"], words),
+                reason=citation["reason"],
                 address=_address(file, first, last),
             ),
         )
     return list(sources.values())
-
-
-def _reason(reason: str, words: Words) -> str:
-    """A reason in the language of the person; as it is if the page has no words for it."""
-    for name, pattern in _REASONS.items():
-        match = pattern.fullmatch(reason)
-        if match is not None:
-            return words("ask.reason_" + name, **match.groupdict())
-    return reason
 
 
 def answer_html(turn: TurnView, markdown: Callable[[str], Markup], words: Words) -> Markup:

@@ -167,7 +167,7 @@ class AskView:
                 step.html = self.markdown(step.shown)
         if turn.answer:
             words = self._words(language)
-            turn.sources = sources_of(turn.citations, words)
+            turn.sources = sources_of(turn.citations)
             turn.html = answer_html(turn, self.markdown, words)
         return turn
 
