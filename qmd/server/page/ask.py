@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from qmd.errors import InputError
 from qmd.server.event_stream import MEDIA_TYPE, EventResponse, encoded, turn_stream
-from qmd.server.page.ask_turn import diff_lines
 from qmd.server.page.ask_view import AskView
 from qmd.server.page.forms import FormRoute, Sent, form_routes
 from qmd.server.page.links import note_address
@@ -45,8 +44,8 @@ def _pages(site: Site, view: AskView) -> list[Route]:
     async def listed(request: Request) -> Response:
         find = request.query_params.get("find", "")
         current = request.query_params.get("current", "")
-        chats = await site.run(request, lambda: view.listed(find))
-        return site.page(request, "ask_list.html", chats=chats, find=find, current=current)
+        values = await site.run(request, lambda: view.listed(find))
+        return site.page(request, "ask_list.html", {**values, "current": current})
 
     async def turns(request: Request) -> Response:
         chat_id, language = request.path_params["id"], site.language(request)
@@ -61,7 +60,7 @@ def _pages(site: Site, view: AskView) -> list[Route]:
     async def change(request: Request) -> Response:
         question = request.query_params.get("question", "")
         lines = view.change(request.path_params["id"], question)
-        return site.page(request, "ask_change.html", lines=diff_lines(lines))
+        return site.page(request, "ask_change.html", lines=lines)
 
     async def events(request: Request) -> Response:
         """What happens in the turn that runs; `idle` if none does, or another process runs it."""
