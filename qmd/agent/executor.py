@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from qmd.agent.parser import ToolCall
 from qmd.agent.reading import Reading, lines_read
-from qmd.agent.stopping import StopSignal
-from qmd.errors import InputError, QmdError
+from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import DocumentBlock, Reply
@@ -32,15 +31,6 @@ _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
     "The person must start it with --write to allow that."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
-    """The description of a tool for the model; ``parameters`` is a JSON Schema."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +87,9 @@ class ToolExecutor:
         self._tools = {tool.name: tool for tool in tools if tool.read_only or kb.confirms_writes}
         self._withheld = frozenset(tool.name for tool in tools) - frozenset(self._tools)
 
-    def definitions(self) -> list[ToolDefinition]:
-        return [
-            ToolDefinition(tool.name, tool.description, tool.input_schema())
-            for tool in self._tools.values()
-        ]
+    def definitions(self) -> list[Tool[Any]]:
+        """The tools that the model is offered."""
+        return list(self._tools.values())
 
     def writes(self, name: str) -> bool:
         """Whether the tool with this name is offered and changes files."""
@@ -120,38 +108,26 @@ class ToolExecutor:
             error = f"Tool '{call.tool}' is not available (tool not found)"
             return ToolResult(success=False, error=error)
         try:
-            self._check(tool, call.params)
-        except QmdError as error:
-            return ToolResult(success=False, error=str(error))
-        try:
+            validate(tool.arguments, call.params)
             return _result(tool.call(self._kb, call.params, DIALECT))
+        except InvalidArgumentsError as problem:
+            return ToolResult(success=False, error=_problems(tool, problem))
         except QmdError as error:  # the tool's specification demands an error, not a reply
             return ToolResult(success=False, error=error_text(error))
         except Exception as error:  # noqa: BLE001 - a defect must not end the conversation
             kind = type(error).__name__
             return ToolResult(success=False, error=f"Tool '{tool.name}' failed: {kind}: {error}")
 
-    def _check(self, tool: Tool[Any], params: Mapping[str, Any]) -> None:
-        """
-        Check the parameters of a call.
 
-        Raises:
-            InputError: They are invalid; the message is worded by the agent's specification.
-        """
-        try:
-            validate(tool.arguments, params)
-        except InvalidArgumentsError as error:
-            sentences = parameter_sentences(error.problems) or [
-                _without_heading(tool.name, error_text(tool.refusal(tool.name, error)))
-            ]
-            raise InputError("Invalid parameters: " + "; ".join(sentences)) from error
-
-
-def _without_heading(tool: str, message: str) -> str:
-    """A tool's message about invalid arguments, without the heading."""
-    for heading in ("Invalid parameters: ", f"Invalid arguments for {tool}: "):
-        message = message.removeprefix(heading)
-    return message
+def _problems(tool: Tool[Any], error: InvalidArgumentsError) -> str:
+    """What is wrong with the parameters of a call, in the words of the agent's specification."""
+    sentences = parameter_sentences(error.problems)
+    if not sentences:
+        message = error_text(tool.refusal(tool.name, error))
+        for heading in ("Invalid parameters: ", f"Invalid arguments for {tool.name}: "):
+            message = message.removeprefix(heading)
+        sentences = [message]
+    return "Invalid parameters: " + "; ".join(sentences)
 
 
 def _result(reply: Reply) -> ToolResult:
@@ -183,24 +159,25 @@ ResultT = TypeVar("ResultT")
 
 
 def run_together(
-    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], stop: StopSignal, *, finish: bool
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], stop: Cancellation, *, finish: bool
 ) -> Iterator[ResultT]:
     """
     Do the work of each item on a few threads, and give the results in the order of the items.
 
     Args:
-        finish: Whether the result of work that has begun is waited for when the person stops the
-            run; it ends soon then, because all that is no change of a file is cancelled.
+        stop: Cancels the work, but no change of a file that has begun.
+        finish: Whether the results are waited for all the same.
 
     Raises:
-        KeyboardInterrupt: The run was stopped. The work that goes on was cancelled.
+        KeyboardInterrupt: The person has stopped the run.
     """
-    cancellation = Cancellation()
-    forget = stop.on_set(cancellation.cancel if finish else lambda: None)
 
     def cancellable(item: ItemT) -> ResultT:
-        with cancellation.active():
+        with stop.active():
             return work(item)
+
+    def is_stopped() -> bool:
+        return stop.is_cancelled and not finish
 
     pool = ThreadPoolExecutor(min(MAX_TOGETHER, len(items)), thread_name_prefix="qmd-tool")
     futures: list[Future[ResultT]] = [
@@ -208,14 +185,15 @@ def run_together(
     ]
     try:
         for future in futures:
-            while not wait([future], timeout=_LOOK_S).done:
-                if stop.is_set and not finish:
-                    raise KeyboardInterrupt
+            while not is_stopped() and not wait([future], timeout=_LOOK_S).done:
+                pass
+            if is_stopped():
+                raise KeyboardInterrupt
             yield future.result()
     finally:
-        forget()
         pool.shutdown(wait=False, cancel_futures=True)
         # `wait` alone would wait for ever for work that was cancelled before it began.
         while unfinished := [future for future in futures if not future.done()]:
-            cancellation.cancel()
+            if stop.is_cancelled:
+                stop.cancel()  # again, because it may miss what begins at the same moment
             wait(unfinished, timeout=_LOOK_S)

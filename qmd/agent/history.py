@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from qmd.agent.prompt import shortened, tokens
-from qmd.agent.stopping import ChatModel, StopSignal, ask
+from qmd.agent.stopping import ChatModel, ask
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.system.cancellation import Cancellation
 
 NOT_ANSWERED = "(This was not answered.)"
 
@@ -121,7 +122,7 @@ _log = logging.getLogger(__name__)
 
 
 def summed_up(
-    turns: Sequence[StoredTurn], earlier: ChatSummary, model: ChatModel, stop: StopSignal
+    turns: Sequence[StoredTurn], earlier: ChatSummary, model: ChatModel, stop: Cancellation
 ) -> ChatSummary | None:
     """
     Let the model sum up the first ``turns``; None if it fails.

@@ -16,11 +16,12 @@ from qmd.agent.native import functions, in_blocks, natively
 from qmd.agent.parser import AnswerText, Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, fitted, results_message
 from qmd.agent.reading import Reading
-from qmd.agent.stopping import ChatModel, StopSignal, ask
+from qmd.agent.stopping import ChatModel, ask
 from qmd.errors import NativeCallsRefusedError, QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message, Retry
 from qmd.settings import WINDOW
 from qmd.system import clock as wall_clock
+from qmd.system.cancellation import Cancellation
 from qmd.values.tool_calls import ToolCallMode
 
 MAX_ITERATIONS = 10
@@ -135,7 +136,7 @@ class ExecutionLoop:
             compare none.
         tell: Called with each event of the run as it happens, as docs/agent.md lists them.
         sent: Called with the conversation before each call of the model.
-        stop: The run ends when it is set.
+        stop: The run ends when it is cancelled.
         calls_before: How many tool calls the turn had before, as its events count them.
         now: Returns the current time.
         clock: Returns the time in seconds, to measure how long an answer takes.
@@ -154,7 +155,7 @@ class ExecutionLoop:
         check: CheckAnswer | None = None,
         tell: Tell = _tell_nobody,
         sent: Callable[[Sequence[Message]], None] = lambda _: None,
-        stop: StopSignal | None = None,
+        stop: Cancellation | None = None,
         calls_before: int = 0,
         now: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         clock: Callable[[], float] = time.monotonic,
@@ -171,7 +172,7 @@ class ExecutionLoop:
         self._check = check
         self._tell = tell
         self._sent = sent
-        self._stop = stop or StopSignal()
+        self._stop = stop or Cancellation()
         self._calls_before = calls_before
         self._now = now
         self._clock = clock
@@ -203,7 +204,7 @@ class ExecutionLoop:
                     self._end(run)
                     return run
             run.reached_max_iterations = True
-            run.interrupted = self._stop.is_set
+            run.interrupted = self._stop.is_cancelled
         except QmdError as error:
             run.error = error
             self._tell("error", **error_data(error))
@@ -213,7 +214,7 @@ class ExecutionLoop:
 
     def _require_going(self) -> None:
         """Raises KeyboardInterrupt: the person has stopped the run."""
-        if self._stop.is_set:
+        if self._stop.is_cancelled:
             raise KeyboardInterrupt
 
     def _end(self, run: LoopResult) -> None:

@@ -14,27 +14,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from qmd.agent.executor import ToolDefinition
 from qmd.agent.parser import Parsed, ToolCall, decoded, parse
 from qmd.agent.prompt import Prompt, parts_of_results
 from qmd.inference.llm import ChatAnswer, Message, NativeCall
+from qmd.tools.definition import Tool
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # the names that OpenAI takes
 _NO_NAME = "unknown_tool"
 
 
-def functions(definitions: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+def functions(tools: Sequence[Tool[Any]]) -> list[dict[str, Any]]:
     """The tools as the API of chat completions describes them."""
     return [
         {
             "type": "function",
             "function": {
-                "name": definition.name,
-                "description": definition.description,
-                "parameters": definition.parameters,
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.input_schema(),
             },
         }
-        for definition in definitions
+        for tool in tools
     ]
 
 

@@ -9,11 +9,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qmd.agent.executor import ToolDefinition, ToolResult
+from qmd.agent.executor import ToolResult
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
+from qmd.tools.definition import Tool
 from qmd.tools.toolsets import toolset_of
 from qmd.values import Collection
 from qmd.values.printable import one_line
@@ -131,13 +132,13 @@ class ListedVault:
     entries: Sequence[str]
 
 
-def prompt_for(kb: KnowledgeBase, definitions: Sequence[ToolDefinition]) -> Prompt:
+def prompt_for(kb: KnowledgeBase, offered: Sequence[Tool[Any]]) -> Prompt:
     """The system prompt of a conversation about a knowledge base: what its tools can open."""
-    of_notes = [tool.name for tool in definitions if toolset_of(tool.name) == "notes"]
+    of_notes = [tool.name for tool in offered if toolset_of(tool.name) == "notes"]
     in_vault = bool(of_notes) and kb.notes.are_in_vault
-    uses_collections = not in_vault or len(of_notes) < len(definitions)
+    uses_collections = not in_vault or len(of_notes) < len(offered)
     return system_prompt(
-        definitions,
+        offered,
         collections=kb.collections() if uses_collections else (),
         vault=ListedVault(of_notes, _entries_of_vault(kb)) if in_vault else None,
         today=datetime.now().astimezone().date(),
@@ -154,7 +155,7 @@ def _entries_of_vault(kb: KnowledgeBase) -> list[str]:
 
 
 def system_prompt(
-    definitions: Sequence[ToolDefinition],
+    offered: Sequence[Tool[Any]],
     *,
     collections: Sequence[Collection] = (),
     vault: ListedVault | None = None,
@@ -167,7 +168,7 @@ def system_prompt(
         vault: If the tools for notes have a folder of their own.
     """
     fence = Fence.new()
-    tools = "\n\n".join(["## Tools", *map(_definition, definitions), _RULES])
+    tools = "\n\n".join(["## Tools", *map(_definition, offered), _RULES])
     parts = [
         "You are the assistant of a person's own knowledge base: folders of Markdown notes and "
         "documents, indexed by qmd. With the tools below you search, read and, if they allow it, "
@@ -201,8 +202,8 @@ def _vault(vault: ListedVault, fence: Fence) -> str:
     return f"{heading}\n{fence.around(one_line(shown + rest))}"
 
 
-def _definition(tool: ToolDefinition) -> str:
-    schema = json.dumps(tool.parameters, ensure_ascii=False)
+def _definition(tool: Tool[Any]) -> str:
+    schema = json.dumps(tool.input_schema(), ensure_ascii=False)
     return f"### {tool.name}\n{tool.description}\n\nParameters:\n```json\n{schema}\n```"
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from qmd.agent.events import EventLog
-from qmd.agent.stopping import StopSignal
 from qmd.engine_text import engine_text
 from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
 from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock
+from qmd.system.cancellation import Cancellation
 from qmd.values.printable import exact, one_line
 from qmd.values.proposed import (
     Proposed,
@@ -39,7 +39,7 @@ class Questions:
     def __init__(
         self,
         log: EventLog,
-        stop: StopSignal,
+        stop: Cancellation,
         *,
         name: Callable[[Path], str],
         timeout_s: float = ANSWER_S,
@@ -48,10 +48,9 @@ class Questions:
         self._stop = stop
         self._name = name
         self._timeout_s = timeout_s
-        self._answers = threading.Condition()
+        self._lock = threading.Lock()
         self._count = 0
-        self._open: dict[str, bool | None] = {}  # question → its answer
-        self._lines: dict[str, list[str]] = {}
+        self._waiting: _Question | None = None  # a turn writes one thing at a time
 
     def __call__(self, proposed: Proposed) -> bool:
         """
@@ -62,14 +61,13 @@ class Questions:
         """
         lines = described(proposed)
         shown, left_out = shortened(lines)
-        with self._answers:
-            self._count += 1
-            question = f"q{self._count}"
-            self._open[question] = None
-            self._lines[question] = lines
+        self._count += 1
+        question = _Question(f"q{self._count}", lines)
+        with self._lock:
+            self._waiting = question
         self._log.add(
             "question",
-            question=question,
+            question=question.id,
             tool=proposed.tool,
             file=self._name(proposed.path),
             heading=heading(proposed),
@@ -78,15 +76,17 @@ class Questions:
             asked_at=clock.now(),
             timeout_s=self._timeout_s,
         )
-        forget = self._stop.on_set(self._wake)
-        try:
-            agreed = self._wait_for(question)
-        finally:
-            forget()
-        outcome = "timeout" if agreed is None else "agreed" if agreed else "declined"
-        if self._stop.is_set and agreed is None:
-            outcome = "stopped"
-        self._log.add("answered", question=question, agreed=agreed is True, outcome=outcome)
+        self._stop.add(question.ended.set)
+        if not self._stop.is_cancelled:
+            question.ended.wait(self._timeout_s)
+        self._stop.remove(question.ended.set)
+        with self._lock:
+            self._waiting = None
+        agreed = question.agreed
+        outcome = "agreed" if agreed else "declined"
+        if agreed is None:
+            outcome = "stopped" if self._stop.is_cancelled else "timeout"
+        self._log.add("answered", question=question.id, agreed=agreed is True, outcome=outcome)
         if outcome == "stopped":
             raise WriteDeclinedError("Nothing was written: the person stopped this turn.")
         if agreed is None:
@@ -98,37 +98,39 @@ class Questions:
 
     def answer(self, question: str, *, agreed: bool) -> None:
         """Answer a question. Raises NotFoundError if it does not wait."""
-        with self._answers:
-            if self._open.get(question, False) is not None:
-                raise NotFoundError(
-                    engine_text("No question {question} waits for an answer.", question=question),
-                    hint="It was answered before, or has waited too long.",
-                )
-            self._open[question] = agreed
-            self._answers.notify_all()
+        with self._lock:
+            waiting = self._the(question)
+            if waiting.agreed is not None:
+                raise self._no_question(question)
+            waiting.agreed = agreed
+        waiting.ended.set()
 
     def lines(self, question: str) -> list[str]:
-        """The whole change that a question is about. Raises NotFoundError."""
-        with self._answers:
-            if question not in self._lines:
-                raise NotFoundError(f"There is no question {question}.")
-            return self._lines[question]
+        """The whole change that a question is about. Raises NotFoundError if it does not wait."""
+        with self._lock:
+            return self._the(question).lines
 
-    def _wait_for(self, question: str) -> bool | None:
-        end_s = time.monotonic() + self._timeout_s
-        with self._answers:
-            while self._open[question] is None and not self._stop.is_set:
-                left_s = end_s - time.monotonic()
-                if left_s <= 0:
-                    break
-                self._answers.wait(left_s)
-            agreed = self._open.pop(question)
-            del self._lines[question]
-            return agreed
+    def _the(self, question: str) -> _Question:
+        if self._waiting is None or self._waiting.id != question:
+            raise self._no_question(question)
+        return self._waiting
 
-    def _wake(self) -> None:
-        with self._answers:
-            self._answers.notify_all()
+    @staticmethod
+    def _no_question(question: str) -> NotFoundError:
+        return NotFoundError(
+            engine_text("No question {question} waits for an answer.", question=question),
+            hint="It was answered before, or has waited too long.",
+        )
+
+
+@dataclass
+class _Question:
+    """A write that waits; ``agreed`` is None until somebody answers."""
+
+    id: str
+    lines: list[str]
+    agreed: bool | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 # --- a proposed change in words -------------------------------------------------------

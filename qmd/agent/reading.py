@@ -46,9 +46,6 @@ class Reading:
                     merged.add(file, first, last)
         return merged
 
-    def has(self, file: str) -> bool:
-        return file in self._lines
-
     def holds(self, file: str, first: int, last: int) -> bool:
         """Whether all lines from ``first`` to ``last`` were read."""
         at = first

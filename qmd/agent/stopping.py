@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from qmd.inference.llm import ChatAnswer, Event, Message
+from qmd.system.cancellation import Cancellation
 
 
 class ChatModel(Protocol):
@@ -37,51 +38,15 @@ class ChatModel(Protocol):
         ...
 
 
-class StopSignal:
-    """Set once, from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], None]] = []
-        self.is_set = False
-
-    def set(self) -> None:
-        with self._lock:
-            if self.is_set:
-                return
-            self.is_set = True
-            callbacks = tuple(self._callbacks)
-        for callback in callbacks:
-            callback()
-
-    def on_set(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """
-        Call ``callback`` when the signal is set, or at once if it is already.
-
-        Returns a function that takes the callback back.
-        """
-        with self._lock:
-            if not self.is_set:
-                self._callbacks.append(callback)
-                return lambda: self._remove(callback)
-        callback()
-        return lambda: None
-
-    def _remove(self, callback: Callable[[], None]) -> None:
-        with self._lock:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-
 def ask(
     model: ChatModel,
     messages: Sequence[Message],
-    stop: StopSignal,
+    stop: Cancellation,
     listen: Callable[[Event], None] | None = None,
     **options: Any,
 ) -> ChatAnswer:
     """
-    Call a model, and wait for its answer until ``stop`` is set.
+    Call a model, and wait for its answer until ``stop`` is cancelled.
 
     A thread cannot be stopped from outside, so each request has a thread of its own, which is
     left alone then: it ends with the request's next piece, or at its time limit.
@@ -90,13 +55,13 @@ def ask(
         options: Those of `ChatModel.chat`.
 
     Raises:
-        KeyboardInterrupt: The signal was set; the loop ends as it does at Ctrl-C.
+        KeyboardInterrupt: It was cancelled; the loop ends as it does at Ctrl-C.
         The errors of `ChatModel.chat`.
     """
     replies: queue.SimpleQueue[Event | ChatAnswer | BaseException] = queue.SimpleQueue()
 
     def hear(event: Event) -> None:
-        if stop.is_set:
+        if stop.is_cancelled:
             raise KeyboardInterrupt
         replies.put(event)
 
@@ -111,7 +76,13 @@ def ask(
     threading.Thread(
         target=context.run, args=(request,), name="qmd-chat-request", daemon=True
     ).start()
-    forget = stop.on_set(lambda: replies.put(KeyboardInterrupt()))
+
+    def interrupt() -> None:
+        replies.put(KeyboardInterrupt())
+
+    stop.add(interrupt)
+    if stop.is_cancelled:
+        interrupt()
     try:
         while True:
             reply = replies.get()
@@ -122,4 +93,4 @@ def ask(
             if listen is not None:
                 listen(reply)
     finally:
-        forget()
+        stop.remove(interrupt)

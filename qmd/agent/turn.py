@@ -19,7 +19,7 @@ from qmd.agent.keeping import DatabaseKeeper, KeptChat, MemoryKeeper
 from qmd.agent.loop import MAX_ITERATIONS, ExecutionLoop, LoopResult
 from qmd.agent.prompt import Prompt, prompt_for, tokens
 from qmd.agent.questions import ANSWER_S, Questions
-from qmd.agent.stopping import ChatModel, StopSignal
+from qmd.agent.stopping import ChatModel
 from qmd.engine_text import engine_text
 from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
@@ -108,7 +108,7 @@ class AgentTurn:
         self.question = stored.question
         self.is_kept = keeper.lasts
         self.status: TurnStatus = "running"
-        self.stop_signal = StopSignal()
+        self._stop = Cancellation()
         self.log = EventLog()
         self.questions: Questions | None = None
         self.error: QmdError | None = None
@@ -180,12 +180,12 @@ class AgentTurn:
 
     def stop(self) -> None:
         """End the turn; a tool that writes is finished first. May be called at any time."""
-        self.stop_signal.set()
+        self._stop.cancel()
 
     def interrupt(self) -> None:
         """End the turn because the process ends; it can be resumed by another one."""
         self._is_interrupted = True
-        self.stop_signal.set()
+        self._stop.cancel()
 
     def answer(self, question: str, agreed: bool) -> None:
         """
@@ -248,7 +248,6 @@ class AgentTurn:
     @contextmanager
     def _asking_first(self) -> Iterator[None]:
         """The person agrees to each write of the block, and may stop it."""
-        cancellation = Cancellation()
         with ExitStack() as work:
             if self._keeper.lasts:  # its changes belong to the conversation, whoever asks in it
                 work.enter_context(in_session(f"chat-{self.chat}", face="chat"))
@@ -257,13 +256,12 @@ class AgentTurn:
             if self.mode == "write":
                 self.questions = Questions(
                     self.log,
-                    self.stop_signal,
+                    self._stop,
                     name=self._kb.file_name,
                     timeout_s=self._rules.question_s,
                 )
                 work.enter_context(confirming(self._rules.confirm or self.questions))
-            work.enter_context(cancellation.active())
-            work.callback(self.stop_signal.on_set(cancellation.cancel))
+            work.enter_context(self._stop.active())
             yield
 
     def _converse(self) -> LoopResult:
@@ -299,7 +297,7 @@ class AgentTurn:
             check=citation_check(kb, list(read_before)),
             tell=self.log.add,
             sent=keep_progress,
-            stop=self.stop_signal,
+            stop=self._stop,
             calls_before=self._calls,
         )
         result = loop.resume(LoopResult((*before, *begun)))
@@ -326,7 +324,7 @@ class AgentTurn:
         if summary.turns >= kept.left_out:
             return summary
         left_out = self._past[: kept.left_out]
-        new = history.summed_up(left_out, summary, self._model, self.stop_signal)
+        new = history.summed_up(left_out, summary, self._model, self._stop)
         if new is None:
             return history.questions_of(left_out)
         self._keeper.keep_summary(self.chat, new)
@@ -373,7 +371,7 @@ class AgentTurn:
 
     def _run_out_of_time(self) -> None:
         self._is_out_of_time = True
-        self.stop_signal.set()
+        self._stop.cancel()
 
 
 def _events_json(events: Sequence[ChatEvent]) -> str:

@@ -22,7 +22,7 @@ from qmd.cli.serve import USUAL, address_options, conduct_options, mcp_options
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.errors import InputError, NotFoundError, QmdError
-from qmd.inference.llm.key import variables_with_keys
+from qmd.inference.llm.settings import variables_with_keys
 from qmd.system import installation, running
 from qmd.system.log_file import log_file
 from qmd.system.services import managers

@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import anyio
@@ -21,7 +21,6 @@ from starlette.types import Receive, Scope, Send
 
 from qmd.agent.chat import AgentTurn
 from qmd.ingest.events import EventBus
-from qmd.values.chats import ChatEvent
 
 T = TypeVar("T")
 
@@ -57,21 +56,11 @@ async def turn_stream(turn: AgentTurn, *, heartbeat_s: float) -> AsyncGenerator[
     If none comes for ``heartbeat_s`` seconds, a comment is sent. A client that leaves ends its
     subscription, and not the turn.
     """
-    yield _CONNECTED
-    async with aclosing(events_of(turn, heartbeat_s)) as batches:
-        async for events in batches:
-            yield b"".join(encoded(each.kind, each.data) for each in events) or HEARTBEAT
-
-
-async def events_of(turn: AgentTurn, heartbeat_s: float) -> AsyncGenerator[list[ChatEvent], None]:
-    """
-    Yield the events of a turn, several at once if they come fast, until it has ended; an empty
-    list if none comes for ``heartbeat_s`` seconds.
-    """
     with _subscribed(turn.subscribe) as take:
+        yield _CONNECTED
         while True:
             events, _ = await take(heartbeat_s)
-            yield events
+            yield b"".join(encoded(each.kind, each.data) for each in events) or HEARTBEAT
             if events and events[-1].kind == "ended":
                 return
 

@@ -165,7 +165,7 @@ def test_property_11_the_model_is_told_every_tool_with_its_parameters(kb: Knowle
     assert [each.name for each in definitions] == list(TOOLS)
     for each in definitions:
         assert f"### {each.name}\n{each.description}\n" in prompt
-        assert json.dumps(each.parameters, ensure_ascii=False) in prompt
+        assert json.dumps(each.input_schema(), ensure_ascii=False) in prompt
     # What the prompt shows as a call is one.
     example_calls = parse(prompt).calls
     assert [call.tool for call in example_calls] == ["tool name"]

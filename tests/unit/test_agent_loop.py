@@ -26,10 +26,10 @@ from qmd.agent.prompt import (
     system_prompt,
     tokens,
 )
-from qmd.agent.stopping import StopSignal
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
+from qmd.system.cancellation import Cancellation
 from qmd.tools.toolsets import select
 
 RULES = Prompt("the rules", Fence("0123456789abcdef"))
@@ -414,11 +414,11 @@ class TestTrouble:
         assert told.endswith(f"Tool 3: get\n❌ Error\nNot run: the user stopped{CLOSING}")
 
     def test_a_stop_between_two_tools_leaves_the_second_undone(self, kb: KnowledgeBase) -> None:
-        stop = StopSignal()
+        stop = Cancellation()
 
         def tell(kind: str, /, **data: object) -> None:
             if kind == "tool_finished":
-                stop.set()
+                stop.cancel()
 
         answer = block("status") + "\n" + block("create_note", path="notes/never", content="x")
         result = run(kb, Model(answer), tell=tell, stop=stop)

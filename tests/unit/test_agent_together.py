@@ -14,13 +14,13 @@ from qmd.agent.events import EventLog
 from qmd.agent.executor import MAX_TOGETHER, ToolExecutor
 from qmd.agent.loop import ExecutionLoop, LoopResult
 from qmd.agent.prompt import Prompt
-from qmd.agent.stopping import StopSignal
 from qmd.errors import RequestEndedError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.system import cancellation
+from qmd.system.cancellation import Cancellation
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Tool
 
@@ -135,11 +135,11 @@ def test_a_stop_ends_all_of_them(kb: KnowledgeBase) -> None:
             raise
         return number
 
-    signal = StopSignal()
+    signal = Cancellation()
 
     def stop() -> None:
         begun.wait(WAIT_S)
-        signal.set()
+        signal.cancel()
 
     thread = threading.Thread(target=stop)
     thread.start()

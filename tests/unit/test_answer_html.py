@@ -10,7 +10,7 @@ from markupsafe import Markup
 from qmd.render import NoLinks, render_note
 from qmd.server.page.answer import answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView
-from qmd.server.page.language import Texts
+from qmd.server.page.language import Texts, engine_texts
 
 TEXTS = Texts()
 
@@ -33,16 +33,12 @@ def citation(answer: str, written: str, file: str, first: int, last: int, **fiel
 
 def html_of(answer: str, *citations: dict[str, Any], unsupported: tuple[str, ...] = ()) -> str:
     turn = TurnView("1", 1, "?", answer=answer, unsupported=unsupported)
-    turn.citations, turn.sources = citations, sources_of(citations, words)
+    turn.citations, turn.sources = citations, sources_of(citations)
     return answer_html(turn, lambda text: Markup(render_note(text, NoLinks()).html), words)
 
 
 def words(name: str, **values: object) -> str:
     return TEXTS.text("en", name, **values)
-
-
-def chinese(name: str, **values: object) -> str:
-    return TEXTS.text("zh", name, **values)
 
 
 def test_a_citation_is_a_link_to_the_lines() -> None:
@@ -131,12 +127,11 @@ def test_no_name_of_a_file_leaves_its_attribute(file: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "shown"),
     [
-        ("there is no such document", "没有这个文档。"),
-        ("the document has 12 lines", "该文档只有 12 行。"),
-        ("the lines do not have the number 9,000", "这几行里没有数字 9,000。"),
+        ("there is no such document", "没有这个文档"),
+        ("the document has 12 lines", "该文档只有 12 行"),
+        ("the lines do not say 9,000, 7", "这几行里没有 9,000, 7"),
         ("a reason of later", "a reason of later"),
     ],
 )
 def test_the_reason_of_a_failure_is_in_the_language_of_the_person(reason: str, shown: str) -> None:
-    false = citation("[a/b.md:1]", "[a/b.md:1]", "a/b.md", 1, 1, status="not_found", reason=reason)
-    assert sources_of([false], chinese)[0].reason == shown
+    assert engine_texts().translated(reason, "zh") == shown

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
         Usage,
     )
     from qmd.inference.llm.client import LlmClient
-    from qmd.inference.llm.key import read_key
     from qmd.inference.llm.settings import (
         DEFAULT_MODEL,
         DEFAULT_TIMEOUT_S,
         DEFAULT_URL,
         LlmSettings,
+        read_key,
     )
 
 __all__ = [
@@ -57,8 +57,7 @@ __all__ = [
 _MODULES = {
     "answer": "ChatAnswer Delta Event Message NativeCall Retry Usage",
     "client": "LlmClient",
-    "key": "read_key",
-    "settings": "DEFAULT_MODEL DEFAULT_TIMEOUT_S DEFAULT_URL LlmSettings",
+    "settings": "DEFAULT_MODEL DEFAULT_TIMEOUT_S DEFAULT_URL LlmSettings read_key",
 }
 
 __getattr__ = lazy.load(

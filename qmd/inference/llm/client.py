@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from qmd.engine_text import engine_text
 from qmd.errors import ConfigError, TransientInferenceError
 from qmd.inference.llm import trouble
 from qmd.inference.llm.answer import Assembly, ChatAnswer, Delta, Event, Message, Retry, usage_of
-from qmd.inference.llm.endpoint import ModelEndpoint
-from qmd.inference.llm.event_stream import chunks, json_object
+from qmd.inference.llm.endpoint import ModelEndpoint, parsed_json
 from qmd.inference.llm.settings import LlmSettings
 from qmd.system.http_client import HttpReply
 
@@ -29,6 +29,7 @@ LONGEST_PAUSE_S = 60.0
 """A server that asks for a longer pause is not asked again."""
 
 _MAX_BYTES = 64 << 20  # of an answer that comes in one piece
+_MAX_LINE_BYTES = 16 << 20  # of one that is streamed
 
 #: Servers that answer no request without a key: their names, and the variables for the key.
 _NEEDS_KEY = {
@@ -72,8 +73,6 @@ class LlmClient:
         messages: Sequence[Message],
         *,
         listen: Callable[[Event], None] | None = None,
-        max_tokens: int | None = None,
-        temperature: float | None = None,
         budget_s: float | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> ChatAnswer:
@@ -83,7 +82,6 @@ class LlmClient:
         Args:
             listen: Hears the text as it comes, and of each new try; without it the answer is
                 fetched in one piece.
-            max_tokens: The longest answer; None for the server's own limit.
             budget_s: For all tries together, pauses included.
             tools: The functions that the model may call natively, as the API of chat
                 completions describes them.
@@ -103,10 +101,6 @@ class LlmClient:
         }
         if tools:
             body["tools"] = list(tools)
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        if temperature is not None:
-            body["temperature"] = temperature
 
         end = None if budget_s is None else self._clock() + budget_s
         attempt = 1
@@ -171,7 +165,7 @@ class LlmClient:
         self, reply: HttpReply, assembly: Assembly, show: Callable[[str], None]
     ) -> None:
         """Raises TransientInferenceError if the stream ends before the answer does."""
-        for chunk in chunks(self.settings, reply.pieces()):
+        for chunk in _chunks(self.settings, reply.pieces()):
             if chunk is None:
                 return
             assembly.usage = usage_of(chunk) or assembly.usage
@@ -193,7 +187,7 @@ class LlmClient:
                 reply.progress()
             if len(body) > _MAX_BYTES:
                 raise trouble.not_an_answer(self.settings, f"more than {_MAX_BYTES >> 20} MB", "")
-        completion = json_object(self.settings, bytes(body))
+        completion = _json_object(self.settings, bytes(body))
         assembly.usage = usage_of(completion)
         choice = _first_choice(completion)
         if choice is not None:
@@ -236,3 +230,62 @@ def _sendable(message: Message) -> dict[str, Any]:
 def _whole(text: str) -> str:
     """Half a surrogate pair cannot be sent."""
     return text.encode("utf-8", "replace").decode()
+
+
+# --- the chunks of an answer, as server-sent events ---------------------------------------
+
+
+def _chunks(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any] | None]:
+    """
+    The data of each event; None for the one that ends the stream.
+
+    Raises:
+        TransientInferenceError: The server reports an error in the middle.
+        InferenceError: An event holds no JSON object, or a line has no end.
+    """
+    for line in _lines(settings, pieces):
+        if not line.startswith(b"data:"):
+            continue  # a comment, which keeps the connection alive, or an event's name
+        data = line[len(b"data:") :].strip()
+        if data == b"[DONE]":
+            yield None
+            return
+        if data:
+            chunk = _json_object(settings, data)
+            if chunk.get("error"):
+                message = trouble.server_words(chunk, settings.key)
+                raise TransientInferenceError(
+                    engine_text(
+                        "{url} gave up in the middle of the answer: {message}",
+                        url=settings.url,
+                        message=message,
+                    ),
+                    hint="Try again.",
+                    quoted=message,
+                )
+            yield chunk
+
+
+def _json_object(settings: LlmSettings, data: bytes) -> Mapping[str, Any]:
+    """The JSON object in these bytes. Raises InferenceError."""
+    value = parsed_json(settings, data)
+    if not isinstance(value, Mapping):
+        raise trouble.not_an_answer(settings, "no JSON object", "")
+    return value
+
+
+def _lines(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines as they come; however they are cut into pieces, each byte is looked at once."""
+    begun: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        *complete, rest = piece.replace(b"\r", b"\n").split(b"\n")
+        for line in complete:
+            yield b"".join([*begun, line])
+            begun.clear()
+            size = 0
+        begun.append(rest)
+        size += len(rest)
+        if size > _MAX_LINE_BYTES:
+            raise trouble.not_an_answer(settings, "a line without end", "")
+    yield b"".join(begun)

@@ -10,8 +10,7 @@ from email.utils import parsedate_to_datetime
 from qmd.engine_text import engine_text
 from qmd.errors import ConfigError, InferenceError, NativeCallsRefusedError, TransientInferenceError
 from qmd.inference.llm.answer import MASK
-from qmd.inference.llm.key import VARIABLE
-from qmd.inference.llm.settings import LlmSettings
+from qmd.inference.llm.settings import VARIABLE, LlmSettings
 from qmd.system import installation
 
 #: Besides 5xx: statuses that may be others at the next try.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from markupsafe import Markup, escape
 
-from qmd.server.page.ask_turn import ShownSource, TurnView
+from qmd.server.page.ask_turn import TurnView
 from qmd.server.page.links import note_address
 
 Place = tuple[str, int, int, bool]
@@ -23,44 +23,17 @@ class Words(Protocol):
     def __call__(self, name: str, **values: object) -> str: ...
 
 
-_REASONS = {
-    "no_document": re.compile(r"there is no such document"),
-    "length": re.compile(r"the document has (?P<value>\d+) lines"),
-    "not_read": re.compile(r"these lines were not read"),
-    "number": re.compile(r"the lines do not have the number (?P<value>.+)"),
-    "other": re.compile(r"the lines say something else"),
-}
-"""Why a citation fails, in the words of `qmd.agent.citations`."""
-
-
-def sources_of(citations: Sequence[Mapping[str, Any]], words: Words) -> list[ShownSource]:
-    """The citations of an answer, numbered from 1 in their order; equal ones once."""
-    sources: dict[Place, ShownSource] = {}
+def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """
+    The citations of an answer, equal ones once, each with its ``number`` from 1, whether it is
+    ``ok``, and the ``address`` that shows its lines.
+    """
+    sources: dict[Place, dict[str, Any]] = {}
     for citation in citations:
         file, first, last, ok = place = _place(citation)
-        sources.setdefault(
-            place,
-            ShownSource(
-                number=len(sources) + 1,
-                file=file,
-                first=first,
-                last=last,
-                quote=citation["quote"],
-                ok=ok,
-                reason=_reason(citation["reason"], words),
-                address=_address(file, first, last),
-            ),
-        )
+        shown = {"number": len(sources) + 1, "ok": ok, "address": _address(file, first, last)}
+        sources.setdefault(place, {**citation, **shown})
     return list(sources.values())
-
-
-def _reason(reason: str, words: Words) -> str:
-    """A reason in the language of the person; as it is if the page has no words for it."""
-    for name, pattern in _REASONS.items():
-        match = pattern.fullmatch(reason)
-        if match is not None:
-            return words("ask.reason_" + name, **match.groupdict())
-    return reason
 
 
 def answer_html(turn: TurnView, markdown: Callable[[str], Markup], words: Words) -> Markup:
@@ -70,9 +43,7 @@ def answer_html(turn: TurnView, markdown: Callable[[str], Markup], words: Words)
 
 
 def _citation_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
-    sources = {
-        (source.file, source.first, source.last, source.ok): source for source in turn.sources
-    }
+    sources = {_place(source): source for source in turn.sources}
     links: dict[tuple[int, int], list[Markup]] = {}
     for citation in turn.citations:
         # Several citations in one bracket share its place.
@@ -83,16 +54,16 @@ def _citation_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
         yield Mark(start, end, Markup("").join(at_place))
 
 
-def _link(turn: TurnView, source: ShownSource, words: Words) -> Markup:
-    label = words("ask.source_number", n=source.number)
-    text = str(source.number)
-    if not source.ok:
+def _link(turn: TurnView, source: Mapping[str, Any], words: Words) -> Markup:
+    label = words("ask.source_number", n=source["number"])
+    text = str(source["number"])
+    if not source["ok"]:
         missing = words("ask.not_in_source")
         text, label = f"{text} · {missing}", f"{label}: {missing}"
     return Markup('<a class="{}" href="{}" data-source="{}" aria-label="{}">{}</a>').format(
-        "cite" if source.ok else "cite missing",
-        source.address,
-        f"{turn.id}-source-{source.number}",
+        "cite" if source["ok"] else "cite missing",
+        source["address"],
+        f"{turn.id}-source-{source['number']}",
         label,
         text,
     )

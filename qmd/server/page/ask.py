@@ -10,9 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from qmd.errors import InputError
-from qmd.server.event_stream import EventResponse
-from qmd.server.page.ask_live import browser_events
-from qmd.server.page.ask_turn import diff_lines
+from qmd.server.event_stream import MEDIA_TYPE, EventResponse, encoded, turn_stream
 from qmd.server.page.ask_view import AskView
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
@@ -46,23 +44,30 @@ def _pages(site: Site, view: AskView) -> list[Route]:
     async def listed(request: Request) -> Response:
         find = request.query_params.get("find", "")
         current = request.query_params.get("current", "")
-        chats = await site.run(request, lambda: view.listed(find))
-        return site.page(request, "ask_list.html", chats=chats, find=find, current=current)
+        values = await site.run(request, lambda: view.listed(find))
+        return site.page(request, "ask_list.html", {**values, "current": current})
 
     async def turns(request: Request) -> Response:
         chat_id, language = request.path_params["id"], site.language(request)
         shown = await site.run(request, lambda: view.turns(chat_id, language))
         return site.page(request, "ask_turns.html", turns=shown)
 
+    async def turn(request: Request) -> Response:
+        chat_id, language = request.path_params["id"], site.language(request)
+        shown = await site.run(request, lambda: view.last_turn(chat_id, language))
+        return site.page(request, "ask_turns.html", turns=[shown])
+
     async def change(request: Request) -> Response:
         question = request.query_params.get("question", "")
         lines = view.change(request.path_params["id"], question)
-        return site.page(request, "ask_change.html", lines=diff_lines(lines))
+        return site.page(request, "ask_change.html", lines=lines)
 
     async def events(request: Request) -> Response:
-        chat_id = request.path_params["id"]
-        stream = browser_events(site, view, request, chat_id, heartbeat_s=_HEARTBEAT_S)
-        response = EventResponse(stream)
+        """What happens in the turn that runs; `idle` if none does, or another process runs it."""
+        turn = view.turn_here(request.path_params["id"])
+        response = Response(encoded("idle", {}), media_type=MEDIA_TYPE)
+        if turn is not None and turn.status == "running":
+            response = EventResponse(turn_stream(turn, heartbeat_s=_HEARTBEAT_S))
         response.headers.update({"cache-control": "no-store", "x-accel-buffering": "no"})
         return response
 
@@ -72,6 +77,7 @@ def _pages(site: Site, view: AskView) -> list[Route]:
         site.route("/ask/{id}/events", events),
         site.route("/part/ask/list", listed),
         site.route("/part/ask/{id}/turns", turns),
+        site.route("/part/ask/{id}/turn", turn),
         site.route("/part/ask/{id}/change", change),
     ]
 

@@ -2,125 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import Any
 
 from markupsafe import Markup
 
 from qmd.engine_text import EngineText
 from qmd.system import clock
 
-SHORT_CHARS = 200
-"""Of a parameter in a card; all of it is under "All parameters"."""
-PROBLEM_CHARS = 600
-"""Of the reason of a failed call in a card; all of it is under "Result"."""
-
-_LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
-
-
-@dataclass
-class WordsStep:
-    """What the model writes between its tool calls; ``html`` is rendered when it is shown."""
-
-    pieces: list[str]
-    html: Markup = field(default_factory=Markup)
-    kind: Literal["words"] = "words"
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-
-@dataclass
-class ToolStep:
-    """
-    A tool call.
-
-    Attributes:
-        at: When it began, ISO 8601; None in turns of earlier versions.
-        success, result, duration_ms: None while it runs.
-    """
-
-    id: str
-    call: int
-    tool: str
-    params: Mapping[str, Any]
-    writes: bool = False
-    at: str | None = None
-    success: bool | None = None
-    result: str | None = None
-    duration_ms: float | None = None
-    kind: Literal["tool"] = "tool"
-
-    @property
-    def short(self) -> list[tuple[str, str]]:
-        """The parameters with the beginnings of their values."""
-        return [(name, _cut(_text_of(value))) for name, value in self.params.items()]
-
-    @property
-    def problem(self) -> str:
-        """Why it failed, in short; `result` has all of it. "" if it did not fail."""
-        return "" if self.success in (None, True) else _cut(self.result or "", PROBLEM_CHARS)
-
-    @property
-    def long(self) -> str:
-        """All parameters as JSON, if `short` has left out something; else ""."""
-        if all(len(_text_of(value)) <= SHORT_CHARS for value in self.params.values()):
-            return ""
-        return json.dumps(self.params, ensure_ascii=False, indent=2)
-
-
-@dataclass
-class BadStep:
-    """A block that is no tool call."""
-
-    id: str
-    error: str
-    block: str
-    kind: Literal["bad"] = "bad"
-
-
-@dataclass
-class QuestionStep:
-    """
-    A write that waits, or waited, for the person.
-
-    Attributes:
-        diff: The lines of the change, each with its kind: "added", "removed", "place" or "".
-        outcome: None while it waits.
-        seconds_left: How long it still waits.
-    """
-
-    id: str
-    chat: str
-    question: str
-    tool: str
-    file: str
-    diff: Sequence[tuple[str, str]]
-    left_out: str = ""
-    outcome: Literal["agreed", "declined", "timeout", "stopped"] | None = None
-    seconds_left: float = 0
-    kind: Literal["question"] = "question"
-
-
-Step = WordsStep | ToolStep | BadStep | QuestionStep
-
-
-@dataclass(frozen=True)
-class ShownSource:
-    """A citation in the list below an answer."""
-
-    number: int
-    file: str
-    first: int
-    last: int
-    quote: str
-    ok: bool
-    reason: str
-    address: str
+_OPEN = dict.fromkeys(("at", "success", "result", "duration_ms", "outcome"))
+"""What a step lacks as long as it goes on; turns of earlier versions lack ``at``, too."""
 
 
 @dataclass
@@ -131,11 +25,14 @@ class TurnView:
     Attributes:
         number: Of the turn within its conversation, from 1.
         status: "running", "done", "stopped", "failed", "limit" or "interrupted".
-        steps: What happened before the answer.
+        steps: What happened before the answer: the data of the events ``text``, ``tool_started``,
+            ``bad_block`` and ``question``, each with that of the event that completes it.
         answer: The answer in Markdown.
         html: The answer as it is shown.
         citations: The citations of the answer, as its event holds them.
         unsupported: Sentences of the answer without a source.
+        sources: Its citations as the list below it has them (`qmd.server.page.answer.sources_of`).
+        requests: How often the model was asked.
         seconds: How long it took, or has taken until now.
     """
 
@@ -143,15 +40,16 @@ class TurnView:
     number: int
     question: str
     status: str = "running"
-    steps: list[Step] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
     answer: str = ""
     html: Markup = field(default_factory=Markup)
     citations: Sequence[Mapping[str, Any]] = ()
     unsupported: Sequence[str] = ()
-    sources: Sequence[ShownSource] = ()
+    sources: Sequence[Mapping[str, Any]] = ()
     error: Mapping[str, Any] | None = None
     seconds: float = 0
     may_retry: bool = False
+    requests: int = 0
 
     @property
     def id(self) -> str:
@@ -161,20 +59,24 @@ class TurnView:
     def is_running(self) -> bool:
         return self.status == "running"
 
-    def take(self, kind: str, data: Mapping[str, Any]) -> Step | None:
-        """Take the next event of the turn; returns the step that it begins or changes, if any."""
+    def take(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Take the next event of the turn."""
         match kind:
             case "asking" | "discard":
+                self.requests += kind == "asking"
                 self._drop_words()  # of an answer that was broken off
                 self.error = None
             case "text":
-                return self._add_words(data["text"])
-            case "tool_started" | "bad_block" | "question":
-                return self._add(_new_step(self, kind, data))
+                self._add_words(data["text"])
+            case "tool_started" | "bad_block":
+                self._add(kind, **data)
+            case "question":
+                left = data["timeout_s"] - seconds_since(data["asked_at"])
+                self._add(kind, **data, seconds_left=max(0.0, left))
             case "tool_finished":
-                return self._finish_call(data)
+                self._complete("call", data)
             case "answered":
-                return self._answer_question(data)
+                self._complete("question", data)
             case "answer":
                 self._drop_words()  # the answer holds them
                 self.answer = data["text"]
@@ -186,81 +88,39 @@ class TurnView:
                     **data,
                     **{name: EngineText.from_json(each) for name, each in phrases},
                 }
-        return None
 
-    def _words(self) -> WordsStep | None:
-        last = self.steps[-1] if self.steps else None
-        return last if isinstance(last, WordsStep) else None
+    def _add(self, kind: str, **data: Any) -> None:
+        step_id = f"{self.id}-step-{len(self.steps) + 1}"
+        self.steps.append({"kind": kind, "id": step_id, "chat": self.chat, **_OPEN, **data})
+
+    def _add_words(self, text: str) -> None:
+        if self.steps and self.steps[-1]["kind"] == "text":
+            self.steps[-1]["text"] += text
+        elif text.strip():
+            self._add("text", text=text, request=self.requests)
 
     def _drop_words(self) -> None:
-        if self._words() is not None:
+        if self.steps and self.steps[-1]["kind"] == "text":
             self.steps.pop()
 
-    def _add_words(self, text: str) -> Step | None:
-        words = self._words()
-        if words is not None:
-            words.pieces.append(text)
-            return words
-        return self._add(WordsStep([text])) if text.strip() else None
-
-    def _add(self, step: Step) -> Step:
-        self.steps.append(step)
-        return step
-
-    def _finish_call(self, data: Mapping[str, Any]) -> Step | None:
-        for step in reversed(self.steps):
-            if isinstance(step, ToolStep) and step.call == data["call"]:
-                step.success = data["success"]
-                step.result = data["result"]
-                step.duration_ms = data["duration_ms"]
-                return step
-        return None
-
-    def _answer_question(self, data: Mapping[str, Any]) -> Step | None:
-        for step in reversed(self.steps):
-            if isinstance(step, QuestionStep) and step.question == str(data["question"]):
-                step.outcome = data["outcome"]
-                return step
-        return None
+    def _complete(self, name: str, data: Mapping[str, Any]) -> None:
+        """Add what came of a tool call, or of a question."""
+        for step in self.steps:
+            if step.get(name) == data[name]:
+                step.update(data)
 
 
-def _new_step(turn: TurnView, kind: str, data: Mapping[str, Any]) -> Step:
-    step_id = f"{turn.id}-step-{len(turn.steps) + 1}"
-    if kind == "bad_block":
-        return BadStep(step_id, data["error"], data["block"])
-    if kind == "tool_started":
-        return ToolStep(
-            step_id, data["call"], data["tool"], data["params"], data["writes"], data.get("at")
-        )
-    lines = data["diff"]
-    if data["left_out"]:  # the last line says so
-        lines = lines[:-1]
-    return QuestionStep(
-        id=step_id,
-        chat=turn.chat,
-        question=str(data["question"]),
-        tool=data["tool"],
-        file=data["file"],
-        diff=diff_lines(lines),
-        left_out=data["left_out"],
-        seconds_left=max(0.0, data["timeout_s"] - seconds_since(data["asked_at"])),
-    )
+_FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
 
 
-def diff_lines(lines: Sequence[str]) -> list[tuple[str, str]]:
-    """Lines of a change, each with the class that colours it."""
-    return [(_LINE_KINDS.get(line[:1], ""), line) for line in lines]
+def finished(text: str) -> str:
+    """The blocks of Markdown at the beginning of a text to which nothing more can be added."""
+    text = text[: text.rfind("\n\n") + 2] if "\n\n" in text else ""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    return text[: fences[-1]] if len(fences) % 2 else text
 
 
 def seconds_since(moment: str) -> float:
     """How long ago a time in ISO 8601 was, in seconds."""
     began = clock.parse(moment)
     return max(0.0, (datetime.now(timezone.utc) - began).total_seconds())
-
-
-def _text_of(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, chars: int = SHORT_CHARS) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"

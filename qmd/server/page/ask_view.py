@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from qmd.errors import ChatNotFoundError, NotFoundError, QmdError
 from qmd.server.page.answer import Words, answer_html, sources_of
-from qmd.server.page.ask_turn import TurnView, WordsStep, seconds_since
+from qmd.server.page.ask_turn import TurnView, finished, seconds_since
 from qmd.server.page.language import Language
 from qmd.server.page.links import PageLinks
 from qmd.values.chats import ChatTurn
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
+    from qmd.inference.llm import LlmSettings
     from qmd.server.page.site import Site
 
 _LISTED = 50
 _RESUMABLE = ("failed", "stopped", "limit", "interrupted")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*#^\[\]]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelPlace:
-    """Which model gets the words, and on which server; ``is_local``: on this machine."""
-
-    name: str
-    host: str
-    is_local: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ListedChat:
-    """A conversation in the list beside the one that is shown."""
-
-    id: str
-    name: str
-    updated: str
-    is_running: bool
 
 
 class AskView:
@@ -78,36 +59,27 @@ class AskView:
         }
 
     def _around(self, find: str) -> dict[str, Any]:
-        model: ModelPlace | None = None
+        model: LlmSettings | None = None
         problem: QmdError | None = None
         try:
-            model = self._model()
+            if self._site.chats.model_name is not None:
+                model = self._site.kb.language_model.server()
         except QmdError as error:
             problem = error
         return {
-            "chats": self.listed(find),
-            "find": find,
+            **self.listed(find),
             "model": model,
             "problem": problem,
             "may_write": self._site.chats.may_write,
         }
 
-    def _model(self) -> ModelPlace | None:
-        """The model that answers; None if none is set. Raises ConfigError."""
-        if self._site.chats.model_name is None:
-            return None
-        settings = self._site.kb.language_model.server()
-        return ModelPlace(settings.model, settings.host, settings.is_loopback)
-
     # -- parts ---------------------------------------------------------------------------
 
-    def listed(self, find: str) -> list[ListedChat]:
+    def listed(self, find: str) -> dict[str, Any]:
+        """The latest conversations, those that have the words; and which are answered now."""
         chats = self._site.kb.chats(find, limit=_LISTED).chats
-        return [ListedChat(chat.id, chat.name, chat.updated, self._runs(chat.id)) for chat in chats]
-
-    def _runs(self, chat_id: str) -> bool:
-        turn = self.turn_here(chat_id)
-        return turn is not None and turn.status == "running"
+        running = {turn.chat for turn in self._site.chats.running()}
+        return {"chats": chats, "find": find, "running": running}
 
     def turn_here(self, chat_id: str) -> AgentTurn | None:
         """The last turn of a conversation that this process has run, if any."""
@@ -153,12 +125,6 @@ class AskView:
         """Raises ChatNotFoundError: the conversation was deleted meanwhile."""
         return self.turn(chat_id, self._site.chats.chat(chat_id).turns[-1], language)
 
-    def begun(self, turn: AgentTurn) -> TurnView:
-        """A turn that runs, without what has happened in it."""
-        stored = self._site.chats.chat(turn.chat).turns[turn.number - 1]
-        seconds = seconds_since(stored.started)
-        return TurnView(turn.chat, turn.number, turn.question, seconds=seconds)
-
     def turn(self, chat_id: str, stored: ChatTurn, language: Language) -> TurnView:
         """A turn with all that has happened in it."""
         turn = TurnView(chat_id, stored.number, stored.question, stored.status)
@@ -167,11 +133,13 @@ class AskView:
         for event in stored.events:
             turn.take(event.kind, event.data)
         for step in turn.steps:
-            if isinstance(step, WordsStep):
-                step.html = self.markdown(step.text)
+            if step["kind"] == "text":
+                is_open = turn.is_running and step is turn.steps[-1]
+                step["shown"] = finished(step["text"]) if is_open else step["text"]
+                step["html"] = self.markdown(step["shown"])
         if turn.answer:
             words = self._words(language)
-            turn.sources = sources_of(turn.citations, words)
+            turn.sources = sources_of(turn.citations)
             turn.html = answer_html(turn, self.markdown, words)
         return turn
 

@@ -93,8 +93,13 @@ def language_of(accepted: str) -> Language:
 # --- sentences of the engine ----------------------------------------------------------
 
 
-#: A sentence that the database keeps as text: the warning of a document.
-STORED_WARNING = "The frontmatter is not valid YAML{line} ({problem}); read line by line."
+STORED = (
+    "The frontmatter is not valid YAML{line} ({problem}); read line by line.",
+    "a citation names 1 to {most} lines, the first one first",
+    "the document has {count} lines",
+    "the lines do not say {numbers}",
+)
+"""Sentences that the database keeps as text: of documents, and of citations."""
 
 
 class EngineTexts:
@@ -119,9 +124,11 @@ class EngineTexts:
         if language == "en":
             return sentence
         if not isinstance(sentence, EngineText):
-            if (stored := read_back(STORED_WARNING, sentence)) is None:
+            stored = (read_back(template, sentence) for template in STORED)
+            read = next(filter(None, stored), None)
+            if read is None:
                 return self._chinese.get(sentence, sentence)
-            sentence = stored
+            sentence = read
         chinese = self._chinese.get(sentence.template)
         if chinese is None:
             return sentence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -43,6 +44,8 @@ class Templates:
             "lines": lambda text: text.removesuffix("\n").split("\n") if text else [],
             "plain_line": plain_line,
             "relevance": shown_relevance,
+            "as_text": as_text,
+            "utf16_length": utf16_length,
         }
 
     def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
@@ -97,6 +100,16 @@ def seconds(value: float) -> str:
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value // 60)}:{int(value % 60):02} min"
+
+
+def as_text(value: object, indent: int | None = None) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def utf16_length(text: str) -> int:
+    """The length of a text as a script counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def day(value: str | datetime) -> str:

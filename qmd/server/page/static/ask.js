@@ -1,6 +1,6 @@
 // The conversation: sends questions, and shows what the model and its tools do as it happens.
-// The server makes all HTML; only the words of an answer that is being written are added here, as
-// text.
+// The server makes all HTML: it is loaded again when something has happened. Only the words of the
+// block that is being written are added here, as text.
 
 import { announce, fill, part, send, textsOf } from "./base.js";
 
@@ -18,7 +18,7 @@ const state = { chat: talk.dataset.chat, reader: null, turn: null, following: tr
 
 // --- what is said by the server ------------------------------------------------------------
 
-/** The events of a response, one after the other: { kind, data }. */
+/** The events of a response, as many at once as have come: [{ kind, data }]. */
 async function* events(response, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   signal.addEventListener("abort", () => reader.cancel(), { once: true });
@@ -29,32 +29,26 @@ async function* events(response, signal) {
     waiting += value;
     const blocks = waiting.split("\n\n");
     waiting = blocks.pop();
+    const batch = [];
     for (const block of blocks) {
-      const event = { kind: "", data: "" };
-      for (const line of block.split("\n")) {
-        if (line.startsWith("event: ")) event.kind = line.slice(7);
-        if (line.startsWith("data: ")) event.data += line.slice(6);
-      }
-      if (event.kind) yield { kind: event.kind, data: JSON.parse(event.data || "{}") };
+      const [, kind, data] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? [];
+      if (kind) batch.push({ kind, data: JSON.parse(data) });
     }
+    if (batch.length) yield batch;
   }
 }
 
-function elementOf(html) {
-  return new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
-}
-
-/** The turn that is being answered: its element, and where the next words go. */
+/** The turn that is being answered: its element, and the words of the present round. */
 class Turn {
   constructor(element) {
     this.element = element;
-    this.live = null;
-    this.began = Date.now() - 1000 * (this.progress?.dataset.seconds || 0);
+    this.requests = 0;
+    this.words = "";
+    this.began = Date.now() - 1000 * (element.querySelector(".progress")?.dataset.seconds || 0);
     this.tick = setInterval(() => this.count(), 1000);
     this.count();
   }
 
-  get progress() { return this.element.querySelector(".progress"); }
   get steps() { return this.element.querySelector(".steps"); }
 
   count() {
@@ -71,121 +65,150 @@ class Turn {
     if (doing && doing.textContent !== words) doing.textContent = words;
   }
 
-  /** Add to the block that the model is writing. */
+  /** The step of the words of the present round, as the server has rendered it; if any. */
+  get live() {
+    return [...this.steps.querySelectorAll(`[data-request="${this.requests}"]`)].at(-1);
+  }
+
+  /** The words of the present round that are not rendered yet. */
+  get rest() { return this.words.slice(this.live?.dataset.shown ?? 0); }
+
   write(text) {
-    if (!this.live) text = text.trimStart();
-    if (!text) return;
-    this.open();
-    this.tail.append(text);
+    this.words += text;
+    if (!this.live) {
+      if (!this.words.trim()) return;
+      const step = document.createElement("li");
+      step.className = "step words content";
+      step.dataset.request = this.requests;
+      step.dataset.shown = 0;
+      this.steps.append(step);
+    }
+    this.showRest();
   }
 
-  open() {
-    if (this.live) return;
-    this.live = document.createElement("li");
-    this.live.className = "step words content";
-    this.tail = document.createElement("div");
-    this.tail.className = "tail";
-    this.live.append(this.tail);
-    this.steps.append(this.live);
+  showRest() {
+    const rest = this.rest.trimStart();
+    if (!this.live || !rest) return;
+    let tail = this.live.querySelector(".tail");
+    if (!tail) {
+      tail = document.createElement("div");
+      tail.className = "tail";
+      this.live.append(tail);
+    }
+    if (rest.length > tail.textContent.length) tail.textContent = rest;
   }
 
-  /** Put finished blocks in the place of their text; `rest` is the text behind them. */
-  finish(html, rest) {
-    this.open();
-    this.tail.before(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
-    this.tail.textContent = rest.trimStart();
-  }
-
-  place(html) {
-    const element = elementOf(html);
-    const old = element.id && document.getElementById(element.id);
-    if (old) old.replaceWith(element);
-    else this.steps.append(element);
-    return element;
+  /** Take the steps as the server renders them; those that are as before stay as they are. */
+  take(article) {
+    const old = [...this.steps.children];
+    const fresh = [...article.querySelector(".steps").children];
+    for (const [place, step] of fresh.entries()) {
+      step.source = step.outerHTML;
+      if (old[place]?.source === step.source) continue;
+      if (old[place]) old[place].replaceWith(step);
+      else this.steps.append(step);
+      dress(step);
+    }
+    for (const step of old.slice(fresh.length)) step.remove();
+    this.showRest();
   }
 
   end() { clearInterval(this.tick); }
 }
 
+/** What the events change at once; then the turn is loaded. */
 const kinds = {
-  started(data) {
-    document.getElementById("welcome")?.remove();
-    const element = elementOf(data.html);
-    const old = document.getElementById(element.id);
-    if (old) old.replaceWith(element);
-    else log.append(element);
-    state.turn?.end();
-    state.turn = new Turn(element);
+  asking(turn, data) {
+    turn.requests += 1;
+    turn.words = "";
+    turn.round = data.round;
+    turn.doing(texts.thinking);
+    turn.count();
   },
-  asking(data) {
-    state.turn.live = null;
-    state.turn.round = data.round;
-    state.turn.doing(texts.thinking);
-    state.turn.count();
+  text(turn, data) {
+    turn.write(data.text);
+    turn.doing(texts.writing);
   },
-  text(data) {
-    state.turn.write(data.text);
-    state.turn.doing(texts.writing);
+  discard(turn) {
+    turn.words = "";
+    turn.live?.remove();
+    turn.doing(texts.retrying);
   },
-  block(data) {
-    state.turn.finish(data.html, data.rest);
-  },
-  discard() {
-    state.turn.live?.remove();
-    state.turn.live = null;
-    state.turn.doing(texts.retrying);
-  },
-  part(data) {
-    state.turn.live = null;
-    const element = state.turn.place(data.html);
-    if (data.tool) state.turn.doing(fill(texts.works, { tool: data.tool }));
-    if (data.asks) {
-      state.turn.doing(texts.waits);
-      countDown(element);
-      state.following = false; // the end of a long change is not what is to be read first
-      element.scrollIntoView({ block: element.offsetHeight > innerHeight / 2 ? "start" : "nearest" });
-      element.querySelector("h3").focus({ preventScroll: true });
-      announce(data.asks);
-    }
-  },
-  ended(data) {
-    state.turn?.end();
-    const element = elementOf(data.html);
-    const old = document.getElementById(element.id);
-    const focusIsInside = old?.contains(document.activeElement);
-    if (old) old.replaceWith(element);
-    else log.append(element);
-    dress(element);
-    setRunning(false);
-    document.getElementById("question").placeholder = texts.placeholder_more;
-    announce(data.announce);
-    if (focusIsInside) document.getElementById("question")?.focus({ preventScroll: true });
-    refreshList();
-  },
-  deleted() {
-    location.assign("/ask");
-  },
+  tool_started(turn, data) { turn.doing(fill(texts.works, { tool: data.tool })); },
+  question(turn) { turn.doing(texts.waits); },
 };
+
+/** Show the turn that is answered as it stands now. */
+async function refresh() {
+  const article = (await part(`/part/ask/${state.chat}/turn`)).firstElementChild;
+  document.getElementById("welcome")?.remove();
+  const old = document.getElementById(article.id);
+  if (!article.hasAttribute("aria-busy")) end(article, old);
+  else if (state.turn?.element === old && old) state.turn.take(article);
+  else begin(article, old);
+}
+
+function place(article, old) {
+  if (old) old.replaceWith(article);
+  else log.append(article);
+  dress(article);
+}
+
+function begin(article, old) {
+  for (const step of article.querySelector(".steps").children) step.source = step.outerHTML;
+  place(article, old);
+  state.turn?.end();
+  state.turn = new Turn(article);
+}
+
+function end(article, old) {
+  const focusIsInside = old?.contains(document.activeElement);
+  const wasRunning = old?.hasAttribute("aria-busy") ?? true;
+  place(article, old);
+  state.turn?.end();
+  state.turn = null;
+  if (!wasRunning) return;
+  document.getElementById("question").placeholder = texts.placeholder_more;
+  announce(article.dataset.status === "done" ? texts.end_done : texts.end_other);
+  if (focusIsInside) document.getElementById("question")?.focus({ preventScroll: true });
+}
+
+/** Lead the person to the change that waits for an answer. */
+function showQuestion() {
+  const card = log.querySelector(".question.open");
+  if (!card) return;
+  state.following = false; // the end of a long change is not what is to be read first
+  card.scrollIntoView({ block: card.offsetHeight > innerHeight / 2 ? "start" : "nearest" });
+  card.querySelector("h3").focus({ preventScroll: true });
+  announce(texts.asks);
+}
 
 /** Show the events of a response; returns whether the turn has ended. */
 async function follow(response) {
   state.reader?.abort();
   const reader = (state.reader = new AbortController());
   let ended = false;
-  for await (const { kind, data } of events(response, reader.signal)) {
-    kinds[kind]?.(data);
-    ended ||= kind === "ended" || kind === "deleted";
-    if (kind === "idle") {
+  state.turn?.end();
+  state.turn = null;
+  for await (const batch of events(response, reader.signal)) {
+    if (batch[0].kind === "idle") {
       await loadTurns();
       while (isAnswering()) {
         // Another process runs the turn, and keeps it when it has ended.
         await pause(POLL_MS);
         await loadTurns();
       }
-      ended = true;
+      return true;
     }
+    if (!state.turn) await refresh();
+    for (const { kind, data } of batch) if (state.turn) kinds[kind]?.(state.turn, data);
+    const happened = batch.some(({ kind }) => kind !== "text");
+    if (happened || state.turn?.rest.includes("\n\n")) await refresh();
+    if (batch.some(({ kind }) => kind === "question")) showQuestion();
+    ended ||= batch.at(-1).kind === "ended";
     keepUp();
   }
+  if (ended) refreshList();
   return ended || reader.signal.aborted;
 }
 
@@ -199,7 +222,8 @@ async function connect() {
       const response = await send(`/ask/${state.chat}/events`, { accept: "text/event-stream" });
       trouble.replaceChildren();
       if (await follow(response)) return setRunning(false);
-    } catch {
+    } catch (error) {
+      if (error.status === 404) return location.assign("/ask"); // deleted meanwhile
       // Tried again below, or reported.
     }
     if (pauseMs !== null) await pause(pauseMs);
@@ -306,7 +330,8 @@ const isAnswering = () => log.querySelector('[aria-busy="true"]') !== null;
 /** Give an element what only scripts can do. */
 function dress(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
-  for (const open of root.querySelectorAll(".question.open")) countDown(open);
+  const open = ".question.open";
+  for (const card of [root, ...root.querySelectorAll(open)]) if (card.matches?.(open)) countDown(card);
 }
 
 function countDown(card) {

@@ -53,7 +53,9 @@ export async function send(address, { body = null, signal = null, accept = "text
     if (error.name === "AbortError") throw error;
     throw new Error(texts.offline);
   }
-  if (!response.ok) throw new Error(await problemOf(response));
+  if (!response.ok) {
+    throw Object.assign(new Error(await problemOf(response)), { status: response.status });
+  }
   return response;
 }
 
