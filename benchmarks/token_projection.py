@@ -48,8 +48,10 @@ def main() -> None:
 def states_of(database: Path, most: int) -> list[TokenStates]:
     """The token states of at most ``most`` chunks, spread evenly over a database."""
     with KnowledgeBase.open(database) as kb, kb._store.reading() as reader:
-        ids = reader.vectors.indexed_chunk_ids()
-        chosen = ids[:: max(1, len(ids) // most)][:most].tolist()
+        model = reader.models.active()
+        assert model is not None
+        ids = sorted(row[0] for row in reader.vectors.all(model, reader.all_documents))
+        chosen = ids[:: max(1, len(ids) // most)][:most]
         chunks = reader.tokens.texts(chosen)
         texts = [embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks]
         embedder = token_embedder(kb._embedders.query_embedder())

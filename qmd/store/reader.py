@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
     from qmd.store.sql.models import Models, ModelsWriter
     from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
-    from qmd.store.sql.posts import Posts
     from qmd.store.sql.properties import Properties
     from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
@@ -55,7 +54,6 @@ class Reader:
     contexts: Contexts
     files: Files
     links: Links
-    posts: Posts
     graph: Graph
     tags: Tags
     recent: Recent

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 import qmd
 from qmd.cli.main import cli
 from qmd.cli.man import man_page
-from qmd.store.sqlite import migrate
+from qmd.store.migrations import migrations_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -101,7 +101,7 @@ def test_the_sdist_builds_and_tests_on_its_own(tmp_path: Path) -> None:
 
 
 def test_migrations_are_found_in_a_checkout_and_numbered_without_a_gap() -> None:
-    assert migrate.migrations_folder() == ROOT / "migrations"
+    assert migrations_folder() == ROOT / "migrations"
     assert [int(name[:4]) for name in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))
 
 

@@ -239,7 +239,6 @@ def test_a_document_keeps_its_text_to_the_letter(store: Store, notes: int) -> No
         for path, number in ids(reader).items():
             assert reader.documents.text(number) == NOTES[path]
             assert reader.documents.text_bytes(number) == len(NOTES[path].encode())
-            assert reader.posts.text(number) == NOTES[path].encode()
         paths = ["zh/笔记.md", "b.md"]
         chinese, full = reader.documents.full([ids(reader)[path] for path in paths])
         assert [chinese.info.path, full.info.path] == paths
@@ -619,7 +618,8 @@ def test_the_nearest_chunks_are_found(store: Store, notes: int) -> None:
         assert {document for _, document, _ in rows} == {deep}
         assert set(reader.vectors.for_documents(model, [deep], 10)) == set(rows)
         assert set(reader.vectors.exact(model, [c.id for c in chunks], selection)) == set(rows)
-        assert reader.vectors.indexed_chunk_ids().tolist() == [chunk.id for chunk in chunks]
+        rounded = reader.vectors.rounded(model, 0, 100)
+        assert [row[0] for row in rounded] == [chunk.id for chunk in chunks]
         assert len(reader.vectors.sample(model, 2)) == 2
         start, end, line = reader.vectors.chunk_spans([rows[0][0]])[rows[0][0]]
         assert (start, line) == (0, 1)
@@ -1018,9 +1018,9 @@ def test_facts_are_replaced(store: Store) -> None:
 
 def test_posts_below_a_folder(store: Store, notes: int) -> None:
     with store.reading() as reader:
-        (post,) = reader.posts.below(notes, "deep")
+        (post,) = reader.documents.contents_below(notes, "deep")
         assert (post.path, post.text.decode()) == ("deep/b.md", NOTES["deep/b.md"])
-        assert {post.path for post in reader.posts.below(notes, "")} == set(NOTES)
+        assert {post.path for post in reader.documents.contents_below(notes, "")} == set(NOTES)
 
 
 # --- upkeep --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import DatabaseUnreachableError
 from qmd.ingest.events import Event
 from qmd.store import open_store
-from qmd.store.postgres.changes import ChangedDocument, PostgresChanges
+from qmd.store.postgres.changes import ChangedDocument, ChangeFeed
 from qmd.store.postgres.store import PostgresStore
 from qmd.values.location import ServerDatabase
 from tests.support.embedder import HashEmbedder
@@ -40,7 +40,7 @@ def kb(notes: Path, postgres_database: ServerDatabase) -> Iterator[KnowledgeBase
 
 
 @pytest.fixture
-def feed(postgres_database: ServerDatabase) -> Iterator[PostgresChanges]:
+def feed(postgres_database: ServerDatabase) -> Iterator[ChangeFeed]:
     """What another process is told."""
     store = open_store(postgres_database)
     assert isinstance(store, PostgresStore)
@@ -50,7 +50,7 @@ def feed(postgres_database: ServerDatabase) -> Iterator[PostgresChanges]:
 
 
 def test_changes_come_in_the_order_of_their_commits(
-    kb: KnowledgeBase, notes: Path, feed: PostgresChanges
+    kb: KnowledgeBase, notes: Path, feed: ChangeFeed
 ) -> None:
     kb.index()
     assert set(feed.next(WAIT_S)) == {
@@ -81,7 +81,7 @@ def test_changes_come_in_the_order_of_their_commits(
 
 
 def test_what_changes_no_text_and_what_is_rolled_back_is_not_told(
-    kb: KnowledgeBase, notes: Path, feed: PostgresChanges
+    kb: KnowledgeBase, notes: Path, feed: ChangeFeed
 ) -> None:
     kb.index()
     assert len(feed.next(WAIT_S)) == 2
@@ -101,7 +101,7 @@ def test_a_listener_that_was_cut_off_misses_nothing(
     kb: KnowledgeBase,
     postgres_server: PostgresServer,
     postgres_database: ServerDatabase,
-    feed: PostgresChanges,
+    feed: ChangeFeed,
 ) -> None:
     postgres_server.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%changes%'"

@@ -10,6 +10,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
 from qmd.store import open_store
+from qmd.store.migrations import available, migrations_folder
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate
 from qmd.values import Progress
@@ -110,10 +111,10 @@ def test_an_older_database_is_refused_read_only_and_upgraded_otherwise(path: Pat
 
 
 def test_each_migration_of_an_older_database_is_told(path: Path, tmp_path: Path) -> None:
-    shipped = migrate.available(migrate.migrations_folder())
+    shipped = available(migrations_folder())
     (tmp_path / "old").mkdir()
     for name in shipped[:10]:
-        (file,) = migrate.migrations_folder().glob(f"{name}.*")
+        (file,) = migrations_folder().glob(f"{name}.*")
         shutil.copy(file, tmp_path / "old")
     apply(path, tmp_path / "old")
     ticks: list[Progress] = []
@@ -159,7 +160,7 @@ def test_statements_are_split_where_sqlite_says_they_end() -> None:
 
 
 def test_every_shipped_migration_is_known_in_order() -> None:
-    names = migrate.available(migrate.migrations_folder())
+    names = available(migrations_folder())
     assert names[0] == "0001_schema"
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
 

@@ -15,6 +15,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.parse.segment import segment
 from qmd.store import open_store
+from qmd.store.migrations import migrations_folder
 from qmd.store.sqlite import library as sqlite
 from qmd.store.sqlite import migrate, vectors
 from tests.support.dump import assert_sound, vector_rows
@@ -246,7 +247,7 @@ def test_what_a_process_of_1_0_0_embedded_after_an_earlier_upgrade_is_made_again
 ) -> None:
     steps = tmp_path / "migrations"
     steps.mkdir()
-    for script in migrate.migrations_folder().iterdir():
+    for script in migrations_folder().iterdir():
         if script.suffix in {".sql", ".py"} and script.stem < "0024":
             (steps / script.name).write_bytes(script.read_bytes())
     connection = sqlite.connect(old, read_only=False)
@@ -271,7 +272,7 @@ def test_an_interrupted_upgrade_leaves_the_old_database(
     """The last step fails: none of those before it may stay."""
     folder = tmp_path / "migrations"
     folder.mkdir()
-    for script in migrate.migrations_folder().iterdir():
+    for script in migrations_folder().iterdir():
         if script.suffix in {".sql", ".py"}:
             (folder / script.name).write_bytes(script.read_bytes())
     (folder / "0099_fails.sql").write_text("INSERT INTO nowhere VALUES (1);\n")

@@ -23,7 +23,7 @@ from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
-from qmd.store.sql import document_rows, vector_state
+from qmd.store.sql import document_rows, meta
 from qmd.store.sql.models import StoredModel
 from qmd.store.sql.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, SearchRequest
@@ -160,7 +160,7 @@ def exactly(reader: Reader, bits: VectorCache, text: str = "word 3") -> Sequence
     model = reader.models.active()
     assert model is not None
     query = HashEmbedder().embed_query(text)
-    number = len(reader.vectors.indexed_chunk_ids())
+    number = reader.upkeep.counts().chunks_embedded
     for _ in range(3):  # of codes the first only asks, the second loads; many gone: loads anew
         bits.nearest(reader, model, query, 1000, reader.all_documents)
         wait_for(bits)
@@ -350,7 +350,7 @@ def test_codes_are_loaded_by_a_thread_and_then_follow_changes(corpus: Corpus) ->
         assert len(nearest(reader) or ()) == len(PAGES) + 1
     remove_most = "DELETE FROM documents WHERE id > 5"
     corpus.store.write(lambda writer: writer.connection.execute(remove_most))
-    corpus.store.write(lambda writer: vector_state.advance(writer.sql))
+    corpus.store.write(lambda writer: meta.advance_vectors(writer.sql))
     with corpus.store.reading() as reader:
         assert len(nearest(reader) or ()) == 5
         assert nearest(reader) is None, "most of what is in memory is gone: it is loaded anew"
@@ -404,7 +404,7 @@ def test_codes_are_saved_for_the_next_start(tmp_path: Path, corpus: Corpus) -> N
             assert nearest(start()) is None
         file.path.write_bytes(saved)
         assert nearest(start()) is not None
-        corpus.store.write(lambda writer: vector_state.advance(writer.sql, remade=True))
+        corpus.store.write(lambda writer: meta.advance_vectors(writer.sql, remade=True))
         assert nearest(start()) is None, "vectors may differ from those that were saved"
     first.close()
 

@@ -41,7 +41,7 @@ from qmd.ingest.rules import Rules
 from qmd.ingest.scan import is_vanished
 from qmd.ingest.why import judge_path
 from qmd.parse.decode import decode
-from qmd.store.sql.posts import StoredPost
+from qmd.store.sql.documents import StoredPost
 from qmd.system import cancellation
 from qmd.system.surrogates import is_utf8
 from qmd.values import AuthorPosts, Collection, PostGroup, PostHit, PostHits, PostText
@@ -282,7 +282,7 @@ class PostArchive:
             above = "" if above == "." else f"{above}/"
             below = f"{above}{author or ''}".removesuffix("/")
             if is_utf8(below):
-                for post in reader.posts.below(collection.id, below):
+                for post in reader.documents.contents_below(collection.id, below):
                     yield post._replace(path=post.path[len(above) :]) if above else post
 
 
@@ -315,7 +315,7 @@ def _first(
         lines = match.lines if limit is None else match.lines[: limit - len(hits)]
         if not lines:
             break
-        text = match.text if match.id is None else reader.posts.text(match.id)
+        text = match.text if match.id is None else reader.documents.text(match.id).encode()
         hits += [_hit(literal, match.path, text, line) for line in lines]
     return hits
 

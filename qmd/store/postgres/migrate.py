@@ -8,13 +8,12 @@ database at once, one migrates and the others wait. The table ``qmd_migrations``
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from psycopg import errors
 
-from qmd import system
-from qmd.errors import CorruptDatabaseError, MigrationRequiredError, SchemaTooNewError, StoreError
+from qmd.errors import CorruptDatabaseError, MigrationRequiredError, StoreError
+from qmd.store.migrations import available, is_current, migrations_folder
 from qmd.store.postgres import scope
 from qmd.store.postgres.library import DAMAGED, Connection, lock_in_transaction, missing_database
 from qmd.values.location import ServerDatabase
@@ -29,23 +28,6 @@ _RECORD = """
         applied_at timestamptz NOT NULL DEFAULT now()
     )
 """
-
-
-def migrations_folder() -> Path:
-    """Where the migrations are: in the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[2]
-    for folder in (package / "migrations", package.parent / "migrations"):
-        if (folder / "postgres").is_dir():
-            return folder / "postgres"
-    raise StoreError(
-        "The migrations are missing from this installation.",
-        hint=system.installation.current().reinstall(),
-    )
-
-
-def available() -> list[str]:
-    """The names of all migrations, in order."""
-    return sorted(path.stem for path in migrations_folder().glob("[0-9]*.sql"))
 
 
 def _stated_schema(connection: Connection) -> str | None:
@@ -91,16 +73,9 @@ def check(connection: Connection, location: ServerDatabase) -> bool:
         StoreError: The URL names a schema that is not there.
     """
     _require_schema(connection, location)
-    names, done = available(), applied(connection)
-    newer = [name for name in done if name not in names]
-    if newer:
-        raise SchemaTooNewError(
-            f"The database {location} was written by a newer qmd (it has migration {newer[-1]}).",
-            hint=f"Upgrade this one: {system.installation.current().upgrade()}",
-        )
-    if done != names[: len(done)]:
-        raise CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)
-    return done == names
+    damaged = CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)
+    names = available(migrations_folder("postgres"))
+    return is_current(applied(connection), names, location, damaged)
 
 
 def require_current(connection: Connection, location: ServerDatabase) -> None:
@@ -133,14 +108,13 @@ def migrate(connection: Connection, location: ServerDatabase) -> None:
                 connection.execute(_RECORD)
             except errors.InsufficientPrivilege as error:
                 raise _forbidden(location) from error
-        for name in available()[len(done) :]:
-            script = (migrations_folder() / f"{name}.sql").read_text(encoding="utf-8")
+        folder = migrations_folder("postgres")
+        for name in available(folder)[len(done) :]:
+            script = (folder / f"{name}.sql").read_text(encoding="utf-8")
             try:
                 # Our own file; without values psycopg sends all its statements at once.
                 connection.execute(cast("LiteralString", script))
-            except errors.DuplicateObject as error:
-                raise _occupied(location, error) from error
-            except errors.DuplicateTable as error:
+            except (errors.DuplicateObject, errors.DuplicateTable) as error:
                 raise _occupied(location, error) from error
             except errors.InsufficientPrivilege as error:
                 raise _forbidden(location) from error

@@ -9,7 +9,7 @@ from typing import NoReturn
 from qmd.errors import ServerDatabaseError
 from qmd.store.postgres import migrate
 from qmd.store.postgres.library import Connection
-from qmd.store.sql import Sql, vector_state
+from qmd.store.sql import Sql, meta
 from qmd.store.sql.upkeep import Leftovers
 
 #: What `cleanup` removes.
@@ -39,7 +39,7 @@ def state_of_chunks(sql: Sql) -> object | None:
     state: object = sql.first(
         "SELECT (SELECT max(id) FROM z_document_changes), (SELECT max(id) FROM chunks),"
         " (SELECT value FROM z_meta WHERE key = ?)",
-        [vector_state.KEY],
+        [meta.VECTORS],
     )
     return state
 

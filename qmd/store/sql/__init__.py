@@ -30,9 +30,9 @@ from typing import (
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store.sql import access, collections, filters, vector_state, vectors
+    from qmd.store.sql import access, collections, filters, meta, vectors
 
-__all__ = ["access", "collections", "filters", "vector_state", "vectors"]
+__all__ = ["access", "collections", "filters", "meta", "vectors"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)
 

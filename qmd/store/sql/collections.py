@@ -264,7 +264,7 @@ class CollectionsWriter(Collections):
         self._sql.run("DELETE FROM documents WHERE collection_id = ?", [collection.id])
         self._sql.run("DELETE FROM collections WHERE id = ?", [collection.id])
         capabilities.access.remove_scopes(self._sql, name)
-        capabilities.vector_state.advance(self._sql)
+        capabilities.meta.advance_vectors(self._sql)
         return collection
 
     def mark_indexed(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qmd.store.sql import Sql, properties, vector_state
+from qmd.store.sql import Sql, meta, properties
 from qmd.store.sql.embeddings import StoredChunk, chunk_rows
 from qmd.system import clock
 from qmd.values import Link, NewDocument, ParsedDocument
@@ -266,4 +266,4 @@ def _put_chunks(
 
 def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
     sql.run(f"DELETE FROM chunks WHERE id {sql.dialect.among}", [sql.dialect.array(ids)])
-    vector_state.advance(sql)
+    meta.advance_vectors(sql)

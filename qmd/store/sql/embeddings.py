@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sql import Sql, vector_state
+from qmd.store.sql import Sql, meta
 from qmd.store.sql.models import Models, StoredModel
 from qmd.store.sql.vectors import put_copies, remove_copies, renumber_copy
 
@@ -217,7 +217,7 @@ class EmbeddingsWriter(Embeddings):
         self._sql.run(
             f"UPDATE chunks SET {column} = NULL WHERE {column} IS NOT NULL{condition}", values
         )
-        vector_state.advance(self._sql, remade=True)
+        meta.advance_vectors(self._sql, remade=True)
 
     def put(
         self,
@@ -268,7 +268,7 @@ class EmbeddingsWriter(Embeddings):
             [model.id, dialect.array(chunk_id for chunk_id, *_ in stored)],
         )
         if column == "model_id":
-            vector_state.advance(self._sql)
+            meta.advance_vectors(self._sql)
         return len(stored)
 
     def _renumber(self, chunk_id: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from qmd.store.sql import Sql, document_rows, path_below, path_values, vector_state
+from qmd.store.sql import Sql, document_rows, meta, path_below, path_values
 from qmd.system import clock
 from qmd.system.surrogates import whole
 from qmd.values import FileState, NewDocument, SkippedFile
@@ -250,7 +250,7 @@ class FilesWriter(Files):
                 self._sql.run("DELETE FROM documents WHERE id = ?", [file.id])
                 deleted = True
         if deleted:
-            vector_state.advance(self._sql)
+            meta.advance_vectors(self._sql)
 
     def replace_skips(
         self,

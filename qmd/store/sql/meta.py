@@ -27,3 +27,22 @@ class MetaWriter(Meta):
             " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             [key, value],
         )
+
+
+#: Counts changes of the vectors, so that processes notice stale copies.
+VECTORS = "vectors"
+
+
+def vector_version(sql: Sql) -> tuple[int, int]:
+    """
+    The first number grows when vectors that a process holds may differ, the second when some
+    came or went. Chunks that were deleted by hand do not count.
+    """
+    epoch, _, count = (Meta(sql).get(VECTORS) or "0:0").partition(":")
+    return int(epoch), int(count)
+
+
+def advance_vectors(sql: Sql, *, remade: bool = False) -> None:
+    """Call this in the transaction of every change; ``remade``: vectors that exist may differ."""
+    epoch, count = vector_version(sql)
+    MetaWriter(sql).put(VECTORS, f"{epoch + 1}:0" if remade else f"{epoch}:{count + 1}")

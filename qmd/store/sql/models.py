@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from qmd.errors import ModelMismatchError
 from qmd.store import sql as capabilities
-from qmd.store.sql import Sql, vector_state
+from qmd.store.sql import Sql, meta
 from qmd.store.sql.meta import Meta, MetaWriter
 from qmd.system import clock
 from qmd.values import ModelSpec
@@ -104,7 +104,7 @@ class ModelsWriter(Models):
             self._remove_copies(active)
             self._sql.run("UPDATE z_models SET active = false WHERE active")
         self._insert(spec, "next" if beside else "active")
-        vector_state.advance(self._sql, remade=not beside)
+        meta.advance_vectors(self._sql, remade=not beside)
         model = self.coming() if beside else self.active()
         assert model is not None  # just inserted
         return model
@@ -167,5 +167,5 @@ class ModelsWriter(Models):
         self._sql.run("UPDATE z_models SET active = (id = ?), next = false", [model.id])
         if before is not None:
             self._remove_copies(before)
-        vector_state.advance(self._sql, remade=True)
+        meta.advance_vectors(self._sql, remade=True)
         return True

@@ -117,12 +117,12 @@ def unpack_revision(stored: bytes, kind: str, size: int, digest: str) -> bytes:
     return content
 
 
+#: The number of the change of a revision ``r``, and its kind as `Revision` has it.
+_NUMBER = f"coalesce(r.change_id, {FIRST_WITHOUT_CHANGE} + r.id)"
+_KIND = f"CASE WHEN r.kind = '{_COMPRESSED}' THEN 'content' ELSE r.kind END"
 _REVISIONS = f"""
-    SELECT r.id, coalesce(r.change_id, {FIRST_WITHOUT_CHANGE} + r.id),
-           r.path, r.created_at, r.tool,
-           CASE WHEN r.kind = '{_COMPRESSED}' THEN 'content' ELSE r.kind END, r.bytes,
-           r.hash, r.action, r.moved_from,
-           coalesce(c.session, ''), c.id, r.hash_after
+    SELECT r.id, {_NUMBER}, r.path, r.created_at, r.tool, {_KIND}, r.bytes, r.hash,
+           r.action, r.moved_from, coalesce(c.session, ''), c.id, r.hash_after
     FROM revisions r LEFT JOIN changes c ON c.id = r.change_id
 """
 _CHANGES = "SELECT id, tool, session, created_at, files, undone_by, number_in_session FROM changes "
@@ -190,22 +190,11 @@ class Revisions:
 
     def kept_revisions(self) -> list[KeptRevision]:
         """All revisions without their contents, the oldest first."""
-        return [
-            values.exports.KeptRevision(
-                each.id,
-                each.path,
-                each.hash,
-                each.bytes,
-                each.kind,
-                each.tool,
-                each.created,
-                each.change,
-                each.action,
-                each.hash_after,
-                each.moved_from,
-            )
-            for each in self._revisions("ORDER BY r.id", [])
-        ]
+        return self._sql.all(
+            values.exports.KeptRevision,
+            f"SELECT id, path, hash, bytes, {_KIND}, tool, created_at, {_NUMBER}, action,"
+            " hash_after, moved_from FROM revisions r ORDER BY id",
+        )
 
     def latest_change(self, tools: Sequence[str]) -> int:
         """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from qmd.errors import ScopeError
-from qmd.store.sql import Connection, Sql, vector_state
+from qmd.store.sql import Connection, Sql, meta
 
 #: Telling the texts of so many documents apart takes 20 ms.
 MOST_COMPARED = 10_000
@@ -198,5 +198,5 @@ class UpkeepWriter(Upkeep):
             if count:
                 self._engine.rebuild_full_text(self._sql.connection)
             removed[name] = count
-        vector_state.advance(self._sql)
+        meta.advance_vectors(self._sql)
         return removed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
-from qmd.store.sql import Row, Sql, vector_state
+from qmd.store.sql import Row, Sql, meta
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,13 +137,6 @@ class Vectors:
         """How many chunks there are, with or without a vector. The call is cheap."""
         return self._sql.number("SELECT count(*) FROM chunks")
 
-    def indexed_chunk_ids(self) -> NDArray[np.int64]:
-        """The ids of all chunks that have a vector: int64[n], ascending."""
-        # One value instead of 100,000 rows.
-        ids = self._sql.dialect.listed.format("id", "FROM chunks WHERE model_id IS NOT NULL")
-        stored = self._sql.dialect.parsed(self._sql.value(f"SELECT {ids}"))
-        return libraries.np.sort(libraries.np.array(stored, libraries.np.int64))
-
     def with_places(
         self, model: StoredModel, ids: Sequence[int]
     ) -> list[tuple[int, int, int, bytes]]:
@@ -263,7 +256,7 @@ class Vectors:
         The first grows when existing vectors may have changed, the second when vectors were added
         or removed.
         """
-        return vector_state.read(self._sql)
+        return meta.vector_version(self._sql)
 
     def require_engine(self) -> str:
         """

@@ -15,37 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import libraries, system
-from qmd.errors import MigrationRequiredError, SchemaTooNewError, StoreError
+from qmd.errors import MigrationRequiredError, StoreError
+from qmd.store.migrations import available, is_current, migrations_folder
 from qmd.store.sqlite.disk_space import require_free
 from qmd.store.sqlite.library import Connection, OperationalError, damaged, dbapi
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from qmd.system.installation import Installation
-
 SET_NAME = "qmd"
-
-
-def migrations_folder() -> Path:
-    """Where the migrations are: in the package when installed, beside it in a checkout."""
-    package = Path(__file__).resolve().parents[2]
-    for folder in (package / "migrations", package.parent / "migrations"):
-        if folder.is_dir():
-            return folder
-    raise StoreError(
-        "The migrations are missing from this installation.",
-        hint=_installation().reinstall(),
-    )
-
-
-def available(folder: Path) -> list[str]:
-    """The names of all migrations in a folder, in order."""
-    return sorted(
-        path.stem
-        for path in folder.iterdir()
-        if path.suffix in {".sql", ".py"} and path.stem[:4].isdigit()
-    )
 
 
 def applied(connection: Connection) -> list[str]:
@@ -61,10 +39,6 @@ def applied(connection: Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name[:4].isdigit() and name[4:5] == "_" and name.isprintable()
-
-
 def check(connection: Connection, path: Path, folder: Path | None = None) -> bool:
     """
     Whether the schema is current; only reads. ``folder``: None for this program's migrations.
@@ -77,21 +51,14 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
     # Asked in this order: another process may migrate between the two questions, and then
     # tables must not be seen without the record of what made them.
     occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
-    names, done = available(folder or migrations_folder()), applied(connection)
-    newer = [name for name in done if name not in names]
-    if not all(map(_is_name, done)) or (not newer and done != names[: len(done)]):
-        raise damaged(path)
-    if newer:
-        raise SchemaTooNewError(
-            f"The database {path} was written by a newer qmd (it has migration {newer[-1]}).",
-            hint=f"Upgrade this one: {_installation().upgrade()}",
-        )
+    done = applied(connection)
+    current = is_current(done, available(folder or migrations_folder()), path, damaged(path))
     if not done and occupied:
         raise StoreError(
             f"The database {path} belongs to another program.",
             hint="Give another file with --db; this one was left untouched.",
         )
-    return done == names
+    return current
 
 
 def require_current(connection: Connection, path: Path) -> None:
@@ -178,16 +145,13 @@ def _load(folder: Path, name: str) -> Callable[[Database], None]:
     spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     if spec is None or spec.loader is None:
         raise StoreError(
-            f"The migration {name} cannot be loaded.", hint=_installation().reinstall()
+            f"The migration {name} cannot be loaded.",
+            hint=system.installation.current().reinstall(),
         )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     function: Callable[[Database], None] = module.migrate
     return function
-
-
-def _installation() -> Installation:
-    return system.installation.current()
 
 
 def split_statements(script: str) -> Iterator[str]:
