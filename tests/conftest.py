@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+import pkgutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import coverage
 import pytest
 from hypothesis import settings
 
+import qmd
 from qmd.inference.embedded import source
 from qmd.ingest import parse_workers
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
@@ -37,11 +40,6 @@ settings.load_profile("qmd")
 # All modules and tests stay: looking for garbage among them is a quarter of collecting them, and
 # a part of what each test takes.
 gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
 
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would the processes that
@@ -102,6 +100,25 @@ if MEASURED in os.environ:
     measure_worker_processes()
 _measurement = Measurement()
 _new = NewDatabases()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """
+    Count nothing while tests are collected, nor where none runs.
+
+    It would double what that takes. What modules do when they are imported is counted before.
+    """
+    if MEASURED in os.environ and not session.config.getoption("numprocesses", None):
+        for module in pkgutil.walk_packages(qmd.__path__, "qmd."):
+            if module.name not in ("qmd.__main__", "qmd.llm_plugin"):
+                importlib.import_module(module.name)
+    _measurement.switch(on=False)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

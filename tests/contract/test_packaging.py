@@ -18,6 +18,7 @@ import qmd
 from qmd.cli.main import cli
 from qmd.cli.man import man_page
 from qmd.store.migrations import migrations_folder
+from tests.support.source_trees import source_trees
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -113,8 +114,8 @@ def requirement_names() -> list[str]:
 def imported() -> set[str]:
     """Top-level modules that qmd imports, by statement or by name."""
     found: set[str] = set()
-    for path in (ROOT / "qmd").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in source_trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -124,6 +125,7 @@ def imported() -> set[str]:
     return found
 
 
+@pytest.mark.unmeasured
 def test_every_dependency_is_used() -> None:
     # Comes into its own with the watcher.
     awaited = {"watchdog"}

@@ -14,6 +14,7 @@ import pytest
 
 from qmd.system import installation
 from qmd.system.installation import Installation
+from tests.support.source_trees import source_trees
 
 ROOT = Path(__file__).parents[2]
 PYTHON = "/usr/bin/python3"
@@ -150,9 +151,8 @@ def test_without_metadata_the_folder_of_the_code_is_the_source(
     assert (Path(here.source), here.editable) == (ROOT, True)
 
 
-def strings(path: Path) -> list[str]:
+def strings(tree: ast.Module) -> list[str]:
     """The texts of a module, its docstrings left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     docs = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -167,16 +167,17 @@ def strings(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.unmeasured
 def test_no_other_module_writes_such_a_command_itself() -> None:
     command = re.compile(
         r"\b(pip3?|pipx|uv pip|uv tool) (install|upgrade|inject)\b|(install|upgrade).* qmd-python",
         re.I,
     )
     elsewhere = {
-        f"{path.relative_to(ROOT)}: {text}"
-        for path in (ROOT / "qmd").rglob("*.py")
-        if path.name != "installation.py"
-        for text in strings(path)
+        f"{name}: {text}"
+        for name, tree in source_trees().items()
+        if not name.endswith("/installation.py")
+        for text in strings(tree)
         if command.search(text) and text != "qmd-python"  # the name of the cache directory
     }
     assert elsewhere == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from qmd.errors import InferenceError
 from qmd.inference.remote import RemoteEmbedder
 from qmd.inference.token_codes import CODE_BYTES, encode
-from qmd.inference.token_projections import fit, pack
+from qmd.inference.token_projections import TokenProjection, fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
 from qmd.search.meaning.late_interaction import late_interaction, token_nearness
 from qmd.search.question import SearchModels
@@ -31,7 +32,11 @@ from tests.support.embedder import HashTokenEmbedder
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour", "sail", "备份", "数据库"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
 EMBEDDER = HashTokenEmbedder()
-PROJECTION = fit([EMBEDDER.token_states(" ".join(WORDS[n:] + WORDS[:n])) for n in range(20)])
+
+
+@functools.cache
+def projection() -> TokenProjection:
+    return fit([EMBEDDER.token_states(" ".join(WORDS[n:] + WORDS[:n])) for n in range(20)])
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=6, unique=True))
@@ -40,14 +45,14 @@ def test_a_text_scores_the_same_whatever_others_are_compared(
 ) -> None:
     asked = EMBEDDER.token_states(question)
     codes = {
-        chunk_id: encode(EMBEDDER.token_states(text), PROJECTION)
+        chunk_id: encode(EMBEDDER.token_states(text), projection())
         for chunk_id, text in enumerate(texts)
     }
-    together = late_interaction(asked, PROJECTION, codes)
+    together = late_interaction(asked, projection(), codes)
     assert together.keys() == codes.keys()
     for chunk_id, score in together.items():
         assert -1 <= score <= 1
-        alone = late_interaction(asked, PROJECTION, {chunk_id: codes[chunk_id]})
+        alone = late_interaction(asked, projection(), {chunk_id: codes[chunk_id]})
         assert alone == {chunk_id: score}
 
 
@@ -55,18 +60,18 @@ def test_a_text_scores_the_same_whatever_others_are_compared(
 def test_more_words_of_the_question_bring_a_text_nearer(question: str, text: str) -> None:
     asked = EMBEDDER.token_states(question)
     codes = {
-        1: encode(EMBEDDER.token_states(text), PROJECTION),
-        2: encode(EMBEDDER.token_states(f"{text} {question}"), PROJECTION),
+        1: encode(EMBEDDER.token_states(text), projection()),
+        2: encode(EMBEDDER.token_states(f"{text} {question}"), projection()),
     }
-    scores = late_interaction(asked, PROJECTION, codes)
+    scores = late_interaction(asked, projection(), codes)
     assert scores[2] >= scores[1]
 
 
 def test_a_text_without_tokens_is_left_out() -> None:
     asked = EMBEDDER.token_states("red")
-    codes = {1: b"", 2: encode(EMBEDDER.token_states("red"), PROJECTION), 3: b""}
-    assert late_interaction(asked, PROJECTION, codes).keys() == {2}
-    assert late_interaction(asked, PROJECTION, {1: b""}) == {}
+    codes = {1: b"", 2: encode(EMBEDDER.token_states("red"), projection()), 3: b""}
+    assert late_interaction(asked, projection(), codes).keys() == {2}
+    assert late_interaction(asked, projection(), {1: b""}) == {}
 
 
 # --- in a knowledge base ------------------------------------------------------------------
@@ -94,7 +99,7 @@ def begin(writer: Writer) -> StoredModel:
     """Record the projection."""
     model = writer.models.active()
     assert model is not None
-    form = StoredProjection(PROJECTION.recipe, CODE_BYTES, pack(PROJECTION))
+    form = StoredProjection(projection().recipe, CODE_BYTES, pack(projection()))
     writer.tokens.begin(model, form)
     return model
 
@@ -105,7 +110,7 @@ def put_codes(writer: Writer) -> None:
         "SELECT k.hash, d.text FROM chunks k JOIN documents d ON d.id = k.document_id"
         " WHERE d.path NOT LIKE '%7.md'"
     ).fetchall()
-    codes = {digest: encode(EMBEDDER.token_states(text), PROJECTION) for digest, text in rows}
+    codes = {digest: encode(EMBEDDER.token_states(text), projection()) for digest, text in rows}
     writer.tokens.put(model, codes)
 
 
