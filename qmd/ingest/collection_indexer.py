@@ -21,7 +21,7 @@ from qmd.ingest.events import DocumentChange
 from qmd.ingest.new_document import VERSION, FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.read_file import is_still
-from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, SeenFiles, attachment_changes
+from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
 from qmd.store.sql.files import DocumentPlace, StoredFile
@@ -463,9 +463,8 @@ class CollectionIndexer:
         gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
         with self.store.reading() as reader:
-            seen = SeenFiles(others, skips, self.unreadable_folders)
             below = [""] if places is None else places
-            attachments = attachment_changes(reader, self.collection.id, below, seen)
+            attachments = self._attachments(reader, below, others, skips)
 
         def finish(writer: Writer) -> None:
             writer.collections.require_unchanged(self.collection)
@@ -489,6 +488,29 @@ class CollectionIndexer:
             self.store.write(finish)
         for path in self.vanished:
             self.changed(DocumentChange("removed", path))
+
+    def _attachments(
+        self, reader: Reader, places: Sequence[str], others: Iterable[str], skipped: Iterable[str]
+    ) -> tuple[set[str], set[str]]:
+        """
+        The attachments to store, and the stored ones to forget.
+
+        Args:
+            places: The paths at and below which the run has looked; "" is the root.
+            others: As `Scan.others`.
+            skipped: The paths of files that the rules include and that are no documents.
+        """
+        present = set(others)
+        present.update(
+            path
+            for path in skipped
+            if path not in self.unreadable_folders and path.rpartition("/")[2] not in IGNORE_FILES
+        )
+        stored = reader.files.attachments_at_or_below(self.collection.id, places)
+        # What is below them is unknown: it stays.
+        unreadable = tuple(f"{folder}/" for folder in self.unreadable_folders)
+        present.update(path for path in stored if path.startswith(unreadable))
+        return present - stored, stored - present
 
     def _merge_full_text(self) -> None:
         """
