@@ -21,7 +21,7 @@ from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.metadata import read_kind
-from qmd.parse.photo.source import PhotoKind, PhotoStream
+from qmd.parse.photo.source import PhotoKind, PhotoSource
 from qmd.system.beneath import READ
 
 #: A larger photo is not written: its bytes and those of the new one are held in memory.
@@ -82,7 +82,7 @@ def _require_permissions(named_path: str) -> None:
 
 
 @contextmanager
-def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoStream]:
+def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSource]:
     """
     The bytes of a photo; ``open_it`` gives a descriptor.
 
@@ -104,7 +104,7 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoStr
                 named_path, "its name does not end in .jpg, .jpeg, .png or .heic"
             )
         with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-            yield PhotoStream(stream, status.st_size)
+            yield PhotoSource(stream, status.st_size)
     except NotAPhotoError as error:
         raise photo_errors.unsupported(named_path, str(error), error.hint) from error
     except OSError as error:
@@ -115,7 +115,7 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoStr
 
 def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
     """A digest of the image data alone; None if the photo ends in the middle of it."""
-    places = _IMAGE_DATA[kind](PhotoStream.of_bytes(data))
+    places = _IMAGE_DATA[kind](PhotoSource.of_bytes(data))
     if places is None:
         return None
     digest = hashlib.blake2b(digest_size=32)

@@ -56,7 +56,6 @@ class KeeperState:
         self.indexing = False
         self.files_pending = 0
         self.watch: Literal["native", "polling", "off"] = "off"
-        self.directories_watched = 0
         self.embeds = False
         self._notices: dict[str, str] = {}
         self._recorded: str | None = None

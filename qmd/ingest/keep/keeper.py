@@ -17,12 +17,12 @@ from qmd.ingest.keep.background_embedding import (
     EmbedderProvider,
     gathering_loop,
 )
-from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock, lock_of
 from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
+from qmd.ingest.keep.watch import ChangedPaths
 
 if TYPE_CHECKING:
     from qmd.store import Store
@@ -114,11 +114,6 @@ class Keeper:
     def waiting(self) -> int:
         """How many changed paths are not indexed yet."""
         return len(self._changes)
-
-    @property
-    def directories_watched(self) -> int:
-        """How many directories the kernel watches; 0 if it does not watch single directories."""
-        return self.state.directories_watched
 
     def embed_soon(self) -> None:
         """Wake the embedding thread, if this process has one."""

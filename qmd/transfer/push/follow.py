@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from qmd.errors import ServerUnreachableError
-from qmd.ingest.keep.changed_paths import ChangedPaths
-from qmd.ingest.keep.watch import WatchFactory
+from qmd.ingest.keep.watch import ChangedPaths, WatchFactory
 from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
 from qmd.values import Collection
 
