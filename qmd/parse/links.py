@@ -26,7 +26,6 @@ _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
 _MAX_COPIED = 100_000
 
 _PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
-_PLAIN_LINK = re.compile(_PLAIN)
 # As in Obsidian a single bracket does not end a wikilink; code in it (NUL) is part of its name.
 _IN_WIKILINK = r"[^\[\]\r\n]+(?:\](?!\])[^\[\]\r\n]+)*"
 # A plain link, an escape, a wikilink, a bracket.
@@ -110,13 +109,6 @@ def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) ->
         body_start: Where the text behind the frontmatter begins.
     """
     properties = _property_links(text, body_start)
-    special = ("[[", "\\[", "\\]")
-    if not outline.definitions and not any(mark in masked for mark in special):
-        plain = list(_PLAIN_LINK.finditer(masked))
-        if len(plain) == masked.count("]("):
-            # Nothing but plain links, as in most documents: no stack is needed.
-            body = [_plain_link(text, masked, match) for match in plain]
-            return _document_links(properties + body, outline)
     scan = _BracketScan(text, masked, outline)
     scan.run()
     return _document_links(properties + scan.links, outline, scan.warnings)

@@ -8,7 +8,6 @@ Each error is a `PhotoError` that names the path as the caller wrote it, ``named
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -65,13 +64,10 @@ def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoK
 def _require_permissions(named_path: str) -> None:
     """Raises PhotoError: there is no such regular file, or its mode forbids to read or write it."""
     try:
-        mode = os.stat(named_path).st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        with photo_errors.reading(named_path):
+            mode = os.stat(named_path).st_mode
+    except ValueError as error:  # no file can have this name
         raise photo_errors.not_found(named_path) from error
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise photo_errors.not_found(named_path) from error
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
         raise photo_errors.unreadable(named_path, "it is no regular file")
     # The superuser may write any file; we respect a mode that forbids it.
@@ -90,25 +86,21 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSou
         PhotoError: It is not there, cannot be read, or the block finds that it is no photo.
     """
     try:
-        descriptor = open_it()
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        with photo_errors.reading(named_path):
+            descriptor = open_it()
+    except ValueError as error:  # no file can have this name
         raise photo_errors.not_found(named_path) from error
-    except OSError as error:
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise photo_errors.unreadable(named_path, "it is no regular file")
-        if not is_photo(named_path):
-            raise photo_errors.unsupported(
-                named_path, "its name does not end in .jpg, .jpeg, .png or .heic"
-            )
-        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
+        with (
+            photo_errors.reading(named_path),
+            os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
+        ):
+            if not is_photo(named_path):
+                raise NotAPhotoError("its name does not end in .jpg, .jpeg, .png or .heic")
             yield PhotoSource(stream, status.st_size)
-    except NotAPhotoError as error:
-        raise photo_errors.unsupported(named_path, str(error), error.hint) from error
-    except OSError as error:
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     finally:
         os.close(descriptor)
 
