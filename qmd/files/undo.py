@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import ChainMap
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,14 +55,6 @@ class _NotUndoneError(Exception):
         self.file = file
         self.reason = reason
         self.diff = diff
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What is done to one file for one change."""
-
-    revision: Revision
-    action: UndoAction
 
 
 @dataclass(slots=True)
@@ -221,44 +213,27 @@ class Undo:
 
     def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
         with one_move_at_a_time(self._store.location):
-            return self._undo_alone(changes, not_kept=not_kept)
+            plan = _Plan(self._store, self._files, self._name)
+            for change in changes:
+                plan.add(change)
+            plan.read_contents()
+            with self._files.change(tool=TOOL) as writer:
+                for write in plan.writes:
+                    self._write(write, writer, plan)
 
-    def _undo_alone(self, changes: Sequence[FileChange], *, not_kept: int) -> UndoReply:
-        plan = _Plan(self._store, self._files, self._name)
-        for change in changes:
-            plan.add(change)
-        plan.read_contents()
-        with self._files.change(tool=TOOL) as writer:
-            for write in plan.writes:
-                self._write(write, writer, plan)
-        undone = {number: plan.steps[number] for number in plan.steps if number not in plan.refused}
+            def record(database: Writer) -> None:
+                by = writer.number or database.revisions.begin_change(
+                    tool=TOOL, session=current_session()
+                )
+                for number in plan.undone:
+                    database.revisions.set_undone(number, by)
 
-        def record(database: Writer) -> None:
-            by = writer.number or database.revisions.begin_change(
-                tool=TOOL, session=current_session()
-            )
-            for number in undone:
-                database.revisions.set_undone(number, by)
-
-        if undone:
-            self._files.store.write(record)
+            if plan.undone:
+                self._store.write(record)
+        numbers = [change.number for change in changes]
         return UndoReply(
-            undone=tuple(
-                UndoneChange(
-                    *(change.number, change.tool, change.created),
-                    tuple(map(self._undone_file, undone[change.number])),
-                )
-                for change in changes
-                if change.number in undone
-            ),
-            refused=tuple(
-                RefusedChange(
-                    *(change.number, change.tool, change.created),
-                    *(error.file, error.reason, error.diff),
-                )
-                for change in changes
-                if (error := plan.refused.get(change.number)) is not None
-            ),
+            undone=tuple(plan.undone[number] for number in numbers if number in plan.undone),
+            refused=tuple(plan.refused[number] for number in numbers if number in plan.refused),
             change=writer.number,
             not_kept=not_kept,
             problem=writer.problem,
@@ -266,18 +241,19 @@ class Undo:
 
     def _write(self, write: _Write, writer: ChangeWriter, plan: _Plan) -> None:
         """Write one file, unless a change that it belongs to has failed."""
-        errors = [plan.refused[number] for number in write.changes if number in plan.refused]
+        number = next(iter(write.changes & plan.refused.keys()), None)
+        if number is not None:
+            refused = plan.refused[number]
+            error = _NotUndoneError(refused.file, refused.reason, refused.diff)
+            plan.refuse(write.changes, error)
+            return
         name = self._name(Path(write.path))
-        if not errors:
-            try:
-                self._write_file(write, writer)
-                return
-            except QmdError as error:
-                errors = [_NotUndoneError(name, error.with_hint)]
-            except OSError as error:
-                errors = [_NotUndoneError(name, f"{error.strerror or error}.")]
-        for number in write.changes:
-            plan.refused.setdefault(number, errors[0])
+        try:
+            self._write_file(write, writer)
+        except QmdError as error:
+            plan.refuse(write.changes, _NotUndoneError(name, error.with_hint))
+        except OSError as error:
+            plan.refuse(write.changes, _NotUndoneError(name, f"{error.strerror or error}."))
 
     def _write_file(self, write: _Write, writer: ChangeWriter) -> None:
         """Raises QmdError, OSError."""
@@ -296,20 +272,13 @@ class Undo:
         elif write.hash_now:
             writer.delete(place, if_hash=write.hash_now)
 
-    def _undone_file(self, step: _Step) -> UndoneFile:
-        revision = step.revision
-        if step.action != "moved back" or revision.moved_from is None:
-            return UndoneFile(self._name(Path(revision.path)), step.action, revision.action)
-        old, new = Path(revision.moved_from), Path(revision.path)
-        return UndoneFile(self._name(old), step.action, revision.action, self._name(new))
-
 
 class _Plan:
     """
     What undoes some changes. Nothing is written.
 
     Attributes:
-        steps: Number of a change → what is done for it, the last file first.
+        undone: Number of a change → what is done for it, the last file first.
         refused: Number of a change → why it is not undone.
         writes: What is done to the files, in this order.
     """
@@ -320,37 +289,55 @@ class _Plan:
         self._name = name
         self._hashes: dict[str, str] = {}  # of the files as they are after the steps so far
         self._open: dict[str, _Write] = {}  # path → the last write of its content
-        self.steps: dict[int, tuple[_Step, ...]] = {}
-        self.refused: dict[int, _NotUndoneError] = {}
+        self._changes: dict[int, FileChange] = {}
+        self.undone: dict[int, UndoneChange] = {}
+        self.refused: dict[int, RefusedChange] = {}
         self.writes: list[_Write] = []
 
     def add(self, change: FileChange) -> None:
         """Plan to undo a change after those that were added before."""
+        self._changes[change.number] = change
         hashes = dict[str, str]()
         try:
             steps = self._steps(change, ChainMap(hashes, self._hashes))
         except _NotUndoneError as error:
-            self.refused[change.number] = error
+            self.refuse({change.number}, error)
             return
         self._hashes.update(hashes)
-        self.steps[change.number] = tuple(steps)
-        for step in steps:
-            self._add_write(change.number, step)
+        for revision, action in steps:
+            self._add_write(change.number, revision, action)
+        files = tuple(self._undone_file(revision, action) for revision, action in steps)
+        self.undone[change.number] = UndoneChange(change.number, change.tool, change.created, files)
 
-    def _add_write(self, number: int, step: _Step) -> None:
-        revision = step.revision
+    def refuse(self, numbers: Iterable[int], error: _NotUndoneError) -> None:
+        """Undo none of these changes; of several reasons the first counts."""
+        for change in (self._changes[number] for number in numbers):
+            self.undone.pop(change.number, None)
+            refused = RefusedChange(
+                *(change.number, change.tool, change.created),
+                *(error.file, error.reason, error.diff),
+            )
+            self.refused.setdefault(change.number, refused)
+
+    def _undone_file(self, revision: Revision, action: UndoAction) -> UndoneFile:
+        name = self._name(Path(revision.path))
+        if action != "moved back" or revision.moved_from is None:
+            return UndoneFile(name, action, revision.action)
+        return UndoneFile(self._name(Path(revision.moved_from)), action, revision.action, name)
+
+    def _add_write(self, number: int, revision: Revision, action: UndoAction) -> None:
         after = revision.hash_after or ""
-        if step.action == "moved back":
+        if action == "moved back":
             for path in (revision.path, revision.moved_from):
                 self._open.pop(path or "", None)
             self.writes.append(_Write(revision.path, after, {number}, moved_to=revision.moved_from))
-        elif step.action != "unchanged":
+        elif action != "unchanged":
             write = self._open.get(revision.path)
             if write is None:
                 write = self._open[revision.path] = _Write(revision.path, after, set())
                 self.writes.append(write)
             write.changes.add(number)
-            write.target = revision if step.action == "restored" else None
+            write.target = revision if action == "restored" else None
 
     def read_contents(self) -> None:
         """
@@ -368,13 +355,13 @@ class _Plan:
                 reason = "Its earlier content is not kept any more."
                 if total > MAX_BYTES:
                     reason = "The others hold too much for one undo. Undo once more."
-                for number in write.changes:
-                    error = _NotUndoneError(self._name(Path(write.path)), reason)
-                    self.refused.setdefault(number, error)
+                self.refuse(write.changes, _NotUndoneError(self._name(Path(write.path)), reason))
             else:
                 write.content = content
 
-    def _steps(self, change: FileChange, hashes: MutableMapping[str, str]) -> list[_Step]:
+    def _steps(
+        self, change: FileChange, hashes: MutableMapping[str, str]
+    ) -> list[tuple[Revision, UndoAction]]:
         """
         The steps that undo a change.
 
@@ -386,40 +373,40 @@ class _Plan:
                 self._name(Path(change.files[0].path)),
                 "An earlier content of one of its files is not kept any more.",
             )
-        steps: list[_Step] = []
+        steps: list[tuple[Revision, UndoAction]] = []
         for revision in reversed(change.files):
             place = revision.path
             present = self._hash(place, hashes)
             if revision.action == "move":
-                steps.append(self._plan_move(revision, present, hashes))
+                steps.append((revision, self._plan_move(revision, present, hashes)))
             elif present == revision.hash_after:
-                steps.append(self._plan_content(revision))
+                steps.append((revision, self._plan_content(revision)))
                 hashes[place] = revision.hash
             elif present == revision.hash:
-                steps.append(_Step(revision, "unchanged"))
+                steps.append((revision, "unchanged"))
             else:
                 raise self._changed_since(revision)
         return steps
 
     def _plan_move(
         self, revision: Revision, present: str, hashes: MutableMapping[str, str]
-    ) -> _Step:
+    ) -> UndoAction:
         old = revision.moved_from
         assert old is not None  # of a move
         present_at_old = self._hash(old, hashes)
         is_free = present_at_old == "" or is_other_case(Path(old), Path(revision.path))
         if present == revision.hash_after and is_free:
             hashes[revision.path], hashes[old] = "", revision.hash_after
-            return _Step(revision, "moved back")
+            return "moved back"
         if present == "" and present_at_old == revision.hash_after:
-            return _Step(revision, "unchanged")
+            return "unchanged"
         if present == revision.hash_after:
             raise _NotUndoneError(self._name(Path(old)), "Another file lies there now.")
         raise self._changed_since(revision)
 
-    def _plan_content(self, revision: Revision) -> _Step:
+    def _plan_content(self, revision: Revision) -> UndoAction:
         if revision.action == "create":
-            return _Step(revision, "deleted")
+            return "deleted"
         name = self._name(Path(revision.path))
         if revision.kind == "metadata":
             raise _NotUndoneError(
@@ -430,7 +417,7 @@ class _Plan:
             )
         if revision.kind == "none":
             raise _NotUndoneError(name, "The earlier content was too long to be kept.")
-        return _Step(revision, "restored")
+        return "restored"
 
     def _hash(self, path: str, hashes: MutableMapping[str, str]) -> str:
         """The SHA-256 of a file, in hexadecimal; "" if there is none."""

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from qmd.ingest.embedding import left_s
-from qmd.ingest.token_states import are_expected
+from qmd.ingest.embedding import are_expected, left_s
 from qmd.parse.formats import kind_of
 from qmd.values import Collection, Status
 from qmd.values.reports import Overview

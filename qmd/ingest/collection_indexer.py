@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import gc
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
-from qmd.ingest.events import DocumentChange
+from qmd.ingest.events import EventKind, OnChange
 from qmd.ingest.new_document import VERSION, FileJob, NoDocument, ParsedFile, SameText
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.read_file import is_still
-from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, SeenFiles, attachment_changes
+from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
 from qmd.store.sql.files import DocumentPlace, StoredFile
@@ -78,7 +78,7 @@ class CollectionIndexer:
         verify: bool = False,
         max_bytes: int = MAX_BYTES,
         progress: ProgressCallback | None = None,
-        changed: Callable[[DocumentChange], None] | None = None,
+        changed: OnChange | None = None,
     ) -> None:
         self.store = store
         self.collection = collection
@@ -86,7 +86,7 @@ class CollectionIndexer:
         self.verify = verify
         self.rules = Rules(self.root, collection.pattern, collection.ignore, max_bytes)
         self.progress = progress or (lambda tick: None)
-        self.changed = changed or (lambda change: None)
+        self.changed = changed or (lambda kind, path, previous: None)
         self.reread: frozenset[str] = frozenset()
         self.report = CollectionReport()
         self.stored: dict[str, StoredFile] = {}
@@ -100,7 +100,7 @@ class CollectionIndexer:
         self.batch: list[tuple[NewDocument, DocumentPlace | None]] = []
         self.batch_characters = 0
         self.unanswered = 0  # in a row
-        self.changes: list[DocumentChange] = []
+        self.changes: list[tuple[EventKind, str, str | None]] = []
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, StoredFile]] = []
         self.unreadable_folders: list[str] = []
@@ -376,17 +376,18 @@ class CollectionIndexer:
                 self._vanish(path, stored)
 
     def _add(self, document: NewDocument, replace: DocumentPlace | None) -> None:
+        kind: EventKind = "updated"
+        previous = None
         if replace is None:
             self.report.added += 1
-            change = DocumentChange("added", document.path)
+            kind = "added"
         elif replace.path == document.path:
             self.report.updated += 1
-            change = DocumentChange("updated", document.path)
         else:
             self.report.moved += 1
-            change = DocumentChange("moved", document.path, replace.path)
+            kind, previous = "moved", replace.path
         self.batch.append((document, replace))
-        self.changes.append(change)
+        self.changes.append((kind, document.path, previous))
         self.batch_characters += len(document.parsed.text)
         if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
             self._flush()
@@ -411,7 +412,7 @@ class CollectionIndexer:
         if batch or touched:
             self.store.write(lambda writer: self._put(writer, batch, touched))
         for change in changes:
-            self.changed(change)
+            self.changed(*change)
 
     def _put(
         self,
@@ -463,9 +464,8 @@ class CollectionIndexer:
         gone = [*self.vanished.items(), *self.moved]
         skips = {skip.path: (skip, state) for skip, state in self.skips}
         with self.store.reading() as reader:
-            seen = SeenFiles(others, skips, self.unreadable_folders)
             below = [""] if places is None else places
-            attachments = attachment_changes(reader, self.collection.id, below, seen)
+            attachments = self._attachments(reader, below, others, skips)
 
         def finish(writer: Writer) -> None:
             writer.collections.require_unchanged(self.collection)
@@ -488,7 +488,30 @@ class CollectionIndexer:
         if whole or gone or skips != old or any(attachments) or self.report.changed:
             self.store.write(finish)
         for path in self.vanished:
-            self.changed(DocumentChange("removed", path))
+            self.changed("removed", path, None)
+
+    def _attachments(
+        self, reader: Reader, places: Sequence[str], others: Iterable[str], skipped: Iterable[str]
+    ) -> tuple[set[str], set[str]]:
+        """
+        The attachments to store, and the stored ones to forget.
+
+        Args:
+            places: The paths at and below which the run has looked; "" is the root.
+            others: As `Scan.others`.
+            skipped: The paths of files that the rules include and that are no documents.
+        """
+        present = set(others)
+        present.update(
+            path
+            for path in skipped
+            if path not in self.unreadable_folders and path.rpartition("/")[2] not in IGNORE_FILES
+        )
+        stored = reader.files.attachments_at_or_below(self.collection.id, places)
+        # What is below them is unknown: it stays.
+        unreadable = tuple(f"{folder}/" for folder in self.unreadable_folders)
+        present.update(path for path in stored if path.startswith(unreadable))
+        return present - stored, stored - present
 
     def _merge_full_text(self) -> None:
         """

@@ -1,25 +1,32 @@
 """
 Embeds the chunks that have no vector, with vectors from the cache or from the model.
 
-Token states are made with the vectors. Vectors of earlier versions get theirs afterwards.
+The codes of token states are made with the vectors. Vectors of earlier versions get theirs
+afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
-from qmd.ingest import token_states
-from qmd.ingest.token_states import TextMaker, text_maker, texts_of
+from qmd import inference
+from qmd.inference.embedded import build
+from qmd.inference.protocols import token_embedder
+from qmd.parse.chunk import embedded_text
 from qmd.store.sql.embeddings import ChunkText
 from qmd.store.sql.models import StoredModel
+from qmd.store.sql.tokens import StoredProjection
+from qmd.store.sql.vectors import pack_vectors
 from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder
+    from qmd.inference.protocols import Embedder, TokenEmbedder
+    from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
     from qmd.store.embedding_claims import EmbeddingClaims
 
@@ -124,11 +131,11 @@ class _Run:
         """Drop token states that no search can read, and count the work."""
         with self._store.reading() as reader:
             waiting = reader.embeddings.count_waiting(self._model, self._collection_ids)
-            outdated = token_states.are_outdated(reader, self._model)
+            outdated = are_outdated(reader, self._model)
         if outdated:
             self._store.write(lambda writer: writer.tokens.forget(self._model))
         with self._store.reading() as reader:
-            if token_states.are_expected(reader, self._model):
+            if are_expected(reader, self._model):
                 waiting += reader.tokens.count_waiting(self._model, self._collection_ids)
         self._add_done(0, waiting)
 
@@ -180,7 +187,7 @@ class _Run:
             False if there is no such chunk, or the model gives no token states.
         """
         with self._store.reading() as reader:
-            if not token_states.are_expected(reader, self._model):
+            if not are_expected(reader, self._model):
                 return False
             chunks = reader.tokens.waiting(
                 self._model, BATCH, self._collection_ids, after=self._last_filled_id
@@ -234,3 +241,146 @@ class _Run:
             return False
         writer.tokens.put(self._model, codes)
         return True
+
+
+# --- what is stored of a text ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TextMaker:
+    """
+    Makes vectors, and codes of token states if the model has any.
+
+    Attributes:
+        tokens: The same embedder if the model has token states and a projection for them.
+        fitted: Text hash → vector and codes, of the texts that the projection was fitted on.
+    """
+
+    embedder: Embedder
+    tokens: tuple[TokenEmbedder, TokenProjection] | None = None
+    fitted: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
+
+    @property
+    def recipe(self) -> str:
+        """Of the codes; empty if there are none."""
+        return self.tokens[1].recipe if self.tokens else ""
+
+    def is_current(self, reader: Reader, model: StoredModel) -> bool:
+        """Whether the codes may be stored: not if another process has begun others meanwhile."""
+        stored = reader.tokens.projection(model)
+        return stored is not None and stored.recipe == self.recipe
+
+    def make(self, texts: Mapping[bytes, str]) -> tuple[dict[bytes, bytes], dict[bytes, bytes]]:
+        """
+        Text hash → vector (float16[dimension]), and text hash → codes.
+
+        Args:
+            texts: Text hash → text.
+
+        Raises:
+            InferenceError: The model failed.
+        """
+        ready = {digest: self.fitted[digest] for digest in texts if digest in self.fitted}
+        vectors = {digest: vector for digest, (vector, _) in ready.items()}
+        codes = {digest: code for digest, (_, code) in ready.items()}
+        new = {digest: text for digest, text in texts.items() if digest not in ready}
+        if self.tokens is None:
+            packed = pack_vectors(self.embedder.embed_passages(list(new.values())))
+            return vectors | dict(zip(new, packed, strict=True)), codes
+        embedder, projection = self.tokens
+        exact, states = embedder.embed_passages_with_tokens(list(new.values()))
+        vectors |= dict(zip(new, pack_vectors(exact), strict=True))
+        codes |= {
+            digest: inference.token_codes.encode(each, projection)
+            for digest, each in zip(new, states, strict=True)
+        }
+        return vectors, codes
+
+
+def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMaker:
+    """
+    Prepare to make vectors and, if the model has token states, their codes.
+
+    The projection of a model that brings none is fitted now, if the index has enough chunks, and
+    never changes afterwards.
+
+    Raises:
+        InferenceError: The model failed.
+    """
+    tokens = token_embedder(embedder)
+    if tokens is None:
+        return TextMaker(embedder)
+    with store.reading() as reader:
+        stored = reader.tokens.projection(model)
+    projection = inference.token_projections.projection_of(
+        model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
+    )
+    fitted: dict[bytes, tuple[bytes, bytes]] = {}
+    if projection is None:
+        projection, fitted = _fit(store, tokens)
+        if projection is None:
+            return TextMaker(embedder)
+    form = StoredProjection(*inference.token_projections.stored_form(model.fingerprint, projection))
+
+    def begin(writer: Writer) -> bool:
+        if writer.tokens.projection(model) != stored:
+            return False
+        writer.tokens.begin(model, form)
+        return True
+
+    if form != stored and not store.write(begin):
+        return text_maker(store, embedder, model)  # another process was first
+    return TextMaker(embedder, (tokens, projection), fitted)
+
+
+def _fit(
+    store: Store, embedder: TokenEmbedder
+) -> tuple[TokenProjection | None, dict[bytes, tuple[bytes, bytes]]]:
+    """
+    A projection, and what was made of the texts that it was fitted on: text hash → vector, codes.
+
+    The projection is None if the index has too few texts.
+    """
+    token_projections = inference.token_projections
+    with store.reading() as reader:
+        chunks = reader.tokens.sample(token_projections.PASSAGES)
+    texts = texts_of(chunks)
+    if len(texts) < token_projections.FEWEST_PASSAGES:
+        return None, {}
+    vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
+    if sum(len(each.ids) > 0 for each in states) < token_projections.FEWEST_PASSAGES:
+        return None, {}
+    projection = token_projections.fit(states)
+    codes = [inference.token_codes.encode(each, projection) for each in states]
+    return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
+
+
+def are_outdated(reader: Reader, model: StoredModel) -> bool:
+    """Whether the codes of a model are of another version of the program, or cannot be read."""
+    stored = reader.tokens.projection(model)
+    if stored is None:
+        return False
+    projection = inference.token_projections.projection_of(
+        model.fingerprint, model.dimension, (stored.recipe, stored.data)
+    )
+    return (
+        projection is None
+        or inference.token_projections.stored_form(model.fingerprint, projection) != stored
+    )
+
+
+def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:
+    """Text hash → the text that is embedded."""
+    return {
+        chunk.hash: embedded_text(chunk.title, chunk.heading_path, chunk.text) for chunk in chunks
+    }
+
+
+def are_expected(reader: Reader, model: StoredModel) -> bool:
+    """
+    Whether chunks with a vector of this model should have token states.
+
+    The default model's should. Another model's should once a projection was fitted to its states:
+    before, nobody has seen whether it has any.
+    """
+    return model.fingerprint == build.FINGERPRINT or reader.tokens.projection(model) is not None

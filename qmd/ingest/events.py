@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from qmd.system import clock
 from qmd.values import encode_uri
@@ -58,12 +58,8 @@ class Event:
 Callback = Callable[[Event], None]
 
 
-class DocumentChange(NamedTuple):
-    """A change of one document; ``previous`` is the old path of a moved one."""
-
-    kind: Literal["added", "updated", "moved", "removed"]
-    path: str
-    previous: str | None = None
+#: Called with what has happened to a document, its path, and its old path if it was moved.
+OnChange = Callable[[EventKind, str, "str | None"], None]
 
 
 class EventBus:
@@ -99,12 +95,11 @@ class EventBus:
             except Exception as error:  # noqa: BLE001 - any exception of a subscriber is logged
                 _log.error("a subscriber failed at '%s'", event.kind, exc_info=error)
 
-    def publisher(self, collection: str) -> Callable[[DocumentChange], None]:
+    def publisher(self, collection: str) -> OnChange:
         """Make a function that publishes the changes of a collection's documents as events."""
 
-        def publish(change: DocumentChange) -> None:
-            event = Event(change.kind, clock.now(), collection, change.path, change.previous)
-            self.publish(event)
+        def publish(kind: EventKind, path: str, previous: str | None) -> None:
+            self.publish(Event(kind, clock.now(), collection, path, previous))
 
         return publish
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING
 from qmd.engine_text import with_cause
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest import parse_workers
-from qmd.ingest.collection_indexer import CollectionIndexer
+from qmd.ingest.collection_indexer import CollectionIndexer, CollectionReport
 from qmd.parse.warnings import group_warnings
-from qmd.values import Collection, IndexReport, Progress, ProgressCallback, SkippedFile
+from qmd.values import Collection, IndexReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
@@ -33,9 +34,8 @@ def index_collections(
     events: EventBus | None = None,
 ) -> IndexReport:
     """Update each collection from its directory; a failure does not stop the others."""
-    added = updated = moved = removed = unchanged = 0
-    skipped: list[SkippedFile] = []
-    excluded: dict[str, int] = {}
+    reports: list[CollectionReport] = []
+    excluded: Counter[str] = Counter()
     warnings: list[str] = []
     errors = list(problems)
     for collection in collections:
@@ -50,15 +50,9 @@ def index_collections(
         except (NotFoundError, InputError) as error:
             errors.append(with_cause(collection.name, error.with_hint))
             continue
-        added += report.added
-        updated += report.updated
-        moved += report.moved
-        removed += report.removed
-        unchanged += report.unchanged
-        skipped += report.skipped
+        reports.append(report)
+        excluded.update(report.excluded)
         warnings += group_warnings(report.warnings)
-        for reason, count in report.excluded.items():
-            excluded[reason] = excluded.get(reason, 0) + count
     _gather_common_words(store, progress)
     worker_problem = parse_workers.problem()
     if worker_problem is not None:
@@ -71,14 +65,14 @@ def index_collections(
         )
     return IndexReport(
         collections=len(collections),
-        added=added,
-        updated=updated,
-        moved=moved,
-        removed=removed,
-        unchanged=unchanged,
+        added=sum(report.added for report in reports),
+        updated=sum(report.updated for report in reports),
+        moved=sum(report.moved for report in reports),
+        removed=sum(report.removed for report in reports),
+        unchanged=sum(report.unchanged for report in reports),
         total_documents=total,
-        skipped=tuple(skipped),
-        excluded=excluded,
+        skipped=tuple(skip for report in reports for skip in report.skipped),
+        excluded=dict(excluded),
         warnings=tuple(warnings),
         errors=tuple(errors),
     )

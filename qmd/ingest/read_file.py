@@ -16,7 +16,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import file_state, is_vanished, printable
-from qmd.parse.photo.source import PhotoSource, PhotoStream
+from qmd.parse.photo.source import PhotoSource
 from qmd.system.beneath import READ, open_beneath
 from qmd.values import FileState
 
@@ -75,7 +75,7 @@ def read_parts(
     ):
         for _ in range(_ATTEMPTS):
             before = os.fstat(descriptor)
-            result = parse(PhotoStream(stream, before.st_size))
+            result = parse(PhotoSource(stream, before.st_size))
             if _state(before) == _state(os.fstat(descriptor)):
                 break
         return result, file_state(before)

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -44,9 +43,9 @@ from qmd.ingest.gitignore import (
 from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
 from qmd.parse.formats import CANVAS
+from qmd.system.regular_file import read_regular
 
 if TYPE_CHECKING:
-    from qmd.store import Reader
     from qmd.values import Collection
 
 # Paths are strings here, as in the scan:
@@ -283,25 +282,15 @@ def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
 def _read_ignore_file(path: str) -> tuple[str, str | None]:
     """Read an ignore file: its text ("" if there is none), and a sentence about a problem."""
     try:
-        # As in git, no link is followed. With O_NONBLOCK a fifo cannot block the scan.
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        )
+        data = read_regular(path, MAX_IGNORE_FILE_BYTES, follow_link=False)  # as in git
     except (FileNotFoundError, NotADirectoryError):
         return "", None
     except OSError as error:
         if error.errno == errno.ELOOP:
             return "", "This ignore file is a symbolic link and was not applied."
-        return "", f"This ignore file was not applied: {error.strerror}."
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if error.errno in (errno.EISDIR, errno.EINVAL):
             return "", "This ignore file is no regular file and was not applied."
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(MAX_IGNORE_FILE_BYTES + 1)
-    except OSError as error:
         return "", f"This ignore file was not applied: {error.strerror}."
-    finally:
-        os.close(descriptor)
     problem = None
     if len(data) > MAX_IGNORE_FILE_BYTES:
         data = data[: data.rfind(b"\n", 0, MAX_IGNORE_FILE_BYTES) + 1]
@@ -387,47 +376,3 @@ def _is_ignored_as_a_whole(
 
 def _relative(path: str, start: str) -> str:
     return os.path.relpath(path, start).replace(os.sep, "/")
-
-
-class AttachmentChanges(NamedTuple):
-    """The paths to store, and the stored paths to forget."""
-
-    added: set[str]
-    removed: set[str]
-
-
-class SeenFiles(NamedTuple):
-    """
-    The files of a scan that are no documents.
-
-    Attributes:
-        others: As `qmd.ingest.scan.Scan.others`.
-        skipped: Paths of files that the rules include and that are no documents.
-        unreadable_folders: The files below them are unknown.
-    """
-
-    others: Iterable[str]
-    skipped: Iterable[str]
-    unreadable_folders: Sequence[str]
-
-
-def attachment_changes(
-    reader: Reader, collection_id: int, places: Iterable[str], seen: SeenFiles
-) -> AttachmentChanges:
-    """
-    Compare the attachments that a scan has found with those that are stored.
-
-    Args:
-        places: The paths at and below which the scan has looked; "" is the root.
-    """
-    present = set(seen.others)
-    present.update(
-        path
-        for path in seen.skipped
-        if path not in seen.unreadable_folders and path.rpartition("/")[2] not in IGNORE_FILES
-    )
-    stored = reader.files.attachments_at_or_below(collection_id, places)
-    if seen.unreadable_folders:  # what is stored below them stays
-        unknown = tuple(f"{folder}/" for folder in seen.unreadable_folders)
-        present.update(path for path in stored if path.startswith(unknown))
-    return AttachmentChanges(present - stored, stored - present)

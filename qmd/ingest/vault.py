@@ -7,10 +7,10 @@ only what cannot take long, and says which ones it does not apply.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from qmd.system.beneath import READ, open_beneath
+from qmd.system.regular_file import read_opened
 
 VAULT_FOLDER = ".obsidian"
 MAX_BYTES = 1024 * 1024  # of a file of settings
@@ -64,15 +65,13 @@ def _read_json(root: Path, path: str) -> tuple[dict[str, Any], str]:
     """The mapping in a file of settings, and a sentence about a problem."""
     not_applied = "Obsidian's settings in it were not applied"
     try:
-        descriptor = open_beneath(root, path, READ)
+        data = read_opened(open_beneath(root, path, READ), MAX_BYTES, path)
     except FileNotFoundError:
         return {}, ""
     except (OSError, ValueError) as error:
-        return {}, f"{path} could not be read ({error}); {not_applied}."
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if isinstance(error, OSError) and error.errno in (errno.EISDIR, errno.EINVAL):
             return {}, f"{path} is no regular file; {not_applied}."
-        data = file.read(MAX_BYTES + 1)
+        return {}, f"{path} could not be read ({error}); {not_applied}."
     if len(data) > MAX_BYTES:
         return {}, f"{path} has more than {MAX_BYTES:,} bytes; {not_applied}."
     try:

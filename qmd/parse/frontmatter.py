@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from typing import Any
 
 from qmd import parse
-from qmd.parse.json_values import json_safe
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -193,3 +194,21 @@ def _quoted(source: str) -> str:
     return _BARE_VALUE.sub(
         lambda match: match[1] + json.dumps(match[2].strip(), ensure_ascii=False), source
     )
+
+
+def json_safe(value: object, written: str) -> Any:
+    """
+    Convert a scalar to a value that JSON and SQLite can hold.
+
+    A date becomes an ISO string. A number that is infinite or too large, and a value of
+    another type, become ``written``, the text of the scalar in the source.
+    """
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else written
+    if isinstance(value, float):
+        return value if math.isfinite(value) else written
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    return written

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from qmd.parse import frontmatter, markdown
+from qmd.parse.code_mask import mask_code, mask_comments
 from qmd.parse.markdown import Outline
 from qmd.values import Link, LinkKind
 
@@ -23,7 +26,6 @@ _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
 _MAX_COPIED = 100_000
 
 _PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
-_PLAIN_LINK = re.compile(_PLAIN)
 # As in Obsidian a single bracket does not end a wikilink; code in it (NUL) is part of its name.
 _IN_WIKILINK = r"[^\[\]\r\n]+(?:\](?!\])[^\[\]\r\n]+)*"
 # A plain link, an escape, a wikilink, a bracket.
@@ -107,13 +109,6 @@ def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) ->
         body_start: Where the text behind the frontmatter begins.
     """
     properties = _property_links(text, body_start)
-    special = ("[[", "\\[", "\\]")
-    if not outline.definitions and not any(mark in masked for mark in special):
-        plain = list(_PLAIN_LINK.finditer(masked))
-        if len(plain) == masked.count("]("):
-            # Nothing but plain links, as in most documents: no stack is needed.
-            body = [_plain_link(text, masked, match) for match in plain]
-            return _document_links(properties + body, outline)
     scan = _BracketScan(text, masked, outline)
     scan.run()
     return _document_links(properties + scan.links, outline, scan.warnings)
@@ -349,3 +344,81 @@ def _anchor(target: str) -> tuple[str, str | None, str | None]:
         return path.strip(), None, anchor[1:] or None
     heading, mark, block = anchor.partition("#^")
     return path.strip(), heading or None, block or None
+
+
+# --- where their paths stand, for what rewrites links ---------------------------------------
+
+#: Where a link's path stands: in ``[[…]]``, in ``(…)``, in ``(<…>)``, or in the definition
+#: ``[label]: …`` or ``[label]: <…>`` that the link refers to.
+PathForm = Literal["wikilink", "inline", "angle", "definition", "angle definition"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpan:
+    """
+    A link and where it stands; offsets count characters of the text.
+
+    Several links have the same path span if they refer to one definition.
+
+    Attributes:
+        start, end: The whole link, without the ``!`` of an image or an embed.
+        path_start, path_end: The path: ``link.target`` as written, with percent signs and
+            backslashes, without ``#heading`` and ``|text``. Empty for a link into its own note.
+    """
+
+    link: Link
+    start: int
+    end: int
+    path_start: int
+    path_end: int
+    form: PathForm
+
+
+def link_spans(text: str) -> tuple[LinkSpan, ...]:
+    """The links of a Markdown text in order, those of its properties first; time is linear."""
+    body_start = frontmatter.split(text).body_start
+    structure = markdown.outline(text, body_start)
+    if not may_have_links(text, structure):
+        return ()
+    masked = mask_comments(mask_code(text, body_start, structure))
+    links = find_links(text, masked, structure, body_start)
+    return tuple(
+        _span(text, link, written) for link, written in zip(links.links, links.written, strict=True)
+    )
+
+
+def _span(text: str, link: Link, written: WrittenLink) -> LinkSpan:
+    start, end, _, _, _, begin, stop = written
+    return LinkSpan(
+        link,
+        start,
+        end,
+        *_path_span(text, link, begin, stop),
+        _form(text, link, is_inline=start <= begin < end, begin=begin),
+    )
+
+
+def _path_span(text: str, link: Link, begin: int, end: int) -> tuple[int, int]:
+    """The characters of a target without heading, block and text, and without blanks around."""
+    if link.kind in ("wikilink", "embed"):
+        bar = text.find("|", begin, end)
+        if bar >= 0:
+            end = bar - 1 if bar > begin and text[bar - 1] == "\\" else bar
+        mark = text.find("#", begin, end)
+    else:
+        mark = -1 if SCHEME.match(text, begin, end) else text.find("#", begin, end)
+    if mark >= 0:
+        end = mark - 1 if mark > begin and text[mark - 1] == "\\" else mark
+    while begin < end and text[begin].isspace():
+        begin += 1
+    while begin < end and text[end - 1].isspace():
+        end -= 1
+    return begin, end
+
+
+def _form(text: str, link: Link, *, is_inline: bool, begin: int) -> PathForm:
+    if link.kind in ("wikilink", "embed"):
+        return "wikilink"
+    if text[begin - 1] == "<":
+        return "angle" if is_inline else "angle definition"
+    return "inline" if is_inline else "definition"

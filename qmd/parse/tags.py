@@ -28,12 +28,6 @@ def may_have_tags(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
-def match_tag(text: str, start: int) -> str:
-    """The characters of a tag whose ``#`` stands at ``start``; "" if none follow."""
-    match = _TAG.match(text, start)
-    return "" if match is None else match[1]
-
-
 def is_tag(name: str) -> bool:
     """Whether characters behind ``#`` are a tag, and not a number or a directive of C."""
     tag = name.strip("/")

@@ -16,7 +16,7 @@ from yaml.constructor import SafeConstructor
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
-from qmd.parse.json_values import json_safe
+from qmd.parse.frontmatter import json_safe
 
 __all__ = ["YAMLError", "YamlReader", "YamlRefused"]
 

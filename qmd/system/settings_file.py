@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import stat
 import sys
 from pathlib import Path
 from typing import Any
 
 from qmd.errors import InputError, QmdError
-from qmd.system.beneath import READ
+from qmd.system.regular_file import read_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,14 +44,7 @@ def read_settings(file: Path, max_bytes: int, problem: type[QmdError] = InputErr
         QmdError: It cannot be read, is no file, or is longer; of the class ``problem``.
     """
     try:
-        descriptor = os.open(file, READ | getattr(os, "O_CLOEXEC", 0))
-        with os.fdopen(descriptor, "rb") as opened:
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
-            if not stat.S_ISREG(mode):
-                raise OSError(errno.EINVAL, "It is a pipe or a device, and no file", str(file))
-            data = opened.read(max_bytes + 1)
+        data = read_regular(file, max_bytes)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -23,7 +23,7 @@ from qmd.ingest.mask import compile_mask
 from qmd.parse.decode import decode
 from qmd.parse.formats import CANVAS
 from qmd.parse.photo.document import parse_photo
-from qmd.parse.photo.source import PhotoStream
+from qmd.parse.photo.source import PhotoSource
 from qmd.search.query import language
 from qmd.server import stdio
 from qmd.values.conditions import parse_filter
@@ -184,7 +184,7 @@ def parser_targets(directory: Path) -> dict[str, Target]:
 
 def _photo(name: str) -> Callable[[bytes], object]:
     return _allowing_errors(
-        lambda data: parse_photo(name, PhotoStream(io.BytesIO(data), len(data)))
+        lambda data: parse_photo(name, PhotoSource(io.BytesIO(data), len(data)))
     )
 
 

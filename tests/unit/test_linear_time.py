@@ -36,7 +36,7 @@ from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
 from qmd.parse.formats import CANVAS, MARKDOWN, FileFormat
 from qmd.parse.frontmatter import split
-from qmd.parse.link_spans import link_spans
+from qmd.parse.links import link_spans
 from qmd.parse.photo.text import decoded
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section

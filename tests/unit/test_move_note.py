@@ -295,12 +295,15 @@ def test_moves_at_the_same_time_lose_no_link(tmp_path: Path) -> None:
             assert {link.state for link in links} == {"document"}, path
 
 
-def test_a_move_waits_for_its_turn(kb: KnowledgeBase, notes: Path) -> None:
+def test_a_move_waits_for_its_turn(
+    kb: KnowledgeBase, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qmd.files.writing.turns.WAIT_S", 0)
     before = on_disk(notes)
     database = kb.path
     with one_move_at_a_time(database):
         kb.move_note("Old", "New", preview=True)
-        with pytest.raises(ConflictError), one_move_at_a_time(database, wait_s=0):
+        with pytest.raises(ConflictError), one_move_at_a_time(database):
             raise AssertionError
     assert on_disk(notes) == before
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.parse.document import parse_document
-from qmd.parse.link_spans import link_spans
+from qmd.parse.links import link_spans
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from qmd.parse.photo import heic
 from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
 from qmd.parse.photo.metadata import read_metadata
-from qmd.parse.photo.source import MAX_METADATA, PhotoStream
+from qmd.parse.photo.source import MAX_METADATA, PhotoSource
 from qmd.parse.photo.xmp import read_xmp
 from qmd.parse.warnings import MAX_WARNINGS
 from qmd.values import PhotoMetadata
@@ -30,11 +30,11 @@ XMP = (
 def read(name: str, data: bytes, *, most_cpu: float = 4, most_memory: int = 100) -> PhotoMetadata:
     """The metadata, within seconds of CPU and MiB of memory."""
     start = time.process_time()
-    photo = read_metadata(PhotoStream.of_bytes(data), name)
+    photo = read_metadata(PhotoSource.of_bytes(data), name)
     assert time.process_time() - start < most_cpu
     tracemalloc.start()
     try:
-        read_metadata(PhotoStream.of_bytes(data), name)
+        read_metadata(PhotoSource.of_bytes(data), name)
         assert tracemalloc.get_traced_memory()[1] < most_memory * 2**20
     finally:
         tracemalloc.stop()
@@ -85,7 +85,7 @@ def test_items_in_no_bytes_at_all() -> None:
     photo = read("bomb.heic", data)
     assert photo.warnings == ("The list of items is damaged; metadata may be missing.",)
     start = time.process_time()
-    assert heic.image_data(PhotoStream.of_bytes(data)) is None
+    assert heic.image_data(PhotoSource.of_bytes(data)) is None
     assert time.process_time() - start < 4
 
 
@@ -94,7 +94,7 @@ def test_more_extents_than_a_photo_has() -> None:
     data = heic_file([b"mime"], extents[:2] + b"\0\x0c" + extents[4:])
     photo = read("bomb.heic", data)
     assert photo.warnings == ("The photo's metadata is in too many parts; the rest was not read.",)
-    assert heic.image_data(PhotoStream.of_bytes(data)) is None
+    assert heic.image_data(PhotoSource.of_bytes(data)) is None
 
 
 @pytest.mark.parametrize("in_idat", [False, True])

@@ -15,7 +15,7 @@ from qmd.parse.formats import is_photo
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.document import parse_photo
 from qmd.parse.photo.metadata import read_metadata
-from qmd.parse.photo.source import PhotoStream
+from qmd.parse.photo.source import PhotoSource
 from qmd.parse.photo.xmp import read_xmp
 from qmd.values import ParsedDocument, PhotoMetadata
 from tests.support.photos import SUFFIXES, make, set_tags
@@ -25,11 +25,11 @@ IMAGE_DATA = {"jpg": jpeg.image_data, "png": png.image_data, "heic": heic.image_
 
 def read(path: Path, data: bytes | None = None) -> PhotoMetadata:
     content = path.read_bytes() if data is None else data
-    return read_metadata(PhotoStream.of_bytes(content), path.name)
+    return read_metadata(PhotoSource.of_bytes(content), path.name)
 
 
 def parse(path: Path) -> ParsedDocument:
-    return parse_photo(path.name, PhotoStream.of_bytes(path.read_bytes()))
+    return parse_photo(path.name, PhotoSource.of_bytes(path.read_bytes()))
 
 
 @pytest.fixture(scope="module", params=SUFFIXES)
@@ -73,7 +73,7 @@ def test_the_document_names_everything_and_each_name_is_a_tag(tagged: Path) -> N
 
 def test_a_photo_that_says_nothing_has_its_name(tmp_path: Path) -> None:
     path = make(tmp_path / "screenshot 3.png", exif=None)
-    document = parse_photo("a/b/screenshot 3.PNG", PhotoStream.of_bytes(path.read_bytes()))
+    document = parse_photo("a/b/screenshot 3.PNG", PhotoSource.of_bytes(path.read_bytes()))
     assert document.title == "screenshot 3"
 
 
@@ -151,11 +151,11 @@ def test_content_counts_not_the_name(tmp_path: Path) -> None:
 def test_only_a_whole_file_has_image_data(tmp_path: Path, suffix: str) -> None:
     data = make(tmp_path / f"whole.{suffix}").read_bytes()
     find = IMAGE_DATA[suffix]
-    places = find(PhotoStream.of_bytes(data))
+    places = find(PhotoSource.of_bytes(data))
     assert places
     assert sum(length for _, length in places) > len(data) // 4
     for cut in (1, 2, 9, 100, len(data) // 2):
-        assert find(PhotoStream.of_bytes(data[:-cut])) is None
+        assert find(PhotoSource.of_bytes(data[:-cut])) is None
 
 
 def test_a_thumbnails_end_is_not_the_photos(tmp_path: Path) -> None:
@@ -165,15 +165,15 @@ def test_a_thumbnails_end_is_not_the_photos(tmp_path: Path) -> None:
     data = path.read_bytes()
     end = data.index(b"\xff\xd9")
     assert end < len(data) - 2
-    assert jpeg.image_data(PhotoStream.of_bytes(data)) is not None
-    assert jpeg.image_data(PhotoStream.of_bytes(data[: end + 2])) is None
+    assert jpeg.image_data(PhotoSource.of_bytes(data)) is not None
+    assert jpeg.image_data(PhotoSource.of_bytes(data[: end + 2])) is None
 
 
 def test_what_lies_behind_the_end_of_a_jpeg_changes_nothing(tmp_path: Path) -> None:
     path = make(tmp_path / "trailer.jpg")
     data = path.read_bytes()
-    whole = jpeg.image_data(PhotoStream.of_bytes(data))
-    assert jpeg.image_data(PhotoStream.of_bytes(data + b"motion photo" * 100)) == whole
+    whole = jpeg.image_data(PhotoSource.of_bytes(data))
+    assert jpeg.image_data(PhotoSource.of_bytes(data + b"motion photo" * 100)) == whole
 
 
 @settings(deadline=None)
@@ -189,7 +189,7 @@ def test_damage_is_never_more_than_a_warning(damage: st.DataObject) -> None:
         )
     cut = damage.draw(st.integers(0, len(changed)))
     for content in (bytes(changed), bytes(changed[:cut])):
-        source = PhotoStream.of_bytes(content)
+        source = PhotoSource.of_bytes(content)
         try:
             document = parse_photo(name, source)
         except NotAPhotoError:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from qmd.ingest.vault import LinkFormat
 from qmd.parse.formats import CANVAS
-from qmd.parse.link_spans import PathForm, link_spans
+from qmd.parse.links import PathForm, link_spans
 from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.store.sql.links import NamedFile
 from qmd.values.names import (

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.engine_text import engine_text
@@ -74,27 +73,117 @@ class _LinkingNote(NamedTuple):
     move: Move
 
 
-class _Report:
-    """Gathers what a reply says of the links; it keeps no more than the reply lists."""
+class _Links:
+    """
+    Rewrites the links of the notes that a move concerns, and gathers what a reply says of them: it
+    keeps no more than the reply lists.
 
-    def __init__(self) -> None:
-        self.notes = self.links = self.unchanged_links = 0
-        self.rewritten: list[RewrittenNote] = []
-        self.unchanged: list[UnchangedLink] = []
+    Args:
+        change: None for a preview, which writes nothing.
+        rewrite: Whether links are changed; if not, they are listed.
+    """
 
-    def add(self, file: str, content: _NewContent) -> None:
+    def __init__(self, files: FileWriter, change: ChangeWriter | None, *, rewrite: bool) -> None:
+        self._files = files
+        self._change = change
+        self._rewrite = rewrite
+        self._notes = self._links = self._unchanged_links = 0
+        self._rewritten: list[RewrittenNote] = []
+        self._unchanged: list[UnchangedLink] = []
+
+    def rewrite_moved(self, note: _LinkingNote, data: bytes) -> str | None:
+        """Rewrite the links in the moved note; returns its docid, None if it is no text."""
+        content = self._content(note, data)
+        if self._change is not None and content.data is not None:
+            # The index has to see the move before the text changes: the same text at another
+            # path is the same document.
+            self._files.index(self._change.changed)
+        content = self._written(note, data, content)
+        self._add(note.after.file, content)
+        return None if content.text is None else docid_of(content.text)
+
+    def rewrite_other(self, note: _LinkingNote) -> None:
+        """Rewrite the links in another note."""
+        try:
+            data = read_note(note.after)
+            content = self._content(note, data)
+        except NotFoundError:
+            return  # with its links
+        except QmdError as error:
+            self._leave(UnchangedLink(note.file, None, None, str(error)))
+            return
+        self._add(note.file, self._written(note, data, content))
+
+    def reply(self, moved: MovedNote) -> MovedNote:
+        """The reply with what it says of the links."""
+        return replace(
+            moved,
+            notes=self._notes,
+            links=self._links,
+            rewritten=tuple(self._rewritten),
+            unchanged_links=self._unchanged_links,
+            unchanged=tuple(self._unchanged),
+        )
+
+    def _add(self, file: str, content: _NewContent) -> None:
         if content.data is not None:
-            self.notes += 1
-            self.links += content.links
-            if len(self.rewritten) < MAX_LISTED:
-                self.rewritten.append(RewrittenNote(file, content.links, content.diff))
+            self._notes += 1
+            self._links += content.links
+            if len(self._rewritten) < MAX_LISTED:
+                self._rewritten.append(RewrittenNote(file, content.links, content.diff))
         for link in content.left:
-            self.leave(UnchangedLink(file, link.line, link.link, link.reason))
+            self._leave(UnchangedLink(file, link.line, link.link, link.reason))
 
-    def leave(self, link: UnchangedLink) -> None:
-        self.unchanged_links += 1
-        if len(self.unchanged) < MAX_LISTED:
-            self.unchanged.append(link)
+    def _leave(self, link: UnchangedLink) -> None:
+        self._unchanged_links += 1
+        if len(self._unchanged) < MAX_LISTED:
+            self._unchanged.append(link)
+
+    def _written(self, note: _LinkingNote, data: bytes, content: _NewContent) -> _NewContent:
+        """Write the new content of one note; if that fails, its links are left as they are."""
+        if content.data is None:
+            return content
+
+        def new(present: bytes | None) -> bytes:
+            nonlocal content
+            if present is None:
+                raise not_there(note.after)
+            if present != data:  # changed meanwhile
+                content = self._content(note, present)
+            return present if content.data is None else content.data
+
+        try:
+            if self._change is None:
+                self._files.policy.resolve(note.after.place)
+            else:
+                self._change.rewrite(note.after.place, new)
+        except (QmdError, OSError) as error:
+            reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
+            before = None if content.text is None else _text(data)
+            links = _rewritten(note, before or "").changed
+            left = tuple(link._replace(reason=reason) for link in links)
+            return _NewContent(None, before, left=(*left, *content.left))
+        return content
+
+    def _content(self, note: _LinkingNote, data: bytes) -> _NewContent:
+        """The new content of a note. Raises DecodeError."""
+        text = None if is_photo(note.file) else _text(data)
+        if text is None:
+            return _NewContent(None, None)
+        new = _rewritten(note, text)
+        if not new.changed:
+            return _NewContent(None, text, left=new.left)
+        reason = _NOT_ASKED
+        if self._rewrite:
+            try:
+                new_data = TextFile.decoded(note.file, data).encode(new.text)
+            except EditError as error:
+                reason = error.message
+            else:
+                diff = short_diff(text, new.text)
+                return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
+        left = [link._replace(reason=reason) for link in new.changed]
+        return _NewContent(None, text, left=tuple(sorted((*left, *new.left))))
 
 
 class NoteMover:
@@ -134,13 +223,14 @@ class NoteMover:
         if if_docid is not None:
             require_docid(self._store, note, text or "", if_docid)
         inside, others = self._plan(note, target, text)
-        run = partial(self._run, inside, others, rewrite_links=rewrite_links)
-        report = _Report()
         moved = MovedNote(target.file, note.file, None, written=False)
         if preview:
-            if run(report, data, None) is not None and text is not None:
+            links = _Links(self._files, None, rewrite=rewrite_links)
+            if links.rewrite_moved(inside, data) is not None and text is not None:
                 moved = replace(moved, docid=docid_of(text))
-            return _with_report(moved, report)
+            for other in others:
+                links.rewrite_other(other)
+            return links.reply(moved)
         with cancellation.uninterrupted(), self._files.change(tool=TOOL) as change:
             try:
                 digest = hashlib.sha256(data).hexdigest()
@@ -151,13 +241,12 @@ class NoteMover:
                 raise not_there(note) from None
             except OSError as error:
                 raise FileAccessError(target.file, error) from error
-            docid = run(report, data, change)
-        return _with_report(
-            replace(
-                *(moved,), docid=docid, written=True, change=change.number, problem=change.problem
-            ),
-            report,
-        )
+            links = _Links(self._files, change, rewrite=rewrite_links)
+            docid = links.rewrite_moved(inside, data)
+            for other in others:
+                links.rewrite_other(other)
+        moved = replace(moved, docid=docid, written=True)
+        return links.reply(replace(moved, change=change.number, problem=change.problem))
 
     def _plan(
         self, note: NotePlace, target: NotePlace, text: str | None
@@ -174,105 +263,6 @@ class NoteMover:
             _LinkingNote(file, NotePlace(file, self._vault.locate(file)), move)
             for file, move in others
         )
-
-    def _run(
-        self,
-        inside: _LinkingNote,
-        others: Iterator[_LinkingNote],
-        report: _Report,
-        data: bytes,
-        change: ChangeWriter | None,
-        *,
-        rewrite_links: bool,
-    ) -> str | None:
-        """
-        Rewrite the links, or compute what would be rewritten if there is no change.
-
-        Returns:
-            The docid of the moved note.
-        """
-        content = self._content(inside, data, rewrite_links=rewrite_links)
-        if change is not None and content.data is not None:
-            # The index has to see the move before the text changes: the same text at another
-            # path is the same document.
-            self._files.index(change.changed)
-        moved_note = self._rewrite(inside, change, data, content, rewrite_links=rewrite_links)
-        report.add(inside.after.file, moved_note)
-        for note in others:
-            try:
-                present = read_note(note.after)
-                content = self._content(note, present, rewrite_links=rewrite_links)
-            except NotFoundError:
-                continue  # with its links
-            except QmdError as error:
-                report.leave(UnchangedLink(note.file, None, None, str(error)))
-                continue
-            report.add(
-                note.file,
-                self._rewrite(note, change, present, content, rewrite_links=rewrite_links),
-            )
-        return None if moved_note.text is None else docid_of(moved_note.text)
-
-    def _rewrite(
-        self,
-        note: _LinkingNote,
-        change: ChangeWriter | None,
-        data: bytes,
-        content: _NewContent,
-        *,
-        rewrite_links: bool,
-    ) -> _NewContent:
-        """Write the new content of one note; if that fails, its links are left as they are."""
-        if content.data is None:
-            return content
-
-        def new(present: bytes | None) -> bytes:
-            nonlocal content
-            if present is None:
-                raise not_there(note.after)
-            if present != data:  # changed meanwhile
-                content = self._content(note, present, rewrite_links=rewrite_links)
-            return present if content.data is None else content.data
-
-        try:
-            if change is None:
-                self._files.policy.resolve(note.after.place)
-            else:
-                change.rewrite(note.after.place, new)
-        except (QmdError, OSError) as error:
-            reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
-            before = None if content.text is None else _text(data)
-            links = self._links(note, before or "").changed
-            left = tuple(link._replace(reason=reason) for link in links)
-            return _NewContent(None, before, left=(*left, *content.left))
-        return content
-
-    def _content(self, note: _LinkingNote, data: bytes, *, rewrite_links: bool) -> _NewContent:
-        """The new content of a note. Raises DecodeError."""
-        if is_photo(note.file):
-            return _NewContent(None, None)
-        text = _text(data)
-        if text is None:
-            return _NewContent(None, None)
-        new = self._links(note, text)
-        if not new.changed:
-            return _NewContent(None, text, left=new.left)
-        reason = "" if rewrite_links else _NOT_ASKED
-        if rewrite_links:
-            try:
-                new_data = TextFile.decoded(note.file, data).encode(new.text)
-            except EditError as error:
-                reason = error.message
-            else:
-                diff = short_diff(text, new.text)
-                return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
-        left = [link._replace(reason=reason) for link in new.changed]
-        return _NewContent(None, text, left=tuple(sorted((*left, *new.left))))
-
-    def _links(self, note: _LinkingNote, text: str) -> Rewritten:
-        rewrite = rewritten_canvas if note.file.lower().endswith(CANVAS_SUFFIX) else rewritten
-        path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
-        return rewrite(text, note.move, path, path_after)
 
     def _link_format(self, collection: str) -> LinkFormat | None:
         settings = vault_settings(self._vault.roots[collection])
@@ -292,15 +282,10 @@ class NoteMover:
         raise _exists(target)
 
 
-def _with_report(moved: MovedNote, report: _Report) -> MovedNote:
-    return replace(
-        moved,
-        notes=report.notes,
-        links=report.links,
-        rewritten=tuple(report.rewritten),
-        unchanged_links=report.unchanged_links,
-        unchanged=tuple(report.unchanged),
-    )
+def _rewritten(note: _LinkingNote, text: str) -> Rewritten:
+    rewrite = rewritten_canvas if note.file.lower().endswith(CANVAS_SUFFIX) else rewritten
+    path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
+    return rewrite(text, note.move, path, path_after)
 
 
 def _text(data: bytes) -> str | None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from qmd.files.moves.move import Move, is_relative, written_path
 from qmd.parse import frontmatter
-from qmd.parse.link_spans import LinkSpan, link_spans
+from qmd.parse.links import LinkSpan, link_spans
 from qmd.values.names import fold, link_path
 
 NO_SPELLING = "its new name cannot stand in such a link"

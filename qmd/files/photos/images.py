@@ -36,7 +36,7 @@ from qmd.parse.photo.source import (
     MetadataBlocks,
     MeteredSource,
     PhotoKind,
-    PhotoStream,
+    PhotoSource,
     TooMuchMetadataError,
 )
 from qmd.system.beneath import READ
@@ -219,7 +219,7 @@ def _iptc_records(data: bytes, named_path: str) -> bytes:
     """All IPTC records, since all are written anew. Raises PhotoError: There are too many."""
     blocks = MetadataBlocks("JPG")
     try:
-        jpeg.read_blocks(MeteredSource(PhotoStream.of_bytes(data)), blocks)
+        jpeg.read_blocks(MeteredSource(PhotoSource.of_bytes(data)), blocks)
     except TooMuchMetadataError as error:
         raise photo_errors.not_written(named_path, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""

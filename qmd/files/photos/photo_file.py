@@ -8,7 +8,6 @@ Each error is a `PhotoError` that names the path as the caller wrote it, ``named
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -21,7 +20,7 @@ from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.metadata import read_kind
-from qmd.parse.photo.source import PhotoKind, PhotoStream
+from qmd.parse.photo.source import PhotoKind, PhotoSource
 from qmd.system.beneath import READ
 
 #: A larger photo is not written: its bytes and those of the new one are held in memory.
@@ -65,13 +64,10 @@ def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoK
 def _require_permissions(named_path: str) -> None:
     """Raises PhotoError: there is no such regular file, or its mode forbids to read or write it."""
     try:
-        mode = os.stat(named_path).st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        with photo_errors.reading(named_path):
+            mode = os.stat(named_path).st_mode
+    except ValueError as error:  # no file can have this name
         raise photo_errors.not_found(named_path) from error
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            raise photo_errors.not_found(named_path) from error
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
         raise photo_errors.unreadable(named_path, "it is no regular file")
     # The superuser may write any file; we respect a mode that forbids it.
@@ -82,7 +78,7 @@ def _require_permissions(named_path: str) -> None:
 
 
 @contextmanager
-def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoStream]:
+def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSource]:
     """
     The bytes of a photo; ``open_it`` gives a descriptor.
 
@@ -90,32 +86,28 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoStr
         PhotoError: It is not there, cannot be read, or the block finds that it is no photo.
     """
     try:
-        descriptor = open_it()
-    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        with photo_errors.reading(named_path):
+            descriptor = open_it()
+    except ValueError as error:  # no file can have this name
         raise photo_errors.not_found(named_path) from error
-    except OSError as error:
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise photo_errors.unreadable(named_path, "it is no regular file")
-        if not is_photo(named_path):
-            raise photo_errors.unsupported(
-                named_path, "its name does not end in .jpg, .jpeg, .png or .heic"
-            )
-        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream:
-            yield PhotoStream(stream, status.st_size)
-    except NotAPhotoError as error:
-        raise photo_errors.unsupported(named_path, str(error), error.hint) from error
-    except OSError as error:
-        raise photo_errors.unreadable(named_path, error.strerror or str(error)) from error
+        with (
+            photo_errors.reading(named_path),
+            os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
+        ):
+            if not is_photo(named_path):
+                raise NotAPhotoError("its name does not end in .jpg, .jpeg, .png or .heic")
+            yield PhotoSource(stream, status.st_size)
     finally:
         os.close(descriptor)
 
 
 def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
     """A digest of the image data alone; None if the photo ends in the middle of it."""
-    places = _IMAGE_DATA[kind](PhotoStream.of_bytes(data))
+    places = _IMAGE_DATA[kind](PhotoSource.of_bytes(data))
     if places is None:
         return None
     digest = hashlib.blake2b(digest_size=32)

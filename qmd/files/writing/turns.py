@@ -23,7 +23,7 @@ WAIT_S = 30.0
 
 
 @contextmanager
-def one_move_at_a_time(database: DatabaseLocation, *, wait_s: float = WAIT_S) -> Iterator[None]:
+def one_move_at_a_time(database: DatabaseLocation) -> Iterator[None]:
     """
     Hold the lock ``<database>.moves.lock``; the system releases it if the process is killed.
 
@@ -31,14 +31,11 @@ def one_move_at_a_time(database: DatabaseLocation, *, wait_s: float = WAIT_S) ->
     they had. If another move renamed one of them meanwhile, its links would be left behind.
 
     Raises:
-        ConflictError: Another move or undo has held the lock for longer than ``wait_s``.
+        ConflictError: Another move or undo has held the lock for longer than `WAIT_S`.
         OSError: The lock file cannot be made.
     """
     lock = libraries.filelock.FileLock(str(lock_beside(database, ".moves.lock")))
-    try:
-        lock.acquire(timeout=wait_s, poll_interval=0.01)
-    except libraries.filelock.Timeout:
-        raise _busy() from None
+    _acquire(lock)
     token = _held.set(lock)
     try:
         yield
@@ -53,12 +50,12 @@ def holds_turn() -> bool:
 
 
 @contextmanager
-def turn_given_up(*, wait_s: float = WAIT_S) -> Iterator[None]:
+def turn_given_up() -> Iterator[None]:
     """
     Let other moves have the lock in the block, which waits for a person.
 
     Raises:
-        ConflictError: Another move still has the lock ``wait_s`` after the block.
+        ConflictError: Another move still has the lock `WAIT_S` after the block.
     """
     lock = _held.get()
     assert lock is not None
@@ -66,13 +63,14 @@ def turn_given_up(*, wait_s: float = WAIT_S) -> Iterator[None]:
     try:
         yield
     finally:
-        try:
-            lock.acquire(timeout=wait_s, poll_interval=0.01)
-        except libraries.filelock.Timeout:
-            raise _busy() from None
+        _acquire(lock)
 
 
-def _busy() -> ConflictError:
-    return ConflictError(
-        "Another move or undo is still running; nothing was written.", hint="Try again later."
-    )
+def _acquire(lock: BaseFileLock) -> None:
+    """Raises ConflictError."""
+    try:
+        lock.acquire(timeout=WAIT_S, poll_interval=0.01)
+    except libraries.filelock.Timeout:
+        raise ConflictError(
+            "Another move or undo is still running; nothing was written.", hint="Try again later."
+        ) from None

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
 from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
-from qmd.ingest import token_states
-from qmd.ingest.embedding import embed
+from qmd.ingest.embedding import are_expected, embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
@@ -131,7 +130,7 @@ class BackgroundEmbedder(Loop):
 
     def _lacks_token_states(self, reader: Reader, active: StoredModel | None) -> bool:
         """Whether some vectors of the active model have no token states, though it has some."""
-        if active is None or not token_states.are_expected(reader, active):
+        if active is None or not are_expected(reader, active):
             return False
         state = (active, reader.vectors.version())
         if state == self._complete:  # counting 100,000 chunks takes a tenth of a second

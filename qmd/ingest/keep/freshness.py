@@ -56,7 +56,6 @@ class KeeperState:
         self.indexing = False
         self.files_pending = 0
         self.watch: Literal["native", "polling", "off"] = "off"
-        self.directories_watched = 0
         self.embeds = False
         self._notices: dict[str, str] = {}
         self._recorded: str | None = None
@@ -97,9 +96,9 @@ class KeeperState:
         with self._lock:
             return self.embeds and "embedding" not in self._notices
 
-    def record(self, store: Store, waiting: int = 0) -> None:
-        """Write the record for other processes, if it has changed or a heartbeat is due."""
-        values = {
+    def values(self, waiting: int) -> dict[str, Any]:
+        """The record; ``waiting``: how many changed paths are not indexed yet."""
+        return {
             "pid": os.getpid(),
             "machine": socket.gethostname(),
             "last_sync": self.last_sync,
@@ -109,6 +108,10 @@ class KeeperState:
             "embeds": self.embedding,
             "notices": self.notices,
         }
+
+    def record(self, store: Store, waiting: int = 0) -> None:
+        """Write the record for other processes, if it has changed or a heartbeat is due."""
+        values = self.values(waiting)
         text = json.dumps(values, ensure_ascii=False)
         beats = not isinstance(store.location, Path)
         if text != self._recorded or (beats and monotonic() >= self._next_heartbeat):
@@ -143,41 +146,31 @@ def read_freshness(
             embeddings_pending = reader.upkeep.count_contents_waiting()
         last_run = reader.collections.last_indexed_at()
     replica = store.replica_state()
-    lag_s = replica.lag_s if replica is not None else None
-    of_servers = _problems_of_servers(replica)
     if local is not None and local.leader:
-        return Freshness(
-            last_sync=_later(local.last_sync, last_run if local.last_sync else None),
-            files_pending=local.files_pending + waiting,
-            embeddings_pending=embeddings_pending,
-            indexing=local.indexing,
-            leader=True,
-            watch=local.watch,
-            notices=(*of_servers, *local.notices),
-            embedding=local.embedding,
-            replica_lag_s=lag_s,
-            keeper=_name_of(store, parse_record(text)),
-            keeper_heard_of=None if isinstance(store.location, Path) else clock.now(),
-        )
-    record = parse_record(text)
-    # A process that was killed could not record its end.
-    alive = record.get("watch", "off") != "off" and is_kept(store)
-    keeper = _name_of(store, record) if alive else None
-    heard_of = record.get("at") if keeper is not None else None
+        record, is_alive = local.values(waiting) | {"at": clock.now()}, True
+        last_sync = _later(local.last_sync, last_run if local.last_sync else None)
+    else:
+        record = parse_record(text)
+        # A process that was killed could not record its end.
+        is_alive = record.get("watch", "off") != "off" and is_kept(store)
+        last_sync = _later(record.get("last_sync"), last_run)
+    kept = record if is_alive else {}
+    keeper = _name_of(store, kept)
+    heard_of = kept.get("at") if keeper is not None else None
     return Freshness(
-        last_sync=_later(record.get("last_sync"), last_run),
-        files_pending=record.get("files_pending", 0) if alive else 0,
+        last_sync=last_sync,
+        files_pending=kept.get("files_pending", 0),
         embeddings_pending=embeddings_pending,
-        indexing=alive and record.get("indexing", False),
-        leader=False,
-        watch=record["watch"] if alive else "off",
+        indexing=kept.get("indexing", False),
+        leader=local is not None and local.leader,
+        watch=kept.get("watch", "off"),
         notices=(
-            *of_servers,
+            *_problems_of_servers(replica),
             *_silence(keeper, heard_of),
-            *(record.get("notices", ()) if alive else ()),
+            *kept.get("notices", ()),
         ),
-        embedding=alive and record.get("embeds", False),
-        replica_lag_s=lag_s,
+        embedding=kept.get("embeds", False),
+        replica_lag_s=None if replica is None else replica.lag_s,
         keeper=keeper,
         keeper_heard_of=heard_of,
     )

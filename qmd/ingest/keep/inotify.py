@@ -93,11 +93,6 @@ class InotifyWatch:
             self.close()
             raise
 
-    @property
-    def directories(self) -> int:
-        """The number of watched directories."""
-        return len(self._watched)
-
     def close(self) -> None:
         with self._lock:
             self._closed = True

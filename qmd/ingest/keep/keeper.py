@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,12 +18,12 @@ from qmd.ingest.keep.background_embedding import (
     EmbedderProvider,
     gathering_loop,
 )
-from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock, lock_of
 from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
+from qmd.ingest.keep.watch import ChangedPaths
 
 if TYPE_CHECKING:
     from qmd.store import SharedLock, Store
@@ -114,11 +115,6 @@ class Keeper:
         """How many changed paths are not indexed yet."""
         return len(self._changes)
 
-    @property
-    def directories_watched(self) -> int:
-        """How many directories the kernel watches; 0 if it does not watch single directories."""
-        return self.state.directories_watched
-
     def embed_soon(self) -> None:
         """Wake the embedding thread, if this process has one."""
         background = self._background
@@ -148,11 +144,10 @@ class Keeper:
             return
         listener = ChangeListener(feed, self._events, self.embed_soon)
         listener.start()
-        self._start_embedding(store)  # all processes share this work
         try:
-            self._take_turns(store, None, loop.stopping)
+            with self._embedding(store):  # all processes share this work
+                self._take_turns(store, None, loop.stopping)
         finally:
-            self._stop_embedding()
             listener.stop()
 
     def _take_turns(
@@ -175,7 +170,12 @@ class Keeper:
                     self.state.leader = False
                     lock.release()
             elif follower is not None:
-                self._follow(follower)
+                try:
+                    follower.look()
+                except DatabaseReplacedError:
+                    raise
+                except QmdError as error:  # searches report it; the keeper tries again
+                    _log.debug("the index cannot be followed: %s", error)
 
         loop = Loop(
             "qmd-keeper",
@@ -189,23 +189,19 @@ class Keeper:
         loop.wake()
         loop.run()
 
-    def _follow(self, follower: IndexFollower) -> None:
+    @contextmanager
+    def _embedding(self, store: Store) -> Iterator[None]:
+        """Embed in the block, if nothing around it does so already."""
+        if self._background is not None or not self._options.embed:
+            yield
+            return
+        background = BackgroundEmbedder(store, self._events, self.state, self._models)
+        background.start()
+        self._background = background
         try:
-            follower.look()
-        except DatabaseReplacedError:
-            raise
-        except QmdError as error:  # searches report it; the keeper tries again
-            _log.debug("the index cannot be followed: %s", error)
-
-    def _start_embedding(self, store: Store) -> None:
-        if self._options.embed:
-            background = BackgroundEmbedder(store, self._events, self.state, self._models)
-            background.start()
-            self._background = background
-
-    def _stop_embedding(self) -> None:
-        background, self._background = self._background, None
-        if background is not None:
+            yield
+        finally:
+            self._background = None
             background.stop()
 
     def _maintain(
@@ -215,9 +211,6 @@ class Keeper:
         state.forget_record()
         state.leader = True
         state.embeds = self._options.embed
-        embeds_always = self._background is not None
-        if not embeds_always:
-            self._start_embedding(store)
         gathering = gathering_loop(store)
         gathering.start()
 
@@ -236,11 +229,10 @@ class Keeper:
             lock.is_in_place,
         )
         try:
-            maintenance.run()
+            with self._embedding(store):
+                maintenance.run()
         finally:
             gathering.stop()
-            if not embeds_always:
-                self._stop_embedding()
             state.watch = "off"
             try:
                 state.record(store)

@@ -14,10 +14,16 @@ from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
-from qmd.ingest.keep.watch import POLL_S, FolderWatch, PollingWatch, WatchFactory, root_identity
+from qmd.ingest.keep.watch import (
+    POLL_S,
+    ChangedPaths,
+    FolderWatch,
+    PollingWatch,
+    WatchFactory,
+    root_identity,
+)
 from qmd.ingest.rules import IGNORE_FILES
 from qmd.system import clock
 from qmd.values import Collection, Progress, ProgressCallback
@@ -207,12 +213,8 @@ class Maintenance:
                 self._maintained[collection_id] = _MaintainedCollection(collection, identity)
 
     def _note_watches(self) -> None:
-        watches = [maintained.watch for maintained in self._maintained.values()]
-        polled = any(isinstance(watch, PollingWatch) for watch in watches)
+        polled = any(isinstance(each.watch, PollingWatch) for each in self._maintained.values())
         self._state.watch = "polling" if polled else "native" if self._options.watch else "off"
-        self._state.directories_watched = sum(
-            watch.directories for watch in watches if watch is not None
-        )
 
     def _start_watch(self, maintained: _MaintainedCollection) -> None:
         """Watch before the collection is walked, so that no change is missed in between."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,7 +15,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from qmd.errors import InputError
-from qmd.ingest.keep.changed_paths import ChangedPaths
 from qmd.ingest.read_file import settled
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
@@ -31,6 +31,13 @@ _LINUX: bool = sys.platform == "linux"
 POLL_S = 2.0
 #: The share of a core that polling may use.
 POLL_SHARE = 0.1
+#: A burst ends after this many seconds without an event. An editor saves in several steps, and a
+#: checkout writes hundreds of files.
+QUIET_S = 0.1
+#: A burst ends after this many seconds at the latest, because some files are written all the time.
+LONGEST_S = 0.5
+#: If one collection has more changed paths than this, its root replaces them.
+MOST_PATHS = 2000
 #: File systems that other machines can change without an event of this kernel.
 REMOTE = frozenset(
     {
@@ -43,19 +50,89 @@ REMOTE = frozenset(
 ReportPaths = Callable[[Iterable[str]], None]
 
 
+class ChangedPaths:
+    """
+    Passes changed paths from the threads that watch to the thread that indexes. Thread-safe.
+
+    A path is relative to the root of its collection; "" says that any file may have changed.
+    """
+
+    def __init__(
+        self,
+        quiet_s: float = QUIET_S,
+        longest_s: float = LONGEST_S,
+        *,
+        on_burst: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_burst``: called at the first path of a burst, on the thread that adds it."""
+        self._on_burst = on_burst
+        self._quiet_s = quiet_s
+        self._longest_s = longest_s
+        self._condition = threading.Condition()
+        self._paths: dict[int, set[str]] = {}
+        self._first = self._last = 0.0
+        self._woken = False
+
+    def add(self, collection_id: int, paths: Iterable[str]) -> None:
+        """Add changed paths of a collection."""
+        with self._condition:
+            gathered = self._paths.setdefault(collection_id, set())
+            gathered.update(paths)
+            if len(gathered) > MOST_PATHS:
+                gathered.clear()
+                gathered.add("")
+            self._last = monotonic()
+            is_first = not self._first
+            if is_first:
+                self._first = self._last
+            self._condition.notify_all()
+        if is_first:
+            self._on_burst()
+
+    def take(self, timeout_s: float) -> dict[int, set[str]]:
+        """
+        Wait for the end of a burst, and return its paths.
+
+        Returns:
+            Collection id → paths; empty if `wake` was called or ``timeout_s`` seconds have passed.
+            The paths gathered so far then stay for the next call.
+        """
+        deadline = monotonic() + timeout_s
+        with self._condition:
+            while not self._woken:
+                now = monotonic()
+                ready = deadline
+                if self._paths:
+                    ready = min(self._last + self._quiet_s, self._first + self._longest_s)
+                    if ready <= now:
+                        paths, self._paths, self._first = self._paths, {}, 0.0
+                        return paths
+                if now >= deadline:
+                    return {}
+                self._condition.wait(min(ready, deadline) - now)
+            self._woken = False
+            return {}
+
+    def wake(self) -> None:
+        """Make the running `take`, or the next one, return at once."""
+        with self._condition:
+            self._woken = True
+            self._condition.notify_all()
+
+    def __len__(self) -> int:
+        with self._condition:
+            return sum(map(len, self._paths.values()))
+
+
 class FolderWatch(Protocol):
     """
     The watch of one collection.
 
     Attributes:
         stale: The watch is incomplete, and a new one must replace it.
-        directories: The number of directories that the kernel watches one by one.
     """
 
     stale: bool
-
-    @property
-    def directories(self) -> int: ...
 
     def close(self) -> None: ...
 
@@ -157,7 +234,6 @@ class ObserverWatch:
     """Uses watchdog's observer for macOS and Windows, where one watch covers a whole tree."""
 
     stale = False
-    directories = 0
 
     def __init__(self, observer: BaseObserver, root: Path, report: ReportPaths) -> None:
         self._root = os.path.realpath(root)
@@ -193,7 +269,6 @@ class PollingWatch:
     """
 
     stale = False
-    directories = 0
 
     def __init__(self, root: Path, rules: Rules, report: ReportPaths, every_s: float) -> None:
         self._root = root

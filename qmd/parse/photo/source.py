@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal
 
 PhotoKind = Literal["JPG", "PNG", "HEIC"]
 
@@ -18,29 +18,19 @@ MAX_STEPS = 200_000
 _HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"))
 
 
-class PhotoSource(Protocol):
-    """Random access to a file's bytes."""
-
-    @property
-    def size(self) -> int: ...
-
-    def at(self, offset: int, length: int) -> bytes:
-        """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
-        ...
-
-
-class PhotoStream:
-    """A photo in an open binary stream that can be positioned."""
+class PhotoSource:
+    """Random access to the bytes of a photo in an open binary stream."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
         self.size = size
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> PhotoStream:
+    def of_bytes(cls, data: bytes) -> PhotoSource:
         return cls(BytesIO(data), len(data))
 
     def at(self, offset: int, length: int) -> bytes:
+        """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
         if offset >= self.size:
             return b""
         self._stream.seek(offset)
@@ -55,15 +45,14 @@ class TooMuchMetadataError(Exception):
     """A file's metadata passes a limit; the message is a sentence for people."""
 
 
-class MeteredSource:
+class MeteredSource(PhotoSource):
     """
-    A `PhotoSource` that gives at most `MAX_METADATA` bytes in `MAX_STEPS` steps, repeated reads
-    included: a few bytes of a hostile file may refer to the same place a thousand times.
+    A photo that gives at most `MAX_METADATA` bytes in `MAX_STEPS` steps, repeated reads included: a
+    few bytes of a hostile file may refer to the same place a thousand times.
     """
 
     def __init__(self, source: PhotoSource) -> None:
-        self._source = source
-        self.size = source.size
+        super().__init__(source._stream, source.size)
         self._bytes_left = MAX_METADATA
         self._steps_left = MAX_STEPS
 
@@ -76,7 +65,7 @@ class MeteredSource:
         """
         self.step()
         self.spend(max(0, min(length, self.size - offset)))
-        return self._source.at(offset, length)
+        return super().at(offset, length)
 
     def spend(self, size: int) -> None:
         """Count bytes that were not read here: unpacked or copied ones. Raises as `at`."""

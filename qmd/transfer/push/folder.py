@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qmd.errors import InputError, ServerUnreachableError, UnreadableFileError
-from qmd.ingest.keep.changed_paths import ChangedPaths
-from qmd.ingest.keep.watch import WatchFactory
+from qmd.ingest.keep.watch import ChangedPaths, WatchFactory
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
