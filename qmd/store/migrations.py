@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from qmd import system
@@ -36,7 +36,10 @@ def available(folder: Path) -> list[str]:
 
 
 def is_current(
-    done: Sequence[str], names: Sequence[str], location: DatabaseLocation, damaged: QmdError
+    done: Sequence[str],
+    names: Sequence[str],
+    location: DatabaseLocation,
+    damaged: Callable[[], QmdError],
 ) -> bool:
     """
     Whether a database has had all migrations.
@@ -44,14 +47,14 @@ def is_current(
     Args:
         done: Those that it records.
         names: Those of this program.
-        damaged: What is raised if no program has applied just these.
+        damaged: Makes the error that is raised if no program has applied just these.
 
     Raises:
         SchemaTooNewError: A newer qmd has written this database.
     """
     newer = [name for name in done if name not in names]
     if not all(map(_is_name, done)) or (not newer and done != names[: len(done)]):
-        raise damaged
+        raise damaged()
     if newer:
         raise SchemaTooNewError(
             f"The database {location} was written by a newer qmd (it has migration {newer[-1]}).",

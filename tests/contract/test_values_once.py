@@ -18,7 +18,7 @@ from support.mcp_client import with_client
 
 REPOSITORY = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.unmeasured  # what runs is a copy
+pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]  # what runs is a copy, which no fork has
 
 #: The two lines, each with the line of qmd/values/search.py that it is put in front of.
 FIELD = '    tongue: Annotated[str, Describe("The language of the text")] = "unknown"\n'

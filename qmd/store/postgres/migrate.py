@@ -73,7 +73,10 @@ def check(connection: Connection, location: ServerDatabase) -> bool:
         StoreError: The URL names a schema that is not there.
     """
     _require_schema(connection, location)
-    damaged = CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)
+
+    def damaged() -> CorruptDatabaseError:
+        return CorruptDatabaseError(f"The database {location} is damaged.", hint=DAMAGED)
+
     names = available(migrations_folder("postgres"))
     return is_current(applied(connection), names, location, damaged)
 

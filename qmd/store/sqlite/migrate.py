@@ -52,7 +52,8 @@ def check(connection: Connection, path: Path, folder: Path | None = None) -> boo
     # tables must not be seen without the record of what made them.
     occupied = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
     done = applied(connection)
-    current = is_current(done, available(folder or migrations_folder()), path, damaged(path))
+    names = available(folder or migrations_folder())
+    current = is_current(done, names, path, partial(damaged, path))
     if not done and occupied:
         raise StoreError(
             f"The database {path} belongs to another program.",
