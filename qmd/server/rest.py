@@ -28,8 +28,9 @@ from qmd.server import event_stream, file_paths, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, chat
 from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
+from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
-from qmd.server.rest_models import ChatArguments, Health, NoArguments
+from qmd.server.rest_models import ChatArguments, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
