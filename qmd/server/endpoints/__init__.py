@@ -28,7 +28,7 @@ ENDPOINTS = (
     *endpoints_of("indexing"),
     *endpoints_in(pushing),
     *endpoints_of("contexts"),
-    *chat.ENDPOINTS,
+    *endpoints_in(chat),
     *endpoints_of("chats"),
     *endpoints_in(health),
 )

@@ -8,8 +8,7 @@ from typing import Any, cast, get_type_hints
 from qmd.operations import Operation, operations_of, texts
 from qmd.operations.definition import Replied
 from qmd.operations.replies import Reply, TextBlock
-from qmd.server.endpoints.definition import Answer, Call, Method, RestEndpoint
-from qmd.server.rest_models import NoArguments
+from qmd.server.endpoints.definition import Answer, Call, Method, NoArguments, RestEndpoint
 from qmd.tools.operations import arguments_of, called, reply_to
 from qmd.tools.schemas import ReplyModel, reply_model
 
@@ -64,7 +63,7 @@ def _endpoint(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
         description=more[0] if more else "",
         body=arguments if has_body else None,
         query=NoArguments if has_body else arguments,
-        reply=reply,
+        reply_model=reply,
         run=run,
         raises=operation.errors,
         lane=operation.lane,
