@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cached_property
 from typing import (
@@ -332,7 +332,8 @@ class Operation:
     @property
     def reply(self) -> type:
         reply: type = self._hints["return"]
-        return reply
+        # One that lets others run between its steps is a generator, which returns the reply.
+        return get_args(reply)[2] if get_origin(reply) is Generator else reply
 
     @cached_property
     def lists(self) -> tuple[str, ...]:
@@ -357,11 +358,12 @@ class Operation:
     @cached_property
     def _hints(self) -> dict[str, Any]:
         # The engine is imported for type checkers alone: a help text does not need it.
-        return get_type_hints(self.run, localns={"KnowledgeBase": object}, include_extras=True)
+        who = {"KnowledgeBase": object, "Call": object}
+        return get_type_hints(self.run, localns=who, include_extras=True)
 
     def call(
         self,
-        kb: KnowledgeBase,
+        kb: Any,
         arguments: Mapping[str, Any],
         budget: ListBudget,
         *,
@@ -370,7 +372,9 @@ class Operation:
         """
         Run it, and shorten the lists of its reply.
 
-        ``share``: the part of the budget's room for them.
+        Args:
+            kb: The knowledge base, or what else `run` takes first.
+            share: The part of the budget's room for them.
 
         Raises:
             QmdError: As `run`.

@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
@@ -19,10 +20,19 @@ from qmd.operations.error_meanings import MEANINGS
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.failures import CODE_HEADER
-from qmd.server.rest_models import Error as ErrorReply
 from qmd.tools.arguments import Arguments, input_schema, program_schema
 from qmd.tools.schema_rules import rewritten, without_titles
 from qmd.tools.schemas import reply_model
+from qmd.values.facts import Describe
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Every error has this shape."""
+
+    detail: Annotated[str, Describe("What is wrong, and what to do next")]
+    status_code: Annotated[int, Describe("The HTTP status again")]
+
 
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -156,8 +166,7 @@ def statuses(endpoint: RestEndpoint) -> list[int]:
     """Every status but 200 that an operation may answer with."""
     if endpoint.lane == "health":
         return [403, 500, 503]
-    errors = {400, 401, 403, 500, 503, *endpoint.errors}
-    errors |= {each.http_status for each in endpoint.raises}
+    errors = {400, 401, 403, 500, 503, *(each.http_status for each in endpoint.raises)}
     if endpoint.body is not None:
         errors |= {408, 413, 415}
     if endpoint.writes:
@@ -177,7 +186,7 @@ def _error(name: str, status: int, raises: tuple[type[QmdError], ...] = ()) -> d
 def _described(
     status: int, example: object = None, errors: Sequence[type[QmdError]] = ()
 ) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": {"$ref": _reference(ErrorReply.__name__)}}
+    content: dict[str, Any] = {"schema": {"$ref": _reference(Error.__name__)}}
     if example is not None:
         content["example"] = example
     lines = [f"- `{each.code}`: {' '.join(MEANINGS[each])}" for each in errors]
@@ -363,7 +372,7 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
 
 
 def _replies() -> dict[str, Any]:
-    models = {endpoint.reply_model for endpoint in ENDPOINTS} | {reply_model(ErrorReply)}
+    models = {endpoint.reply_model for endpoint in ENDPOINTS} | {reply_model(Error)}
     _, schema = models_json_schema(
         [(model, "serialization") for model in sorted(models, key=lambda model: model.__name__)],
         ref_template=_REFERENCE,

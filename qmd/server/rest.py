@@ -27,14 +27,16 @@ from qmd.operations.bounds import excesses
 from qmd.server import event_stream, file_paths, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, chat
-from qmd.server.endpoints.definition import Answer, Call, Lane, RestEndpoint, RestError
+from qmd.server.endpoints.definition import Answer, Call, Lane, NoArguments, RestEndpoint, RestError
+from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
-from qmd.server.rest_models import ChatArguments, Health, NoArguments
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.values.wire import to_wire
+
+_CHAT = next(endpoint for endpoint in ENDPOINTS if endpoint.name == "chat")
 
 __all__ = ["Limits", "rest_routes"]
 
@@ -294,12 +296,14 @@ class _Face:
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
         with self._activity.recorded(client, "chat_stream"):
             self._require_stream()
-            arguments = await self._body(chat.CHAT, ChatArguments, request)
-            call = Call(self._kb, arguments, {}, session, self._chats)
+            assert _CHAT.body is not None
+            arguments: Any = await self._body(_CHAT, _CHAT.body, request)
 
             def begin() -> AgentTurn:
                 with in_session(session, face="rest"):
-                    return chat.begin(call)
+                    return chat.begin(
+                        self._chats, arguments.question, arguments.chat, arguments.mode
+                    )
 
             turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)
         return self._streamed(event_stream.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))

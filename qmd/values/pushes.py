@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from qmd.values.facts import Describe, Range
+from qmd.values.facts import Describe, InSchema, Range
 
 #: The most files in one push, and in one page of the listing.
 MAX_FILES = 2_000
@@ -35,11 +35,11 @@ class PushedFiles:
 class SentFile:
     """A file that the server is to have."""
 
-    path: str
-    bytes: int
-    mtime_ns: int
-    sha256: str
-    moved_from: str | None = None
+    path: Annotated[str, Describe("Relative to the folder, with /")]
+    bytes: Annotated[int, Range(0)]
+    mtime_ns: Annotated[int, Range(0), Describe("Nanoseconds since 1970")]
+    sha256: Annotated[str, Describe("Of the content, in hex"), InSchema(pattern="^[0-9a-f]{64}$")]
+    moved_from: Annotated[str | None, Describe("A path that has this content already")] = None
 
 
 @dataclass(frozen=True, slots=True)

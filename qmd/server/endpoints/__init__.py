@@ -1,8 +1,7 @@
 """
-The REST endpoints, with a module for each resource: first the handlers, then the endpoints.
+The REST endpoints: `operations` makes those of `qmd.operations`, and those that only a server has.
 
-Handlers block and run on worker threads. If there is a tool for the same work, they call the tool.
-`operations` makes those of `qmd.operations`.
+Handlers block and run on worker threads.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 from qmd.server.endpoints import (
     chat,
     collections,
-    contexts,
     embedding,
     health,
     pushing,
 )
-from qmd.server.endpoints.operations import endpoints_of
+from qmd.server.endpoints.operations import endpoints_in, endpoints_of
 
 ENDPOINTS = (
     *endpoints_of("searches"),
@@ -24,15 +22,14 @@ ENDPOINTS = (
     *endpoints_of("graph"),
     *endpoints_of("editing"),
     *endpoints_of("upkeep"),
-    *embedding.ENDPOINTS,
-    *collections.ENDPOINTS,
+    *endpoints_in(embedding),
+    *endpoints_in(collections),
     *endpoints_of("collections"),
     *endpoints_of("indexing"),
-    *pushing.ENDPOINTS,
-    *contexts.ENDPOINTS,
+    *endpoints_in(pushing),
     *endpoints_of("contexts"),
-    *chat.ENDPOINTS,
+    *endpoints_in(chat),
     *endpoints_of("chats"),
-    *health.ENDPOINTS,
+    *endpoints_in(health),
 )
 """All endpoints, in the order of the OpenAPI description."""

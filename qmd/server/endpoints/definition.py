@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server import rest_models as models
 from qmd.tools.arguments import Arguments
-from qmd.tools.schemas import ReplyModel, reply_model
+from qmd.tools.schemas import ReplyModel
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats
@@ -21,6 +20,10 @@ Lane = Literal["read", "bulk", "write", "embed", "chat", "health"]
 The queue in which a call waits. Reads and turns of conversations run side by side, writes and
 embeddings one by one.
 """
+
+
+class NoArguments(Arguments):
+    pass
 
 
 Answer = object
@@ -57,12 +60,10 @@ class RestEndpoint:
 
     Attributes:
         path: The path in OpenAPI's form; a parameter with the name ``path`` may hold slashes.
-        reply: The dataclass of the answer, or a model that `reply_model` made if the answer has
-            more fields than a dataclass.
+        reply_model: The model of the answer.
         run: Returns the answer, or is a generator that returns it at the end. At each yield,
             waiting requests of its lane run first.
-        errors: The statuses that the endpoint can answer with, besides those of all endpoints.
-        raises: The errors of the engine that lead to such statuses.
+        raises: The errors of the engine that it can give, besides those of all endpoints.
     """
 
     method: Method
@@ -71,18 +72,13 @@ class RestEndpoint:
     group: str
     summary: str
     description: str
-    reply: type
+    reply_model: type[ReplyModel]
     run: Callable[[Call], Answer | Generator[None, None, Answer]]
     body: type[Arguments] | None = None
-    query: type[Arguments] = models.NoArguments
-    errors: tuple[int, ...] = ()
+    query: type[Arguments] = NoArguments
     raises: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
     examples: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def reply_model(self) -> type[ReplyModel]:
-        return self.reply if issubclass(self.reply, ReplyModel) else reply_model(self.reply)
 
     @property
     def writes(self) -> bool:

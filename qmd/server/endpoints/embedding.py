@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.errors import InputError, ModelMissingError
-from qmd.server import rest_models as models
-from qmd.server.endpoints.definition import Call, RestEndpoint, RestError
+from qmd.operations.definition import operation
+from qmd.server.endpoints.definition import RestError
+from qmd.values.facts import Describe, InSchema, OmitDefault
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
+    from qmd.server.endpoints.definition import Call
+
+MAX_TEXTS = 1000
+"""The most texts of one request."""
 
 MAX_CHARACTERS = 32_000
 """The most characters of one text: some 8,000 tokens, 3 s of a core with the default model."""
@@ -22,37 +28,76 @@ MAX_ALL_CHARACTERS = 1_000_000
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 
 
-def _embed(call: Call) -> Generator[None, None, models.EmbedReply]:
-    """Embed the texts in batches. Yield between batches, so that other requests can run."""
-    arguments: models.EmbedArguments = call.arguments
-    texts = arguments.texts
+@dataclass(frozen=True, slots=True)
+class EmbeddedTokens:
+    """The token states of a text."""
+
+    ids: Annotated[tuple[int, ...], Describe("The distinct tokens of the text, by their numbers")]
+    states: Annotated[str, Describe("The mean state of each token: float16, little-endian, base64")]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    embeddings: Annotated[
+        tuple[tuple[float, ...], ...], Describe("A unit vector for each text, in order")
+    ]
+    model: Annotated[str, Describe("The embedding model's name")]
+    fingerprint: Annotated[str, Describe("Vectors of different fingerprints do not mix")]
+    tokens: Annotated[
+        tuple[EmbeddedTokens, ...],
+        OmitDefault(),
+        Describe("Token states of each text, if asked for and if the model gives them"),
+    ] = ()
+
+
+@operation(
+    toolset=None,
+    command=None,
+    group="models",
+    whole=True,
+    lane="embed",
+    bodies=({"texts": ["First text", "Second text"]},),
+)
+def embed(
+    call: Call,
+    texts: Annotated[
+        tuple[str, ...],
+        Describe(f"1 to {MAX_TEXTS} texts"),
+        InSchema(minItems=1),  # too many are a 413, not a 400
+    ],
+    kind: Annotated[
+        Literal["query", "passage"],
+        Describe("Some models embed questions and passages differently"),
+    ] = "passage",
+    tokens: Annotated[bool, Describe("Send the states of the tokens, too")] = False,
+) -> Generator[None, None, EmbedReply]:
+    """
+    Texts to vectors.
+
+    The vectors of the server's embedding model; nothing is stored.
+    """
     _check(texts)
     vectors: list[list[float]] = []
-    tokens: list[models.EmbeddedTokens] = []
+    packed: list[EmbeddedTokens] = []
     for batch in _batches(texts):
         if vectors:
-            yield
+            yield  # other requests can run
         try:
-            if arguments.tokens:
-                embedded, states = call.kb.embed_texts_with_tokens(batch, kind=arguments.kind)
-                tokens += map(_packed, states)
+            if tokens:
+                embedded, states = call.kb.embed_texts_with_tokens(batch, kind=kind)
+                packed += map(_packed, states)
             else:
-                embedded = call.kb.embed_texts(batch, kind=arguments.kind)
+                embedded = call.kb.embed_texts(batch, kind=kind)
             vectors += embedded.tolist()
         except ModelMissingError as error:
             raise RestError(503, "Model not loaded") from error
     spec = call.kb.embedding_model()
-    return models.EmbedReply(
-        embeddings=tuple(map(tuple, vectors)),
-        model=spec.name,
-        fingerprint=spec.fingerprint,
-        tokens=tuple(tokens),
-    )
+    return EmbedReply(tuple(map(tuple, vectors)), spec.name, spec.fingerprint, tuple(packed))
 
 
-def _packed(states: TokenStates) -> models.EmbeddedTokens:
+def _packed(states: TokenStates) -> EmbeddedTokens:
     packed = base64.b64encode(states.states.astype("<f2").tobytes())
-    return models.EmbeddedTokens(tuple(states.ids.tolist()), packed.decode())
+    return EmbeddedTokens(tuple(states.ids.tolist()), packed.decode())
 
 
 def _check(texts: Sequence[str]) -> None:
@@ -65,8 +110,8 @@ def _check(texts: Sequence[str]) -> None:
     """
     if not texts:
         raise InputError("Empty texts list")
-    if len(texts) > models.MAX_TEXTS:
-        raise RestError(413, f"Too many texts ({len(texts)} > {models.MAX_TEXTS})")
+    if len(texts) > MAX_TEXTS:
+        raise RestError(413, f"Too many texts ({len(texts)} > {MAX_TEXTS})")
     for number, text in enumerate(texts, 1):
         if len(text) > MAX_CHARACTERS:
             raise RestError(
@@ -93,20 +138,3 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
         batch.append(text)
         size += len(text)
     yield batch
-
-
-ENDPOINTS: tuple[RestEndpoint, ...] = (
-    RestEndpoint(
-        method="POST",
-        path="/embed",
-        name="embed",
-        group="models",
-        summary="Texts to vectors",
-        description="The vectors of the server's embedding model; nothing is stored.",
-        body=models.EmbedArguments,
-        reply=models.EmbedReply,
-        run=_embed,
-        lane="embed",
-        examples=({"texts": ["First text", "Second text"]},),
-    ),
-)

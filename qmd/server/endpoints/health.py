@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from qmd.server import rest_models as models
-from qmd.server.endpoints.definition import Call, RestEndpoint
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from qmd.operations.definition import operation
+from qmd.values.facts import Describe
+
+if TYPE_CHECKING:
+    from qmd.server.endpoints.definition import Call
+
+FAMILY = {"toolset": None, "command": None, "group": "server"}
 
 
-def _health(call: Call) -> models.Health:
+@dataclass(frozen=True, slots=True)
+class Health:
+    status: Literal["healthy", "unhealthy"]
+    model_loaded: Annotated[bool, Describe("Whether the embedding model is in memory")]
+
+
+@operation(lane="health")
+def health(call: Call) -> Health:
+    """
+    Whether the server can answer.
+
+    Needs no token and tells nothing more. 503 when the index cannot be read.
+    """
     call.kb.contexts()  # a cheap query, which fails if the database cannot be read
-    return models.Health(status="healthy", model_loaded=call.kb.model_loaded())
-
-
-ENDPOINTS: tuple[RestEndpoint, ...] = (
-    RestEndpoint(
-        method="GET",
-        path="/health",
-        name="health",
-        group="server",
-        summary="Whether the server can answer",
-        description="Needs no token and tells nothing more. 503 when the index cannot be read.",
-        reply=models.Health,
-        run=_health,
-        lane="health",
-    ),
-)
+    return Health("healthy", call.kb.model_loaded())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, cast, get_type_hints
 
 from qmd.operations import Operation, operations_of, texts
 from qmd.operations.definition import Replied
 from qmd.operations.replies import Reply, TextBlock
-from qmd.server.endpoints.definition import Answer, Call, Method, RestEndpoint
-from qmd.server.rest_models import NoArguments
+from qmd.server.endpoints.definition import Answer, Call, Method, NoArguments, RestEndpoint
 from qmd.tools.operations import arguments_of, called, reply_to
 from qmd.tools.schemas import ReplyModel, reply_model
 
@@ -32,7 +32,14 @@ def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
     return tuple(_endpoint(each) for each in operations_of(family) if not each.in_shell_alone)
 
 
-def _endpoint(operation: Operation) -> RestEndpoint:
+def endpoints_in(module: ModuleType) -> tuple[RestEndpoint, ...]:
+    """Those of the operations that only a server has: they take the `Call`."""
+    members = vars(module).values()
+    operations = (each for each in members if isinstance(each, Operation))
+    return tuple(_endpoint(each, of_server=True) for each in operations)
+
+
+def _endpoint(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
     summary, *more = operation.paragraphs
     reply, has_body = _reply(operation), operation.method in ("POST", "PUT")
     arguments = arguments_of(operation, without=tuple(operation.in_path))
@@ -44,7 +51,7 @@ def _endpoint(operation: Operation) -> RestEndpoint:
             return in_order(reply, reply_to(operation, call.kb, call.arguments, texts.REST))
         sent, budget = called(operation, call.arguments)
         sent |= {name: call.path[name] for name in operation.in_path}
-        value: Any = operation.call(call.kb, sent, budget)
+        value: Any = operation.call(call if of_server else call.kb, sent, budget)
         return cast("Answer", operation.sends(Replied(value, sent)) if operation.sends else value)
 
     return RestEndpoint(
@@ -56,7 +63,7 @@ def _endpoint(operation: Operation) -> RestEndpoint:
         description=more[0] if more else "",
         body=arguments if has_body else None,
         query=NoArguments if has_body else arguments,
-        reply=reply,
+        reply_model=reply,
         run=run,
         raises=operation.errors,
         lane=operation.lane,
