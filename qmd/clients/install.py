@@ -16,7 +16,7 @@ from typing import NamedTuple
 from qmd.clients import jsonc, toml_text
 from qmd.clients.table import Client, Entry
 from qmd.errors import InputError
-from qmd.system.settings_file import read_regular, toml_values
+from qmd.system.settings_file import read_settings, toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
@@ -169,16 +169,7 @@ def _write(file: Path, data: bytes, *, like: Path) -> None:
 
 
 def _read(file: Path) -> bytes | None:
-    """The bytes of a file; None if there is none."""
-    try:
-        data = read_regular(file, MAX_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{file} is larger than {MAX_BYTES >> 20} MB.")
-    return data
+    return read_settings(file, MAX_BYTES)
 
 
 def _entry(client: Client, file: Path, data: bytes, name: str) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qmd.config.table import SETTINGS, Setting
 from qmd.errors import ConfigError
-from qmd.system.settings_file import read_regular, toml_values
+from qmd.system.settings_file import read_settings, toml_values
 from qmd.values.location import is_url
 
 MAX_CONFIG_BYTES = 1024 * 1024
@@ -26,23 +26,11 @@ def read_config_file(file: Path) -> dict[str, list[str]]:
     Raises:
         ConfigError: The file is unreadable, is no TOML, or holds an unknown or ill-typed key.
     """
-    try:
-        data = read_regular(file, MAX_CONFIG_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
+    if os.path.realpath(file) == os.devnull:
         return {}
-    except OSError as error:
-        if os.path.realpath(file) == os.devnull:
-            return {}
-        raise ConfigError(
-            f"Cannot read {file}: {error.strerror}", hint="Make the file readable or move it away."
-        ) from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(
-            f"{file} has more than {MAX_CONFIG_BYTES:,} bytes.",
-            hint="It holds settings only: 'qmd config' lists them.",
-        )
+    data = read_settings(file, MAX_CONFIG_BYTES, ConfigError)
     try:
-        table = toml_values(data.decode())
+        table = toml_values((data or b"").decode())
     except ValueError as error:
         raise ConfigError(
             f"{file} is not TOML: {error}",

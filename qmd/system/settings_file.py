@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from qmd.errors import InputError, QmdError
 from qmd.system.beneath import READ
 
 if sys.version_info >= (3, 11):
@@ -36,23 +37,31 @@ def toml_values(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from error
 
 
-def read_regular(path: Path, max_bytes: int) -> bytes:
+def read_settings(file: Path, max_bytes: int, problem: type[QmdError] = InputError) -> bytes | None:
     """
-    The content of a file; links are followed.
+    The content of a file; None if there is none. Links are followed.
 
     A pipe or a device is never read: its reader could wait for ever, or never reach an end.
 
-    Args:
-        max_bytes: If the file is longer, one byte more than this is returned.
-
     Raises:
-        OSError: It cannot be opened, or is no file.
+        QmdError: It cannot be read, is no file, or is longer; of the class ``problem``.
     """
-    descriptor = os.open(path, READ | getattr(os, "O_CLOEXEC", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "It is a pipe or a device, and no file", str(path))
-        return file.read(max_bytes + 1)
+    try:
+        descriptor = os.open(file, READ | getattr(os, "O_CLOEXEC", 0))
+        with os.fdopen(descriptor, "rb") as opened:
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+            if not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "It is a pipe or a device, and no file", str(file))
+            data = opened.read(max_bytes + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise problem(
+            f"{file} cannot be read: {error.strerror or error}",
+            hint="Make the file readable or move it away.",
+        ) from error
+    if len(data) > max_bytes:
+        raise problem(f"{file} is longer than {max_bytes:,} bytes, so it is no settings file.")
+    return data

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qmd import parse
 from qmd.errors import InputError, NotFoundError
-from qmd.system.settings_file import read_regular
+from qmd.system.settings_file import read_settings
 from qmd.values.imports import NotTaken
 
 #: Bytes of a configuration file; real ones have a few thousand.
@@ -27,14 +27,9 @@ def read_bytes(path: Path) -> bytes:
         NotFoundError: There is no such file.
         InputError: It cannot be read, or is too long.
     """
-    try:
-        data = read_regular(path, MAX_BYTES)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"There is no file {path}.", hint="Give the file's path.") from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{path} is longer than {MAX_BYTES:,} bytes, so it is no settings file.")
+    data = read_settings(path, MAX_BYTES)
+    if data is None:
+        raise NotFoundError(f"There is no file {path}.", hint="Give the file's path.")
     return data
 
 

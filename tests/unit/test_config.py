@@ -215,7 +215,7 @@ class TestRefusals:
 
     def test_a_pipe_is_not_waited_for(self, environ: dict[str, str], config_file: Path) -> None:
         os.mkfifo(config_file)
-        with pytest.raises(ConfigError, match="Cannot read"):
+        with pytest.raises(ConfigError, match="cannot be read"):
             load_settings(environ=environ)
 
     def test_a_link_to_the_null_device_is_an_empty_file(
@@ -228,7 +228,7 @@ class TestRefusals:
         self, environ: dict[str, str], config_file: Path
     ) -> None:
         config_file.mkdir()
-        with pytest.raises(ConfigError, match="Cannot read"):
+        with pytest.raises(ConfigError, match="cannot be read"):
             load_settings(environ=environ)
 
     @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a\\b", "a\0b"])
