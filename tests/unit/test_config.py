@@ -202,7 +202,7 @@ class TestRefusals:
         [
             ("x = " + "[" * 100_000, "nested too deeply"),
             ("x" + ".x" * 100_000 + " = 1\n", "a key of too many parts"),
-            ("#" * 2_000_000, "more than 1,048,576 bytes"),
+            ("#" * 2_000_000, "longer than 1,048,576 bytes"),
         ],
         ids=["deep", "long key", "long"],
     )
