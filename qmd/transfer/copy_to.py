@@ -10,7 +10,7 @@ what is there already, so a copy that was interrupted goes on where it was.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from qmd.values.imports import NotTaken
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
+    from qmd.store.sql.embeddings import ChunkText
     from qmd.store.sql.models import StoredModel
 
 #: Vectors in one transaction.
@@ -186,26 +187,42 @@ def _copy_vectors(source: Store, target: Store, progress: ProgressCallback) -> t
     """How many chunks got their vectors, and how many texts their token states."""
     with source.reading() as reader:
         model = reader.models.active()
+        projection = None if model is None else reader.tokens.projection(model)
     if model is None:
         return 0, 0
     spec = ModelSpec(model.name, model.fingerprint, model.dimension, max_tokens=512)
     theirs = target.write(lambda writer: writer.models.begin(spec))
     with target.reading() as there:
         total = there.embeddings.count_waiting(theirs)
-    copied, after = 0, 0
-    while True:
-        with target.reading() as there:
-            waiting = there.embeddings.waiting(theirs, BATCH_VECTORS, after=after)
-        if not waiting:
-            break
-        after = waiting[-1].id
+    copied = states = 0
+    for waiting in _waiting(target, theirs, lambda reader: reader.embeddings.waiting):
         with source.reading() as reader:
             vectors = reader.embeddings.cached(model, [chunk.hash for chunk in waiting])
         chunks = [(chunk.id, chunk.hash) for chunk in waiting if chunk.hash in vectors]
         copied += _put_vectors(target, theirs, chunks, vectors)
         progress(Progress("embed", copied, total))
     target.write(lambda writer: writer.models.take_over(theirs))
-    return copied, _copy_token_states(source, target, model, theirs)
+    if projection is not None:
+        target.write(lambda writer: writer.tokens.begin(theirs, projection))
+        for waiting in _waiting(target, theirs, lambda reader: reader.tokens.waiting):
+            with source.reading() as reader:
+                codes = reader.tokens.cached(model, [chunk.hash for chunk in waiting])
+            states += _put_codes(target, theirs, codes)
+    return copied, states
+
+
+def _waiting(
+    target: Store, model: StoredModel, read: Callable[[Reader], Callable[..., list[ChunkText]]]
+) -> Iterator[list[ChunkText]]:
+    """The chunks that wait in the target, in batches; each comes once."""
+    after = 0
+    while True:
+        with target.reading() as reader:
+            waiting = read(reader)(model, BATCH_VECTORS, after=after)
+        if not waiting:
+            return
+        after = waiting[-1].id
+        yield waiting
 
 
 def _put_vectors(
@@ -215,27 +232,6 @@ def _put_vectors(
     vectors: dict[bytes, bytes],
 ) -> int:
     return target.write(lambda writer: writer.embeddings.put(model, chunks, vectors))
-
-
-def _copy_token_states(
-    source: Store, target: Store, model: StoredModel, theirs: StoredModel
-) -> int:
-    with source.reading() as reader:
-        projection = reader.tokens.projection(model)
-    if projection is None:
-        return 0
-    target.write(lambda writer: writer.tokens.begin(theirs, projection))
-    copied = 0
-    after = 0
-    while True:
-        with target.reading() as there:
-            waiting = there.tokens.waiting(theirs, BATCH_VECTORS, after=after)
-        if not waiting:
-            return copied
-        after = waiting[-1].id
-        with source.reading() as reader:
-            codes = reader.tokens.cached(model, [chunk.hash for chunk in waiting])
-        copied += _put_codes(target, theirs, codes)
 
 
 def _put_codes(target: Store, model: StoredModel, codes: dict[bytes, bytes]) -> int:

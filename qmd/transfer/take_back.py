@@ -20,7 +20,7 @@ from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.system.surrogates import is_utf8
 from qmd.transfer import archive
 from qmd.transfer.export import content_name, turns_name
-from qmd.transfer.take_over import all_folders, check_folders, take_over_in
+from qmd.transfer.take_over import FolderImport, check_folders
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
 from qmd.values.exports import (
     EXPORT_VERSION,
@@ -86,13 +86,13 @@ def take_back(
     with archive.reading(path) as read:
         _check_head(read)
         plan = _plan(read, path, moves)
-        checked_folders = check_folders(plan) if has_folders else all_folders(plan)
+        checked_folders = check_folders(plan) if has_folders else plan.collections
         history = _History(read, moves)
         chats = list(_chats(read))
         settings = read(archive.SETTINGS, _MAX_SETTINGS)
 
         def run(reader: Reader, writer: Writer | None) -> ReturnReport:
-            folders = take_over_in(reader, writer, plan, checked_folders)
+            folders = FolderImport(plan, reader, writer).run(checked_folders)
             changes, revisions, not_taken = history.add(reader, writer)
             new, too_many = _new_chats(reader, chats)
             if writer is not None:

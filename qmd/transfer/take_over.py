@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -43,52 +44,32 @@ def take_over(
     folders = check_folders(plan)
     if dry_run:
         with store.reading() as reader:
-            return take_over_in(reader, None, plan, folders)
+            return FolderImport(plan, reader).run(folders)
 
     def run(writer: Writer) -> ImportReport:
         record(writer)
-        return take_over_in(writer, writer, plan, folders)
+        return FolderImport(plan, writer, writer).run(folders)
 
     return store.write(run)
 
 
-CheckedFolder = tuple[PlannedCollection, str, str]
-"""A folder that can be a collection, with the name and the absolute path that it would have."""
-
-
-def check_folders(plan: ImportPlan) -> list[CheckedFolder | NotTaken]:
+def check_folders(plan: ImportPlan) -> list[PlannedCollection | NotTaken]:
     """
-    The folders that can be collections; of the others, why not.
+    The folders that can be collections, with the names and absolute paths that they would have; of
+    the others, why not.
 
     It looks at the disk, which may be slow, so it is done before a transaction.
     """
-    return list(_checked(plan))
-
-
-def all_folders(plan: ImportPlan) -> list[CheckedFolder | NotTaken]:
-    """The folders of a plan of collections with names, wherever they are."""
-    return [(each, each.name or "", each.path) for each in plan.collections]
-
-
-def take_over_in(
-    reader: Reader,
-    writer: Writer | None,
-    plan: ImportPlan,
-    folders: Sequence[CheckedFolder | NotTaken],
-) -> ImportReport:
-    """As `take_over`, within a transaction; without a writer nothing is changed."""
-    return _Import(plan, reader, writer).run(folders)
-
-
-def _checked(plan: ImportPlan) -> Iterator[CheckedFolder | NotTaken]:
+    folders: list[PlannedCollection | NotTaken] = []
     for planned in plan.collections:
         name = _usable(planned.name) if plan.names_are_free else planned.name
         try:
             new = new_collection(planned.path, name, planned.pattern, planned.ignore)
         except QmdError as error:
-            yield NotTaken(planned.name or planned.path, str(error))
+            folders.append(NotTaken(planned.name or planned.path, str(error)))
         else:
-            yield planned, new.name, new.path
+            folders.append(replace(planned, name=new.name, path=new.path))
+    return folders
 
 
 def _usable(name: str | None) -> str | None:
@@ -100,8 +81,8 @@ def _usable(name: str | None) -> str | None:
     return name
 
 
-class _Import:
-    """One run; without a writer it changes nothing."""
+class FolderImport:
+    """The import of folders within a transaction; without a writer nothing is changed."""
 
     def __init__(self, plan: ImportPlan, reader: Reader, writer: Writer | None = None) -> None:
         self._plan = plan
@@ -113,12 +94,13 @@ class _Import:
         self._not_taken = list[NotTaken]()
         self._added_contexts = 0
 
-    def run(self, folders: Sequence[CheckedFolder | NotTaken]) -> ImportReport:
+    def run(self, folders: Sequence[PlannedCollection | NotTaken]) -> ImportReport:
+        """Add the folders that `check_folders` has checked, and their contexts."""
         collections = []
         for folder in folders:
             if isinstance(folder, NotTaken):
                 self._not_taken.append(folder)
-            elif (collection := self._take(*folder)) is not None:
+            elif (collection := self._take(folder)) is not None:
                 collections.append(collection)
         if self._plan.global_context:
             self._add_context(None, None, PlannedContext("", self._plan.global_context))
@@ -130,8 +112,9 @@ class _Import:
             (*self._not_taken, *self._plan.not_taken),
         )
 
-    def _take(self, planned: PlannedCollection, name: str, path: str) -> ImportedCollection | None:
-        present = self._present(planned, name, path)
+    def _take(self, planned: PlannedCollection) -> ImportedCollection | None:
+        name = planned.name or ""
+        present = self._present(planned, name)
         if present is None and name in self._before:
             if not self._plan.names_are_free:
                 taken = self._before[name].path
@@ -146,7 +129,7 @@ class _Import:
             name = next(
                 free for number in count(2) if (free := f"{name}-{number}") not in self._before
             )
-        collection = present or self._add(planned, name, path)
+        collection = present or self._add(planned, name)
         before = self._added_contexts
         for context in planned.contexts:
             self._add_context(collection.id, collection.name, context)
@@ -160,11 +143,11 @@ class _Import:
             "new" if present is None else "present",
         )
 
-    def _present(self, planned: PlannedCollection, name: str, path: str) -> Collection | None:
+    def _present(self, planned: PlannedCollection, name: str) -> Collection | None:
         """The collection that this folder is already."""
         same = self._before.get(name)
-        if same is None or same.path != path:
-            others = (each for each in self._before.values() if each.path == path)
+        if same is None or same.path != planned.path:
+            others = (each for each in self._before.values() if each.path == planned.path)
             same = next(others, None) if self._plan.names_are_free else None
         if same is not None and same.pattern != planned.pattern:
             self._not_taken.append(
@@ -175,17 +158,17 @@ class _Import:
             )
         return same
 
-    def _add(self, planned: PlannedCollection, name: str, path: str) -> Collection:
+    def _add(self, planned: PlannedCollection, name: str) -> Collection:
         if self._writer is None:
             added = values.Collection(
-                0, name, path, planned.pattern, planned.ignore, 0, None, None, planned.included,
-                planned.owner,
+                0, name, planned.path, planned.pattern, planned.ignore, 0, None, None,
+                planned.included, planned.owner,
             )  # fmt: skip
         else:
             collections = self._writer.collections
             added = collections.add(
                 name=name,
-                path=path,
+                path=planned.path,
                 pattern=planned.pattern,
                 ignore=planned.ignore,
                 owner=planned.owner,
