@@ -156,14 +156,16 @@ def stop() -> dict[str, Any]:
 _FIXED = {"transport", "only_http", "daemon", "log_format", "token", "db", "index"}
 
 
-def typed_server(ctx: click.Context) -> tuple[list[str], dict[str, str]]:
+def typed_server(
+    ctx: click.Context, names: Collection[str] | None = None
+) -> tuple[list[str], dict[str, str]]:
     """
     The command line, without the program, of a server over HTTP with the options that were typed.
 
     The variables that it needs besides have its token: everybody may read the arguments of a
-    process.
+    process. ``names`` is as in `typed_options`.
     """
-    words = ["server", "--transport", "http", *typed_options(ctx)]
+    words = ["server", "--transport", "http", *typed_options(ctx, names)]
     token = ctx.params["token"]
     if token == "auto":  # noqa: S105 - the option's word for a generated token
         return [*words, "--token", "auto"], {}

@@ -170,10 +170,6 @@ def token() -> None:
     """Let clients of a server use some collections only."""
 
 
-#: The options of ``qmd server`` without its commands, for what starts a server later.
-server_alone = click.Command("server", params=server.params)
-
-
 @click.group(
     "mcp",
     cls=Group,

@@ -9,16 +9,16 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd import __version__
-from qmd.cli.command import CONTEXT_SETTINGS, Command, Group, command, json_option
+from qmd.cli.command import Group, command, json_option
 from qmd.cli.daemon import environment_of_settings, refuse_second_server, typed_server
-from qmd.cli.serve import server_alone
+from qmd.cli.serve import USUAL, address_options, conduct_options, mcp_options
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.errors import InputError, NotFoundError, QmdError
@@ -30,8 +30,6 @@ from qmd.system.services.definition import Service
 from qmd.system.user_dirs import user_dir
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from qmd.system.services.definition import Manager, Step
 
 MANAGERS = ("systemd", "launchd", "windows")
@@ -57,42 +55,34 @@ def service() -> None:
     """
 
 
-class _InstallCommand(Command):
-    """Completes the options of the server, too, which it passes on."""
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        items = super().shell_complete(ctx, incomplete)
-        present = {item.value for item in items}
-        others = server_alone.shell_complete(click.Context(server_alone, ctx), incomplete)
-        return items + [item for item in others if item.value not in present]
-
-
-@click.command(
+@command(
     "install",
-    cls=_InstallCommand,
+    usual=("--dry-run", *USUAL),
     examples=(
         "qmd server service install --dry-run",
         "qmd server service install --port 9000 --read-only",
         "QMD_TOKEN=… qmd server service install --host 0.0.0.0",
     ),
-    context_settings={**CONTEXT_SETTINGS, "ignore_unknown_options": True},
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be written and run.")
 @_manager_option
 @json_option
-@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[SERVER OPTIONS]...")
+@mcp_options
+@address_options
+@conduct_options
+@click.pass_context
 def install(
-    dry_run: bool, manager_name: str | None, as_json: bool, options: tuple[str, ...]
+    ctx: click.Context, /, dry_run: bool, manager_name: str | None, as_json: bool, **options: Any
 ) -> None:
     """
     Start the server now, at each login, and again when it fails.
 
-    It takes the options of 'qmd server', and keeps them with full paths. Settings in QMD_*
-    variables and a token are kept with them, in a file that only you can read; settings in
-    config.toml are read at each start. Installing again replaces the options.
+    The options of the server that you give are kept, with full paths. Settings in QMD_* variables
+    and a token are kept with them, in a file that only you can read; settings in config.toml are
+    read at each start. Installing again replaces the options.
     """
     manager = _manager(manager_name)
-    planned = _service(options)
+    planned = _service(ctx, options)
     if dry_run:
         _print_plan(manager, planned, as_json=as_json)
         return
@@ -211,24 +201,23 @@ def _refuse_foreign(name: str | None) -> None:
         raise InputError(f"This system has no {name}.", hint="Add --dry-run to see the file.")
 
 
-def _service(options: Sequence[str]) -> Service:
+def _service(ctx: click.Context, options: Collection[str]) -> Service:
     """
     The service that serves the database of this session.
 
+    Args:
+        options: The names of the server's options.
+
     Raises:
-        UsageError: ``options`` are not those of `qmd server`.
         QmdError: qmd would not be there at the next login.
     """
-
     if installation.current().manager == "uvx":
         raise QmdError(
             "uvx keeps this qmd only for a while, so no service can start it.",
             hint="Install it for good first, as the README says.",
         )
     here = session()
-    words = list(options)
-    with server_alone.make_context(here.command, words, obj=here) as ctx:
-        arguments, secret = typed_server(ctx)
+    arguments, secret = typed_server(ctx, options)
     name = service_name(here)
     database = here.settings.db
     return Service(
