@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -29,9 +29,10 @@ from qmd.errors import (
     WritesForbiddenError,
 )
 from qmd.transfer import push as transfer
+from qmd.values import Collection
 
 if TYPE_CHECKING:
-    from qmd.transfer.push.folder import FolderPush, LocalFolder, PushSummary
+    from qmd.transfer.push.folder import FolderPush, PushSummary
 
 
 @command(
@@ -134,20 +135,18 @@ def _push_all(
 
 def _given_folders(
     folders: Sequence[str], name: str | None, mask: str, ignore: tuple[str, ...], owner: str
-) -> list[LocalFolder]:
+) -> list[Collection]:
     if name is not None and len(folders) > 1:
         raise InputError("--name is for one folder.", hint="Push the folders one by one.")
     chosen = []
     for folder in folders:
         refuse_missing(folder)
         checked = ingest.new_collection.new_collection(folder, name, mask, ignore)
-        chosen.append(
-            transfer.folder.LocalFolder(Path(checked.path), checked.name, mask, ignore, owner)
-        )
+        chosen.append(Collection(0, *checked, mask, ignore, 0, None, None, owner=owner))
     return chosen
 
 
-def _collections(name: str | None, owner: str) -> list[LocalFolder]:
+def _collections(name: str | None, owner: str) -> list[Collection]:
     """The collections of this machine, with their names, masks and ignore patterns."""
     if name is not None:
         raise InputError("--name needs a folder.", hint="qmd server push URL FOLDER --name NAME")
@@ -157,10 +156,8 @@ def _collections(name: str | None, owner: str) -> list[LocalFolder]:
         raise InputError(
             "There is no collection here.", hint="Name a folder: qmd server push URL FOLDER"
         )
-    return [
-        transfer.folder.LocalFolder(Path(each.path), each.name, each.pattern, each.ignore, owner)
-        for each in sorted(collections, key=lambda each: each.name)
-    ]
+    ordered = sorted(collections, key=lambda each: each.name)
+    return [replace(each, owner=owner) for each in ordered]
 
 
 def _this_person() -> str:

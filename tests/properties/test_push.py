@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from qmd.kb import KnowledgeBase
 from qmd.settings import Settings
-from qmd.transfer.push.folder import FolderPush, LocalFolder
+from qmd.transfer.push.folder import FolderPush
+from qmd.values import Collection
 from qmd.values.pushes import Push, PushedFile, PushReport
 
 NAMES = st.sampled_from(
@@ -65,7 +66,9 @@ class PushedNotes(RuleBasedStateMachine):
         return KnowledgeBase.open(self.home / "team.db", settings_, create=True)
 
     def fresh_push(self) -> FolderPush:
-        folder = LocalFolder(self.notes, "notes", "**/*.md", (), "alice")
+        folder = Collection(
+            0, "notes", str(self.notes), "**/*.md", (), 0, None, None, owner="alice"
+        )
         return FolderPush(Direct(self.kb), folder)  # type: ignore[arg-type]
 
     @initialize()

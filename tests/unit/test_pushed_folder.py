@@ -24,7 +24,8 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.page.site import Site
 from qmd.settings import Settings
-from qmd.transfer.push.folder import FolderPush, LocalFolder
+from qmd.transfer.push.folder import FolderPush
+from qmd.values import Collection
 from qmd.values.pushes import Push, SentFile, SentPart
 from tests.properties.test_push import Direct, tree
 
@@ -129,7 +130,9 @@ def test_a_server_takes_pushes_only_if_it_was_told_where(tmp_path: Path) -> None
 def test_an_empty_folder_deletes_nothing(kb: KnowledgeBase, tmp_path: Path) -> None:
     kb.push("notes", push(sent("a.md", b"# A\n"), parts=(part(b"# A\n"),)))
     (tmp_path / "empty").mkdir()
-    folder = LocalFolder(tmp_path / "empty", "notes", "**/*.md", (), "alice")
+    folder = Collection(
+        0, "notes", str(tmp_path / "empty"), "**/*.md", (), 0, None, None, owner="alice"
+    )
     with pytest.raises(InputError, match="has no files"):
         FolderPush(Direct(kb), folder).run()  # type: ignore[arg-type]
     assert len(kb.documents("notes")) == 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qmd.errors import InputError, ServerUnreachableError, UnreadableFileError
@@ -63,17 +63,6 @@ class PushSummary:
     waiting: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFolder:
-    """A folder of this machine, with the rules that say which files are pushed."""
-
-    root: Path
-    name: str
-    pattern: str
-    ignore: tuple[str, ...]
-    owner: str
-
-
 class FolderPush:
     """
     Pushes one folder, as often as `run` is called.
@@ -81,8 +70,12 @@ class FolderPush:
     What the server has is asked once; later runs know it from what was sent.
     """
 
-    def __init__(self, server: PushServer, folder: LocalFolder, *, checksum: bool = False) -> None:
-        """``checksum``: compare the content of all files, not their size and time."""
+    def __init__(self, server: PushServer, folder: Collection, *, checksum: bool = False) -> None:
+        """
+        Args:
+            folder: A folder of this machine, with the rules that say which files are pushed.
+            checksum: Compare the content of all files, not their size and time.
+        """
         self._server = server
         self.folder = folder
         self._checksum = checksum
@@ -126,7 +119,7 @@ class FolderPush:
         gone = [path for path in remote if path not in local and not path.startswith(below)]
         if gone and not local:
             raise InputError(
-                f"{self.folder.root} has no files, but the server has {len(gone):,} of it.",
+                f"{self.folder.path} has no files, but the server has {len(gone):,} of it.",
                 hint="Is its disk mounted? To delete them, remove the collection on the server.",
             )
         return gone
@@ -138,10 +131,10 @@ class FolderPush:
     def _scan(self, summary: PushSummary) -> tuple[dict[str, ScannedFile], list[str]]:
         """The files to push by path, and the directories that cannot be read."""
         folder = self.folder
-        rules = Rules(folder.root, folder.pattern, folder.ignore)
+        rules = Rules(Path(folder.path), folder.pattern, folder.ignore)
         local: dict[str, ScannedFile] = {}
         unreadable: list[str] = []
-        for item in scan(folder.root, rules):
+        for item in scan(Path(folder.path), rules):
             if isinstance(item, ScanSkip) and item.reason == "symlink inside the collection":
                 continue  # the file that it leads to is pushed under its own name
             if not isinstance(item, ScannedFile):
@@ -218,7 +211,7 @@ class FolderPush:
     def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
         """The bytes of a file; None if it cannot be read or is gone."""
         try:
-            return read_file(self.folder.root, file.path, max_bytes=MAX_FILE_BYTES)[0]
+            return read_file(Path(self.folder.path), file.path, max_bytes=MAX_FILE_BYTES)[0]
         except UnreadableFileError as error:
             summary.refused.append(RefusedFile(file.path, str(error)))
         return None
@@ -293,7 +286,7 @@ def follow(
     factory = WatchFactory(changes)
     try:
         for number, push in enumerate(pushes):
-            _, reason = factory.start(_as_collection(number, push.folder))
+            _, reason = factory.start(replace(push.folder, id=number))
             if reason is not None:
                 notice(reason)
         due = set(range(len(pushes)))  # they may have changed before the watches began
@@ -318,10 +311,3 @@ def follow(
                 due = set(changed) or set(range(len(pushes)))
     finally:
         factory.close()
-
-
-def _as_collection(number: int, folder: LocalFolder) -> Collection:
-    """The folder in the form that the watches take."""
-    return Collection(
-        number, folder.name, str(folder.root), folder.pattern, folder.ignore, 0, None, None
-    )
