@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +104,6 @@ def _serve(kb: KnowledgeBase, names: Sequence[str], options: ServerOptions) -> i
 
 def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.Event) -> None:
     """Index, print a report, and keep the index up to date while the server runs."""
-
     _print_now(hanging(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.", 0) + "\n")
     try:
         with progress_bar() as draw:
@@ -159,26 +156,25 @@ def _until(stop: threading.Event, draw: ProgressCallback | None) -> ProgressCall
 
 def _follow_embedding(kb: KnowledgeBase, stop: threading.Event) -> None:
     """Keep the index up to date, and draw the progress until all vectors are made."""
-    ticks: queue.SimpleQueue[Progress] = queue.SimpleQueue()
+    is_done = threading.Event()
+    with progress_bar() as draw:
 
-    def tell(event: Event) -> None:
-        if event.kind == "embedding" and event.done is not None:
-            ticks.put(Progress("embed", event.done, event.total))
+        def tell(event: Event) -> None:
+            if event.kind != "embedding" or event.done is None:
+                return
+            if draw is not None:
+                draw(Progress("embed", event.done, event.total))
+            if event.done == event.total:
+                is_done.set()
 
-    unsubscribe = kb.events.subscribe(tell)
-    try:
-        kb.keep()
-        with progress_bar() as draw:
-            tick = None
-            while tick is None or tick.done != tick.total:
+        unsubscribe = kb.events.subscribe(tell)
+        try:
+            kb.keep()
+            while not is_done.wait(_LOOK_S):
                 if stop.is_set():
                     return
-                with suppress(queue.Empty):
-                    tick = ticks.get(timeout=_LOOK_S)
-                    if draw is not None:
-                        draw(tick)
-    finally:
-        unsubscribe()
+        finally:
+            unsubscribe()
     _print_now("Everything is searchable by meaning, too.\n")
 
 
