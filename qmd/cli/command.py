@@ -109,10 +109,10 @@ class Command(_Described):
     """
     A command.
 
-    ``destroys`` says that it removes or replaces something without a question. No hint suggests such
-    a command to a person who typed another name. ``pages`` says that its output may be long: the
-    pager of the settings shows it. ``extra_argument`` is the hint for a person who gives it more
-    arguments than it takes.
+    ``destroys`` says that it removes or replaces something without a question. No hint suggests it
+    to a person who typed another name. ``pages`` says that its output may be long: the pager of the
+    settings shows it. ``extra_argument`` is the hint for a person who gives it more arguments than
+    it takes.
     """
 
     def __init__(
