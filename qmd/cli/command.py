@@ -76,15 +76,12 @@ def refuse_unless_server(ctx: click.Context) -> None:
         )
 
 
-class Command(click.Command):
+class _Described(click.Command):
     """
-    A command with ``examples``: command lines shown at the end of its help.
+    What has examples at the end of its help, and takes the database behind its name, too.
 
     ``usual`` names the options that its help shows first, in this order; the others follow below
-    "More options". ``destroys`` says that it removes or replaces something without a question. No
-    hint suggests such a command to a person who typed another name. ``pages`` says that its output
-    may be long: the pager of the settings shows it. ``extra_argument`` is the hint for a person who
-    gives it more arguments than it takes.
+    "More options". ``shows_database`` says that the help has the options of the database.
     """
 
     def __init__(
@@ -92,19 +89,44 @@ class Command(click.Command):
         *args: Any,
         examples: Sequence[str] = (),
         usual: Sequence[str] = (),
-        destroys: bool = False,
-        pages: bool = False,
-        extra_argument: str | None = None,
+        shows_database: bool = False,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
         self.usual = tuple(usual)
+        self.params.extend(database_options(hidden=not shows_database))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self.get_params(ctx), self.usual, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(self.examples, formatter)
+
+
+class Command(_Described):
+    """
+    A command.
+
+    ``destroys`` says that it removes or replaces something without a question. No hint suggests it
+    to a person who typed another name. ``pages`` says that its output may be long: the pager of the
+    settings shows it. ``extra_argument`` is the hint for a person who gives it more arguments than
+    it takes.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        destroys: bool = False,
+        pages: bool = False,
+        extra_argument: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
         self.destroys = destroys
         self.pages = pages
         self.extra_argument = extra_argument
-        self.params.extend(database_options(hidden=True))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for option in _options_taken_for_words(self, args):
@@ -128,14 +150,8 @@ class Command(click.Command):
         with paged(ctx.ensure_object(Session).settings.pager) if self.pages else nullcontext():
             return super().invoke(ctx)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_options(self.get_params(ctx), self.usual, ctx, formatter)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(self.examples, formatter)
-
-
-class Group(click.Group):
+class Group(_Described, click.Group):
     """
     A group whose commands live in other modules and are imported when they are called.
 
@@ -152,7 +168,6 @@ class Group(click.Group):
         instead: Returns a name that other programs have → the sentence that says what to do here.
         spellings: Arguments → those that mean the same.
         default: The command that gets the arguments if the first is no command.
-        usual: As in `Command`.
     """
 
     def __init__(
@@ -167,12 +182,8 @@ class Group(click.Group):
         instead: Callable[[], Mapping[str, str]] = dict,
         spellings: Mapping[tuple[str, ...], Sequence[str]] | None = None,
         default: str | None = None,
-        usual: Sequence[str] = (),
-        examples: Sequence[str] = (),
-        root: bool = False,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("context_settings", CONTEXT_SETTINGS)
         super().__init__(*args, **kwargs)
         self.lazy = dict(lazy or {})
         self.operations = operations
@@ -183,9 +194,6 @@ class Group(click.Group):
         self.instead = instead
         self.spellings = dict(spellings or {})
         self.default = default
-        self.usual = tuple(usual)
-        self.examples = tuple(examples)
-        self.params.extend(database_options(hidden=not root))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         names = dict.fromkeys([*self.commands, *self.lazy, *self._operations()])
@@ -349,9 +357,6 @@ class Group(click.Group):
                 rows.append((name, command.get_short_help_str(formatter.width)))
         with formatter.section(title):
             formatter.write_dl(rows)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(self.examples, formatter)
 
 
 def all_commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:

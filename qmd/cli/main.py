@@ -31,7 +31,7 @@ _EXAMPLES = (
 
 @click.group(
     cls=Group,
-    root=True,
+    shows_database=True,
     lazy={place.name: place.target for place in commands.TABLE if " " not in place.name},
     operations="",
     aliases=commands.ALIASES,

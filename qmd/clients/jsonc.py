@@ -16,8 +16,10 @@ MAX_DEPTH = 100
 
 # A repeated group takes some 100 bytes of memory each time, so none is repeated by the character.
 _BLANK = re.compile(r"[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
-_SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
+_TOKEN = re.compile(
+    r'(?P<string>"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*")'
+    r"|(?P<scalar>-?[0-9][0-9.eE+-]*|true|false|null)|(?P<sign>[{}\[\]:,])"
+)
 
 
 class Member(NamedTuple):
@@ -177,84 +179,77 @@ def _indent(text: str, position: int, unit: str, depth: int) -> str:
 
 
 class _Scanner:
-    """Reads values of a text with their places. Raises ValueError where it is no JSON."""
+    """Reads the value of a text, with the places of its objects. Raises ValueError."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._behind = 0  # the end of the token before
+        self._next()
 
     def whole(self) -> Any:
-        self._skip()
         value = self._value(0)
-        self._skip()
-        if self._at < len(self._text):
+        if self._start < len(self._text):
             raise self._error("something stands behind the value")
         return value
+
+    def _next(self) -> None:
+        """Go to the next token; there is none at the end, and where none can be."""
+        self._start = _behind_blank(self._text, self._behind)
+        token = _TOKEN.match(self._text, self._start)
+        self._kind, self._word = (token.lastgroup, token[0]) if token else ("", "")
+
+    def _take(self, sign: str = "") -> str:
+        """Go behind a token, of which there is one; ``sign``: that which it must be."""
+        token = self._word
+        if sign not in ("", token):
+            raise self._error(f"{sign!r} is missing")
+        self._behind = self._start + len(token)
+        self._next()
+        return token
 
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise self._error("it is nested too deeply")
-        text = self._text
-        if text.startswith("{", self._at):
+        if self._word == "{":
             return self._object(depth)
-        if text.startswith("[", self._at):
+        if self._word == "[":
             return self._items(depth)
-        for pattern in (_STRING, _SCALAR):
-            match = pattern.match(text, self._at)
-            if match is not None:
-                self._at = match.end()
-                return json.loads(match[0])
-        raise self._error("a value is missing")
+        if self._kind not in ("string", "scalar"):
+            raise self._error("a value is missing")
+        return json.loads(self._take())
 
     def _object(self, depth: int) -> Object:
-        values = Object(self._at)
-        self._at += 1
-        self._skip()
-        while not self._text.startswith("}", self._at):
-            start = self._at
-            match = _STRING.match(self._text, start)
-            if match is None:
+        values = Object(self._start)
+        self._take("{")
+        while self._word != "}":
+            start = self._start
+            if self._kind != "string":
                 raise self._error("a key is missing")
-            key = json.loads(match[0])
-            self._at = match.end()
-            self._skip()
-            self._expect(":")
-            self._skip()
-            begin = self._at
+            key = json.loads(self._take())
+            self._take(":")
+            begin = self._start
             values[key] = self._value(depth + 1)
-            values.members.append(Member(key, start, begin, self._at))
+            values.members.append(Member(key, start, begin, self._behind))
             self._separator("}")
-        self._at += 1
-        values.end = self._at
+        self._take()
+        values.end = self._behind
         return values
 
     def _items(self, depth: int) -> list[Any]:
         items: list[Any] = []
-        self._at += 1
-        self._skip()
-        while not self._text.startswith("]", self._at):
+        self._take("[")
+        while self._word != "]":
             items.append(self._value(depth + 1))
             self._separator("]")
-        self._at += 1
+        self._take()
         return items
 
     def _separator(self, close: str) -> None:
-        self._skip()
-        if self._text.startswith(close, self._at):
-            return
-        self._expect(",")
-        self._skip()
-
-    def _expect(self, sign: str) -> None:
-        if not self._text.startswith(sign, self._at):
-            raise self._error(f"{sign!r} is missing")
-        self._at += 1
-
-    def _skip(self) -> None:
-        self._at = _behind_blank(self._text, self._at)
+        if self._word != close:
+            self._take(",")
 
     def _error(self, problem: str) -> ValueError:
-        line = self._text.count("\n", 0, self._at) + 1
-        if not self._text[self._at :].strip():
+        line = self._text.count("\n", 0, self._start) + 1
+        if not self._text[self._start :].strip():
             problem = "the text ends too early"
         return ValueError(f"line {line}: {problem}")
