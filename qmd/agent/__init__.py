@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.agent import chat, loop
+    from qmd.agent import chat as chat
+    from qmd.agent import loop as loop
 
-__all__ = ["chat", "loop"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qmd.agent.history import to_json
-from qmd.agent.keeping import DatabaseKeeper, KeptChat, MemoryKeeper
+from qmd.agent.keeping import ChatMemory, KeptChat
 from qmd.agent.questions import ANSWER_S
 from qmd.agent.stopping import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
@@ -91,11 +91,9 @@ class Chats:
         self._model = model
         self._may_write = may_write
         self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, question_s, confirm)
-        in_database = is_kept and not kb.is_read_only
-        self._keeper = DatabaseKeeper(kb) if in_database else MemoryKeeper()
+        self._keeper = kb if is_kept and not kb.is_read_only else ChatMemory()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
-        self._threads: dict[str, threading.Thread] = {}
 
     @property
     def model_name(self) -> str | None:
@@ -131,7 +129,7 @@ class Chats:
             new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
-            kept = self._keeper.load(chat_id)
+            kept = KeptChat(*self._keeper.stored_chat(chat_id))
             kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
             number=kept.turns[-1].number + 1 if kept.turns else 1,
@@ -156,7 +154,7 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        kept = self._keeper.load(chat_id)
+        kept = KeptChat(*self._keeper.stored_chat(chat_id))
         if not kept.turns or kept.turns[-1].status not in _RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
@@ -205,7 +203,7 @@ class Chats:
         self._mark_abandoned()
         with self._lock:
             live = self._turns.get(chat_id)
-        info, _, stored = self._keeper.load(chat_id)
+        info, _, stored = self._keeper.stored_chat(chat_id)
         turns = [shown(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
@@ -218,9 +216,10 @@ class Chats:
 
     def close(self) -> None:
         """Stop all turns and wait a few seconds for them."""
+        running = self.running()
         self.stop_all()
-        for thread in tuple(self._threads.values()):
-            thread.join(_END_S)
+        for turn in running:
+            turn.wait(_END_S)
 
     # -- checks --------------------------------------------------------------------------
 
@@ -243,7 +242,7 @@ class Chats:
             )
 
     def _mark_abandoned(self) -> None:
-        if self._keeper.lasts:
+        if self._keeper is self._kb:
             self._kb.end_abandoned_turns()
 
     # -- running -------------------------------------------------------------------------
@@ -267,21 +266,12 @@ class Chats:
             self._turns[chat] = turn
             self._drop_ended()
         try:
-            turn.begin()
+            turn.start()
         except BaseException:
             with self._lock:
                 del self._turns[chat]
             raise
-        thread = threading.Thread(target=self._run, args=(turn,), name="qmd-chat", daemon=True)
-        with self._lock:
-            self._threads[chat] = thread
-        thread.start()
         return turn
-
-    def _run(self, turn: AgentTurn) -> None:
-        turn.run()
-        with self._lock:
-            self._threads.pop(turn.chat, None)
 
     def _running(self) -> list[AgentTurn]:
         return [turn for turn in self._turns.values() if turn.status == "running"]

@@ -51,14 +51,14 @@ class CitedLines:
 @dataclass(frozen=True, slots=True)
 class Citation:
     """
-    A citation that was compared.
+    What one citation of an answer names, and what the comparison found.
 
     Attributes:
         id: Counts from 1, in the order of the answer.
         file: ``collection/path``, or the name as it is written if there is no such document.
         quote: The beginning of the lines; "" without them.
         reason: Why it fails; "" if it passes.
-        start, end: Where it stands in the answer; several in one bracket share the place.
+        start, end: Where the bracket around it stands in the answer; several share one.
     """
 
     id: int
@@ -104,9 +104,9 @@ def check_answer(
     every = find_citations(text)[:MAX_CITATIONS]
     plain = _without(text, every)
     citations = []
-    for number, written in enumerate(every, 1):
+    for written in every:
         claims = _claims(plain, split, written, every)
-        citations.append(_compared(number, written, claims, reading, read_lines, similarity))
+        citations.append(_compared(written, claims, reading, read_lines, similarity))
     unsupported = [
         replace(each, text=text[each.start : each.end])  # with its code
         for each in _unsupported(plain, split, citations)
@@ -149,41 +149,34 @@ def citation_check(
 
 
 def _compared(
-    number: int,
-    written: Cited,
+    written: Citation,
     claims: Sequence[str],
     reading: Reading,
     read_lines: ReadLines,
     similarity: Similarity,
 ) -> Citation:
     first, last = written.from_line, written.to_line
-
-    def failed(reason: str, source: CitedLines | None = None) -> Citation:
-        file = written.file if source is None else source.file
-        quote = "" if source is None else source.text[:MAX_QUOTE]
-        return Citation(
-            number, file, first, last, quote, "not_found", reason, written.start, written.end
-        )
-
     if not 1 <= first <= last or last - first >= MAX_LINES:
-        return failed(f"a citation names 1 to {MAX_LINES} lines, the first one first")
+        return replace(
+            written, reason=f"a citation names 1 to {MAX_LINES} lines, the first one first"
+        )
     source = read_lines(written.file, first, last)
     if source is None:
-        return failed("there is no such document")
+        return replace(written, reason="there is no such document")
+    written = replace(written, file=source.file, quote=source.text[:MAX_QUOTE])
     if last > source.lines:
-        return failed(f"the document has {source.lines} lines")
+        return replace(written, reason=f"the document has {source.lines} lines")
     if not reading.holds(source.file, first, last):
-        return failed("these lines were not read", source)
+        return replace(written, reason="these lines were not read")
     place = f"{source.file} {source.title}"
     problems = [supports(claim, source.text, place, similarity) for claim in claims]
     if problems and all(problems):
-        return failed(problems[0], source)
-    quote = source.text[:MAX_QUOTE]
-    return Citation(number, source.file, first, last, quote, "ok", "", written.start, written.end)
+        return replace(written, reason=problems[0])
+    return replace(written, status="ok")
 
 
 def _claims(
-    plain: str, split: Sequence[Sentence], written: Cited, every: Sequence[Cited]
+    plain: str, split: Sequence[Sentence], written: Citation, every: Sequence[Citation]
 ) -> list[str]:
     """
     What a citation may support: its sentence as far as the citation, and the whole sentence if the
@@ -219,7 +212,7 @@ def _unsupported(
             yield sentence
 
 
-def _without(text: str, citations: Sequence[Cited]) -> str:
+def _without(text: str, citations: Sequence[Citation]) -> str:
     """The text with blanks in the place of the citations, so that positions stay."""
     pieces, at = [], 0
     for written in citations:
@@ -270,22 +263,6 @@ _ESCAPES = {"%": "%25", "[": "%5B", "]": "%5D", "【": "%E3%80%90", "】": "%E3%
             ";": "%3B", "；": "%EF%BC%9B", "\n": "%0A", "\r": "%0D"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
-    """
-    What one citation names.
-
-    ``start`` and ``end`` are where the bracket around it stands in the answer. A bracket with
-    several citations gives several of these.
-    """
-
-    file: str
-    from_line: int
-    to_line: int
-    start: int
-    end: int
-
-
 def format_citation(file: str, from_line: int, to_line: int | None = None) -> str:
     """A citation as `find_citations` reads it, whatever the path holds."""
     escaped = "".join(_ESCAPES.get(character, character) for character in file)
@@ -293,13 +270,14 @@ def format_citation(file: str, from_line: int, to_line: int | None = None) -> st
     return f"[{escaped}:{from_line}]" if is_one else f"[{escaped}:{from_line}-{to_line}]"
 
 
-def find_citations(text: str) -> list[Cited]:
-    """The citations in their order, `MAX_READ` at most. Takes linear time."""
-    citations: list[Cited] = []
+def find_citations(text: str) -> list[Citation]:
+    """The citations in their order, not compared yet, `MAX_READ` at most. Takes linear time."""
+    citations: list[Citation] = []
     for start, end in _brackets(without_code(text)):
-        for file, from_line, to_line in _parts(text[start + 1 : end - 1]):
-            citations.append(Cited(file, from_line, to_line, start, end))
-            if len(citations) == MAX_READ:
+        for file, first, last in _parts(text[start + 1 : end - 1]):
+            number = len(citations) + 1
+            citations.append(Citation(number, file, first, last, "", "not_found", "", start, end))
+            if number == MAX_READ:
                 return citations
     return citations
 

@@ -15,7 +15,7 @@ from qmd.agent import history
 from qmd.agent.citations import citation_check
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import DatabaseKeeper, KeptChat, MemoryKeeper
+from qmd.agent.keeping import ChatMemory, KeptChat
 from qmd.agent.loop import MAX_ITERATIONS, ExecutionLoop, LoopResult
 from qmd.agent.prompt import Prompt, prompt_for, tokens
 from qmd.agent.questions import ANSWER_S, Questions
@@ -86,7 +86,7 @@ class AgentTurn:
     def __init__(
         self,
         kb: KnowledgeBase,
-        keeper: DatabaseKeeper | MemoryKeeper,
+        keeper: KnowledgeBase | ChatMemory,
         model: ChatModel,
         rules: TurnRules,
         kept: KeptChat,
@@ -97,7 +97,6 @@ class AgentTurn:
         self._keeper = keeper
         self._model = model
         self._rules = rules
-        self._info = kept.info
         self._past = kept.turns
         self._past_summary = kept.summary
         self._stored = stored
@@ -106,7 +105,7 @@ class AgentTurn:
         self.mode = kept.info.mode
         self.number = stored.number
         self.question = stored.question
-        self.is_kept = keeper.lasts
+        self.is_kept = keeper is kb
         self.status: TurnStatus = "running"
         self._stop = Cancellation()
         self.log = EventLog()
@@ -214,12 +213,18 @@ class AgentTurn:
 
     # -- the run -------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Keep the turn before it runs. Raises ConflictError: There are too many of them."""
-        self._keeper.begin(self._info, self._stored)
+    def start(self) -> None:
+        """
+        Keep the turn as it begins, and run it on a thread.
 
-    def run(self) -> None:
-        """Answer the question, and keep what came of it; returns when the turn has ended."""
+        Raises:
+            ConflictError: Too many conversations, too long a one, or another process runs the turn.
+        """
+        self._keeper.begin_chat_turn(self.chat, self.name, self.mode, self._stored)
+        threading.Thread(target=self._run, name="qmd-chat", daemon=True).start()
+
+    def _run(self) -> None:
+        """Answer the question, and keep what came of it."""
         began_s = time.monotonic()
         timer = threading.Timer(self._rules.turn_s, self._run_out_of_time)
         timer.daemon = True
@@ -249,7 +254,7 @@ class AgentTurn:
     def _asking_first(self) -> Iterator[None]:
         """The person agrees to each write of the block, and may stop it."""
         with ExitStack() as work:
-            if self._keeper.lasts:  # its changes belong to the conversation, whoever asks in it
+            if self.is_kept:  # its changes belong to the conversation, whoever asks in it
                 work.enter_context(in_session(f"chat-{self.chat}", face="chat"))
             else:
                 work.enter_context(in_session(self._asker))
@@ -284,7 +289,7 @@ class AgentTurn:
             """Keep what was said so far, in case that the process ends."""
             if len(sent) > len(before) + 1:
                 keep_messages(sent)
-                self._keeper.keep(self.chat, self._state("running", 0.0, self.log.all()))
+                self._keep("running", 0.0, self.log.all())
 
         loop = ExecutionLoop(
             self._model,
@@ -327,7 +332,10 @@ class AgentTurn:
         new = history.summed_up(left_out, summary, self._model, self._stop)
         if new is None:
             return history.questions_of(left_out)
-        self._keeper.keep_summary(self.chat, new)
+        try:
+            self._keeper.keep_chat_summary(self.chat, new)
+        except QmdError as error:
+            _log.warning("a summary of a conversation could not be kept: %s", error.with_hint)
         return new
 
     def _outcome(self, result: LoopResult) -> TurnStatus:
@@ -345,20 +353,27 @@ class AgentTurn:
     def _end(self, status: TurnStatus, seconds: float) -> None:
         seconds = round(seconds, 3)
         end = ChatEvent("ended", {"status": status, "seconds": seconds})
-        is_kept = self._keeper.keep(self.chat, self._state(status, seconds, [*self.log.all(), end]))
+        is_kept = self._keep(status, seconds, [*self.log.all(), end])
         self.is_kept = self.is_kept and is_kept
         self.status = status
         self.log.add("ended", status=status, seconds=seconds, kept=self.is_kept)
         self._ended.set()
 
-    def _state(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> StoredTurn:
-        return self._stored._replace(
+    def _keep(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> bool:
+        """Keep the state of the turn; False, and it is logged, if that fails."""
+        state = self._stored._replace(
             answer=self._answer,
             status=status,
             seconds=seconds,
             events=_events_json(events),
             messages=self._kept_messages(),
         )
+        try:
+            self._keeper.keep_chat_turn(self.chat, state)
+        except QmdError as error:
+            _log.warning("a turn of a conversation could not be kept: %s", error.with_hint)
+            return False
+        return True
 
     def _kept_messages(self) -> str:
         """The messages as JSON; if they are too long, the question and the answer alone."""

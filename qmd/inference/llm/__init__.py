@@ -18,52 +18,29 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.inference.llm import endpoint
-    from qmd.inference.llm.answer import (
-        ChatAnswer,
-        Delta,
-        Event,
-        Message,
-        NativeCall,
-        Retry,
-        Usage,
-    )
-    from qmd.inference.llm.client import LlmClient
-    from qmd.inference.llm.settings import (
-        DEFAULT_MODEL,
-        DEFAULT_TIMEOUT_S,
-        DEFAULT_URL,
-        LlmSettings,
-        read_key,
-    )
-
-__all__ = [
-    "DEFAULT_MODEL",
-    "DEFAULT_TIMEOUT_S",
-    "DEFAULT_URL",
-    "ChatAnswer",
-    "Delta",
-    "Event",
-    "LlmClient",
-    "LlmSettings",
-    "Message",
-    "NativeCall",
-    "Retry",
-    "Usage",
-    "endpoint",
-    "read_key",
-]
+    from qmd.inference.llm import endpoint as endpoint
+    from qmd.inference.llm.answer import ChatAnswer as ChatAnswer
+    from qmd.inference.llm.answer import Delta as Delta
+    from qmd.inference.llm.answer import Event as Event
+    from qmd.inference.llm.answer import Message as Message
+    from qmd.inference.llm.answer import NativeCall as NativeCall
+    from qmd.inference.llm.answer import Retry as Retry
+    from qmd.inference.llm.client import LlmClient as LlmClient
+    from qmd.inference.llm.settings import DEFAULT_MODEL as DEFAULT_MODEL
+    from qmd.inference.llm.settings import DEFAULT_TIMEOUT_S as DEFAULT_TIMEOUT_S
+    from qmd.inference.llm.settings import DEFAULT_URL as DEFAULT_URL
+    from qmd.inference.llm.settings import LlmSettings as LlmSettings
+    from qmd.inference.llm.settings import read_key as read_key
 
 _MODULES = {
-    "answer": "ChatAnswer Delta Event Message NativeCall Retry Usage",
-    "client": "LlmClient",
-    "settings": "DEFAULT_MODEL DEFAULT_TIMEOUT_S DEFAULT_URL LlmSettings read_key",
+    "answer": ("ChatAnswer", "Delta", "Event", "Message", "NativeCall", "Retry"),
+    "client": ("LlmClient",),
+    "settings": ("DEFAULT_MODEL", "DEFAULT_TIMEOUT_S", "DEFAULT_URL", "LlmSettings", "read_key"),
 }
 
 __getattr__ = lazy.load(
     __name__,
-    modules=("endpoint",),
     attributes={
-        name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()
+        name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names
     },
 )

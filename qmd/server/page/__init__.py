@@ -45,6 +45,7 @@ _VIEWS = (
     *files.VIEWS,
     *health.VIEWS,
     *health_forms.VIEWS,
+    *ask.VIEWS,
     PageView("/help", _help),
     PageView("/part/help", _help),
 )
@@ -52,7 +53,7 @@ _VIEWS = (
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """The routes of all views and of the files that they load."""
-    of_site = (ask, login, photos, suggest)  # which keep something, or need the event loop
+    of_site = (login, photos, suggest)  # which keep something, or need the event loop
     return [
         site.static.route(),
         *view_routes(site, _VIEWS),

@@ -20,7 +20,7 @@ Place = tuple[str, int, int, bool]
 class Words(Protocol):
     """Texts of the view in one language."""
 
-    def __call__(self, name: str, **values: object) -> str: ...
+    def __call__(self, name: str, /, **values: object) -> str: ...
 
 
 def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
