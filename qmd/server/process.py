@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -238,11 +237,6 @@ def _adopt_posts(kb: KnowledgeBase) -> None:
         _log.info("added the posts", extra={"fields": fields})
 
 
-def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
-    """Serve one client over stdin and stdout until it leaves; returns the exit code."""
-    return serve(open_kb, ServerOptions(transport="mcp"))
-
-
 def stdin_has_a_client() -> bool:
     """
     Whether a client may be at the other end of stdin: whether it is a pipe, a socket or a file.
@@ -451,47 +445,27 @@ class _ServerProcess:
         """Make the first SIGTERM or SIGINT stop the server, and a second one end the process."""
         loop = asyncio.get_running_loop()
 
-        def handle(signal_number: int, frame: FrameType | None) -> None:
+        def handle(signal_number: int) -> None:
             if self.stopped_by is not None:
                 self._withdraw()
                 os._exit(128 + signal_number)
             self.stopped_by = signal.Signals(signal_number)
-            loop.call_soon_threadsafe(self._stop.set)
+            self._stop.set()
 
-        previous_handlers = {
-            stop_signal: signal.signal(stop_signal, handle)
-            for stop_signal in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            with _woken_by_signals(loop):
-                yield
-        finally:
-            for stop_signal, handler in previous_handlers.items():
-                signal.signal(stop_signal, handler)
-
-
-@contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """
-    Wake a sleeping event loop at any signal, so that the signal's handler runs.
-
-    The system may deliver a signal to any thread, but Python runs the handler in the main
-    thread only, which sleeps in its selector until the next request.
-    """
-    if sys.platform == "win32":  # asyncio's loop does this on Windows
-        yield
-        return
-    receiver, sender = socket.socketpair()
-    with receiver, sender:
-        receiver.setblocking(False)
-        sender.setblocking(False)
-        loop.add_reader(receiver, lambda: receiver.recv(1024))
-        previous_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        previous = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+        for each in previous:
+            try:
+                # It also wakes a loop that sleeps while another thread gets the signal.
+                loop.add_signal_handler(each, handle, each)
+            except NotImplementedError:  # on Windows, whose loop wakes by itself
+                signal.signal(each, lambda number, _: loop.call_soon_threadsafe(handle, number))
         try:
             yield
         finally:
-            signal.set_wakeup_fd(previous_fd)
-            loop.remove_reader(receiver)
+            for each, handler in previous.items():
+                with suppress(NotImplementedError):
+                    loop.remove_signal_handler(each)
+                signal.signal(each, handler)
 
 
 def _kill_after(seconds: float, code: int) -> threading.Timer:

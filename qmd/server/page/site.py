@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -38,9 +37,6 @@ from qmd.server.page.static_files import static_files
 from qmd.server.sessions import IN_SESSION, Sessions
 from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
-
-if TYPE_CHECKING:
-    from qmd.server.page.templating import Templates
 
 T = TypeVar("T")
 
@@ -111,12 +107,6 @@ class Site:
         self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
         self._picture_queue = CallQueue(_PAINTERS, max_waiting=_MAX_WAITING)
-
-    @cached_property
-    def _templates(self) -> Templates:
-        from qmd.server.page.templating import page_templates
-
-        return page_templates()
 
     @property
     def may_administer(self) -> bool:
@@ -325,7 +315,9 @@ class Site:
 
     def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
         """The HTML of a page, or of a part of one."""
-        return self._templates.render(
+        from qmd.server.page.templating import rendered  # Jinja2 takes a while to load
+
+        return rendered(
             template,
             self.language(request),
             {
