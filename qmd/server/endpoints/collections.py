@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qmd.operations.indexing import count
 from qmd.server import rest_models as models
+from qmd.server.endpoints.client_paths import add_collection, permitted_directory
 from qmd.server.endpoints.definition import Call, RestEndpoint
-from qmd.server.new_collection import add_collection, permitted_directory
 
 
 def _add_collection(call: Call) -> models.CollectionAdded:

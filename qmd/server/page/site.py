@@ -28,7 +28,6 @@ from qmd.server.page.browser import (
     Browsers,
     Form,
     FormNotice,
-    Notices,
     read_form,
     require_own_page,
 )
@@ -104,7 +103,6 @@ class Site:
         self._has_photos = False
         self._photos_until = 0.0  # of the monotonic clock
         self._browsers = Browsers()
-        self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
         self._picture_queue = CallQueue(_PAINTERS, max_waiting=_MAX_WAITING)
 
@@ -311,7 +309,7 @@ class Site:
 
     def notify(self, request: Request, notice: FormNotice) -> None:
         """Show a notice above the next page that this browser loads."""
-        self._notices.add(self.browser(request).cookie, notice)
+        self._browsers.notify(self.browser(request), notice)
 
     def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
         """The HTML of a page, or of a part of one."""
@@ -322,7 +320,7 @@ class Site:
             self.language(request),
             {
                 "csrf": self.browser(request).token,
-                "notices": lambda: self._notices.take(self.browser(request).cookie),
+                "notices": lambda: self._browsers.notices(self.browser(request)),
                 "path": request.url.path,
                 "problem": None,
                 "is_login": False,
