@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import errno
 import functools
+import logging
 import os
 import socket
 import struct
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -19,10 +21,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from qmd.errors import ConflictError, InputError
 from qmd.server.failures import Failure
-from qmd.server.listener import AT_ONCE, Listener, max_connections
 from qmd.server.security import CLIENT_UID
 from qmd.server.streams import Streams
 from qmd.system.peer import Peers
+
+_log = logging.getLogger(__name__)
 
 STOP_S = 10.0
 """Seconds that a stopping server may take to finish its responses."""
@@ -38,6 +41,130 @@ MAX_UNREAD_BYTES = 256 * 1024 * 1024
 
 SILENT_S = 1.0
 """If no connection is free, one that has been silent for this many seconds is closed."""
+
+
+# --- the listening socket --------------------------------------------------------------
+
+
+MAX_CONNECTIONS = 512
+"""Clients beyond this number get a 503."""
+
+MIN_CONNECTIONS = 8
+RESERVED_DESCRIPTORS = 48
+"""The descriptors of the process's limit that are kept for the database, the watcher and files."""
+
+QUEUE = 2048
+"""The most clients that wait to be accepted; the system refuses more."""
+
+AT_ONCE = 4
+"""
+The most connections to accept in one turn of the event loop. asyncio would accept all that wait
+before the first of them is counted, and so use up the descriptors.
+"""
+
+_LOG_EVERY_S = 10.0
+_BACK_OFF_S = 0.05
+
+_REFUSAL = Failure(503, "Too many connections; try again later.").body()
+_ANSWER = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_REFUSAL), _REFUSAL)
+)
+
+
+def max_connections() -> int:
+    """The number of connections that fit into the process's limit of descriptors."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MAX_CONNECTIONS
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, limit - RESERVED_DESCRIPTORS))
+
+
+class Listener(socket.socket):
+    """
+    A listening socket that answers a client with 503 if no descriptor is left for its connection.
+
+    asyncio would log the failed `accept`, repeat it for every place in the queue, and set a timer
+    for each repetition: 600,000 log lines in five seconds. So one descriptor is kept in reserve.
+    It is closed for a moment to accept, answer and close such a connection.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._reserve = _spare_descriptor()
+        self._refused = 0
+        self._logged_at = float("-inf")
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """
+        Accept the next client, and refuse clients as long as no descriptor is left.
+
+        Raises:
+            BlockingIOError: No client waits.
+        """
+        while True:
+            try:
+                return super().accept()
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+            self._refuse()
+
+    def listen(self, backlog: int = QUEUE, /) -> None:
+        """Listen with a queue of `QUEUE`; ``backlog`` is ignored, as asyncio passes `AT_ONCE`."""
+        super().listen(QUEUE)
+
+    def close(self) -> None:
+        super().close()
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+    def _refuse(self) -> None:
+        """
+        Answer one waiting client with a 503.
+
+        Raises:
+            BlockingIOError: No client waits, or no descriptor could be freed.
+        """
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+        try:
+            connection, _ = super().accept()
+            with connection, contextlib.suppress(OSError):
+                connection.setblocking(False)
+                connection.send(_ANSWER)
+                connection.shutdown(socket.SHUT_WR)
+                # Closing a socket with unread data would reset it, and the answer would be lost.
+                connection.recv(1 << 16)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # another thread took the reserve
+                time.sleep(_BACK_OFF_S)
+            raise BlockingIOError from error
+        finally:
+            self._reserve = _spare_descriptor()
+        self._refused += 1
+        now = time.monotonic()
+        if now >= self._logged_at + _LOG_EVERY_S:
+            _log.error(
+                "The process may open no more files: %d connections were refused. "
+                "'ulimit -n' raises the limit.",
+                self._refused,
+            )
+            self._logged_at = now
+            self._refused = 0
+
+
+def _spare_descriptor() -> int | None:
+    try:
+        return os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return None
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -94,6 +221,9 @@ def url_of(listener: socket.socket) -> str:
     elif host == "::":
         host = "::1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+# --- the server ------------------------------------------------------------------------
 
 
 class HttpServer:

@@ -21,8 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -122,18 +121,18 @@ def serve(
     if options.log_file is not None:
         log_to_file(options.log_file, options.database)
     with _logged_failure("The server cannot start."):
-        http = _open_port(options, is_only_transport=not over_stdio) if over_http else None
+        port = _open_port(options, is_only_transport=not over_stdio) if over_http else None
         try:
             wire = stdio.claim_wire() if over_stdio else None
             kb = open_kb()
         except BaseException:
-            if http is not None and http.listener is not None:
-                http.listener.close()
+            if port is not None:
+                port.listener.close()
             raise
     if wire is not None:
         fields = {"database": str(kb.location), "version": __version__}
         _log.info("serving a client on stdin", extra={"fields": fields, FILE_ONLY: True})
-    process = _ServerProcess(kb, options, http, beside)
+    process = _ServerProcess(kb, options, port, beside)
     _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     with _logged_failure("The server failed."):
@@ -156,46 +155,46 @@ def _logged_failure(what: str) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _HttpPort:
+class _HttpPort(NamedTuple):
     """
     The port on which HTTP is served, and who may use it.
 
     Attributes:
-        listener: None if the port is taken, and only stdin and stdout are served.
-        token: The token that clients send; None without one.
         peers: Finds the user whose program opened a connection; None if any user may connect.
     """
 
-    listener: socket.socket | None
+    listener: socket.socket
     security: Security
-    token: str | None
-    token_is_generated: bool
     peers: Peers | None
 
 
-def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort:
+def _open_port(options: ServerOptions, *, is_only_transport: bool) -> _HttpPort | None:
     """
-    Listen on the port of the options.
+    Listen on the port of the options; None if it is taken, and only stdin and stdout are served.
 
     Raises:
         ConflictError, InputError: As `serve`.
     """
-    token_is_generated = options.token == AUTO_TOKEN
     if options.oauth_issuer is not None and options.token is None:
         raise InputError(
             "With --oauth-issuer each client needs a token, and the administrator one, too.",
             hint="Set QMD_TOKEN, or give --token auto.",
         )
-    token = secrets.token_urlsafe(32) if token_is_generated else options.token
+    token = secrets.token_urlsafe(32) if options.token == AUTO_TOKEN else options.token
     security = security_for(options.host, token, options.allowed_hosts, options.allowed_origins)
-    listener = _listen(options, is_only_transport=is_only_transport, only_server=token_is_generated)
-    peers = None
-    if listener is not None and not options.allow_other_users:
-        peers = Peers.open(listener.family)
+    try:
+        if options.token == AUTO_TOKEN:
+            _refuse_second_server(options)
+        listener = server.http.listen(options.host, options.port)
+    except ConflictError as error:
+        if is_only_transport:
+            raise _with_other_server(error, options) from None
+        _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
+        return None
+    peers = None if options.allow_other_users else Peers.open(listener.family)
     if peers is not None:
         security = replace(security, users=frozenset({0, os.geteuid()}))
-    return _HttpPort(listener, security, token, token_is_generated, peers)
+    return _HttpPort(listener, security, peers)
 
 
 def _start_indexing(kb: KnowledgeBase, options: ServerOptions, *, kept_by_caller: bool) -> None:
@@ -238,11 +237,6 @@ def _adopt_posts(kb: KnowledgeBase) -> None:
         _log.info("added the posts", extra={"fields": fields})
 
 
-def serve_stdio(open_kb: Callable[[], KnowledgeBase]) -> int:
-    """Serve one client over stdin and stdout until it leaves; returns the exit code."""
-    return serve(open_kb, ServerOptions(transport="mcp"))
-
-
 def stdin_has_a_client() -> bool:
     """
     Whether a client may be at the other end of stdin: whether it is a pipe, a socket or a file.
@@ -257,29 +251,8 @@ def stdin_has_a_client() -> bool:
     return not stat.S_ISCHR(mode)
 
 
-def _listen(
-    options: ServerOptions, *, is_only_transport: bool, only_server: bool = False
-) -> socket.socket | None:
-    """
-    Listen on the port; None if it is taken and the server goes on with another transport.
-
-    Args:
-        is_only_transport: HTTP is the only transport, so a taken port is an error.
-        only_server: Refuse to listen if another server of the database runs, because commands
-            would not know the token of the second one.
-    """
-    try:
-        if only_server:
-            _refuse_second_server(options)
-        return server.http.listen(options.host, options.port)
-    except ConflictError as error:
-        if is_only_transport:
-            raise _with_other_server(error, options) from None
-        _log.warning("%s MCP goes on over stdin and stdout. %s", error, error.hint)
-        return None
-
-
 def _refuse_second_server(options: ServerOptions) -> None:
+    """Commands would not know the token of the second one."""
     other = None if options.database is None else running.find(options.database)
     if other is not None and (other.started is not None or running.answers(other)):
         raise ConflictError(
@@ -385,7 +358,7 @@ class _ServerProcess:
 
     def _http_server(self) -> HttpServer | None:
         port = self._port
-        if port is None or port.listener is None:
+        if port is None:
             return None
         streams = server.streams.Streams()
         options = self._options
@@ -416,15 +389,16 @@ class _ServerProcess:
     def _announce(self, url: str, port: _HttpPort) -> None:
         """Store the address beside the database, where other qmd processes look for it."""
         guard: running.Audience = "everyone" if port.security.users is None else "user"
-        if port.token is not None:
+        token = port.security.token
+        if token is not None:
             guard = "token"
         server = running.RunningServer(
-            url, os.getpid(), port.token, __version__, guard, command=self._options.command
+            url, os.getpid(), token, __version__, guard, command=self._options.command
         )
         try:
             is_first = running.announce(self._kb.location, server)
         except OSError as error:  # the directory cannot be written
-            if port.token_is_generated:
+            if self._options.token == AUTO_TOKEN:
                 raise ConfigError(
                     f"The token cannot be kept beside the database: {error.strerror}",
                     hint="Give one of your own in QMD_TOKEN, or make the directory writable.",
@@ -451,47 +425,27 @@ class _ServerProcess:
         """Make the first SIGTERM or SIGINT stop the server, and a second one end the process."""
         loop = asyncio.get_running_loop()
 
-        def handle(signal_number: int, frame: FrameType | None) -> None:
+        def handle(signal_number: int) -> None:
             if self.stopped_by is not None:
                 self._withdraw()
                 os._exit(128 + signal_number)
             self.stopped_by = signal.Signals(signal_number)
-            loop.call_soon_threadsafe(self._stop.set)
+            self._stop.set()
 
-        previous_handlers = {
-            stop_signal: signal.signal(stop_signal, handle)
-            for stop_signal in (signal.SIGTERM, signal.SIGINT)
-        }
-        try:
-            with _woken_by_signals(loop):
-                yield
-        finally:
-            for stop_signal, handler in previous_handlers.items():
-                signal.signal(stop_signal, handler)
-
-
-@contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """
-    Wake a sleeping event loop at any signal, so that the signal's handler runs.
-
-    The system may deliver a signal to any thread, but Python runs the handler in the main
-    thread only, which sleeps in its selector until the next request.
-    """
-    if sys.platform == "win32":  # asyncio's loop does this on Windows
-        yield
-        return
-    receiver, sender = socket.socketpair()
-    with receiver, sender:
-        receiver.setblocking(False)
-        sender.setblocking(False)
-        loop.add_reader(receiver, lambda: receiver.recv(1024))
-        previous_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        previous = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+        for each in previous:
+            try:
+                # It also wakes a loop that sleeps while another thread gets the signal.
+                loop.add_signal_handler(each, handle, each)
+            except NotImplementedError:  # on Windows, whose loop wakes by itself
+                signal.signal(each, lambda number, _: loop.call_soon_threadsafe(handle, number))
         try:
             yield
         finally:
-            signal.set_wakeup_fd(previous_fd)
-            loop.remove_reader(receiver)
+            for each, handler in previous.items():
+                with suppress(NotImplementedError):
+                    loop.remove_signal_handler(each)
+                signal.signal(each, handler)
 
 
 def _kill_after(seconds: float, code: int) -> threading.Timer:

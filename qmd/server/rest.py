@@ -24,9 +24,10 @@ from qmd.agent.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
-from qmd.server import event_stream, file_paths, openapi
+from qmd.server import event_stream, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, chat
+from qmd.server.endpoints.client_paths import FILE_PATH
 from qmd.server.endpoints.definition import Answer, Call, Lane, NoArguments, RestEndpoint, RestError
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
@@ -99,7 +100,7 @@ def rest_routes(
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
-            Route(path.replace("{path}", f"{{path:{file_paths.KIND}}}"), _Resource(face, path))
+            Route(path.replace("{path}", f"{{path:{FILE_PATH}}}"), _Resource(face, path))
             for path in sorted({endpoint.path for endpoint in ENDPOINTS})  # "a" comes before "{"
         ),
     ]

@@ -324,7 +324,7 @@ class RequestGuard:
         """Whether the request has the cookie of a session of a page of this server."""
         if b"authorization" in headers:
             return False
-        session = self._sessions.find(scope, headers.get(b"cookie") or b"")
+        session = self._sessions.find(scope)
         if session is None:
             return False
         if not _is_same_site(scope, headers):

@@ -23,6 +23,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -54,7 +55,8 @@ MAX_FORM_BYTES = 16 * 1024
 IN_SESSION = "in_session"
 """The key in the state of a request that a session cookie let in."""
 
-_MAX_COOKIES = 8
+COOKIE = "qmd_session"
+_MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
 
 FindScope = Callable[[str], Awaitable["AccessScope | None"]]
 """What a client with this token may use; None if the token is not valid. May raise QmdError."""
@@ -151,9 +153,9 @@ class Sessions:
         self._sessions[_hash(cookie)] = BrowserSession(token, now + SESSION_S)
         return cookie
 
-    def find(self, scope: Scope, cookies: bytes) -> BrowserSession | None:
+    def find(self, scope: Scope) -> BrowserSession | None:
         """The session of a cookie of the request, whose time starts again; None without one."""
-        for value in _cookie_values(scope, cookies):
+        for value in cookies(scope, COOKIE):
             key = _hash(value)
             session = self._sessions.pop(key, None)
             if session is not None and session.ends > self._clock():
@@ -162,28 +164,46 @@ class Sessions:
                 return session
         return None
 
-    def end(self, request: Request) -> None:
+    def end(self, scope: Scope) -> None:
         """End the session of a cookie of the request, if it has one."""
-        cookies = "; ".join(request.headers.getlist("cookie")).encode("latin-1", "replace")
-        for value in _cookie_values(request.scope, cookies):
+        for value in cookies(scope, COOKIE):
             self._sessions.pop(_hash(value), None)
 
 
-def remember(response: Response, request: Request, cookie: str) -> None:
-    """Give the browser the cookie of its session."""
+def cookies(scope: Scope, name: str) -> list[str]:
+    """The values of all cookies of a name; programs on other ports may have set some."""
+    name = cookie_name(scope, name)
+    pairs = [
+        pair.strip().partition("=")
+        for key, header in scope["headers"]
+        if key == b"cookie"
+        for pair in header.decode("latin-1").split(";")
+    ]
+    return [value for key, _, value in pairs if key == name][:_MAX_COOKIES]
+
+
+def set_cookie(
+    response: Response,
+    request: Request,
+    name: str,
+    value: str,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
+    """Give the browser a cookie for this server alone, which no script can read."""
     response.set_cookie(
-        cookie_name(request.scope),
-        cookie,
+        cookie_name(request.scope, name),
+        value,
         httponly=True,
-        samesite="strict",
+        samesite=samesite,
         secure=request.url.scheme == "https",
         path="/",
     )
 
 
-def cookie_name(scope: Scope) -> str:
+def cookie_name(scope: Scope, name: str) -> str:
+    """The name has the port, as browsers send a cookie to all ports of a machine."""
     _, port = scope.get("server") or ("", 0)
-    return f"qmd_session_{port}"
+    return f"{name}_{port}"
 
 
 def open_page(sessions: Sessions) -> Callable[[Request], Awaitable[Response]]:
@@ -197,17 +217,10 @@ def open_page(sessions: Sessions) -> Callable[[Request], Awaitable[Response]]:
             cookie = sessions.begin(request.query_params.get("code", ""))
             if cookie is None:
                 return OLD_LINK.response(as_page=wants_page(request.scope))
-            remember(response, request, cookie)
+            set_cookie(response, request, COOKIE, cookie)
         return response
 
     return answer
-
-
-def _cookie_values(scope: Scope, cookies: bytes) -> list[str]:
-    """The values of all session cookies in a header; servers on other ports may have set some."""
-    name = cookie_name(scope)
-    pairs = (pair.strip().partition("=") for pair in cookies.decode("latin-1").split(";"))
-    return [value for key, _, value in pairs if key == name][:_MAX_COOKIES]
 
 
 def _hash(secret: str) -> str:

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from time import monotonic
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -28,20 +29,6 @@ BULKY_AT_ONCE = 2
 """The number of bulky calls (see `Tool.bulky`) that run at once; 60 delayed a search by 11 s."""
 
 _RETRY_S = 0.05  # between two attempts to interrupt a call that still runs
-
-
-class Gate(Protocol):
-    """Says when a call may begin; a transport closes it while its client reads no replies."""
-
-    def may_begin(self) -> bool:
-        """Whether a call may begin now."""
-
-    async def opened(self) -> None:
-        """Return when a call may begin."""
-
-
-gate: ContextVar[Gate | None] = ContextVar("qmd_gate", default=None)
-"""The gate of the client whose request the current task answers; None without one."""
 
 
 class TooBusyError(Exception):
@@ -140,13 +127,13 @@ class CallQueue:
 
 async def _acquire(places: anyio.CapacityLimiter, borrower: object) -> None:
     """Wait for a place, and for the client to read its replies, without a place meanwhile."""
-    client = gate.get()
+    backlog = current_backlog.get()
     while True:
         await places.acquire_on_behalf_of(borrower)
-        if client is None or client.may_begin():
+        if backlog is None or backlog.may_begin():
             return
         places.release_on_behalf_of(borrower)
-        await client.opened()
+        await backlog.opened()
 
 
 # --- work for a client that may leave -------------------------------------------------
@@ -179,3 +166,98 @@ async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) ->
     if not results:
         raise ClientDisconnect
     return results[0]
+
+
+# --- what waits for a client ----------------------------------------------------------
+# A client may send without reading what it gets. Its requests and their replies then wait in the
+# memory of the server, so the server stops reading, and begins no call, while they are too many.
+
+
+MAX_UNANSWERED_BYTES = 16 * 1024 * 1024
+"""Bytes of requests that are read and not yet answered, above which none is read."""
+
+MAX_UNREAD_BYTES = 16 * 1024 * 1024
+"""Bytes of replies that the client has not read, above which no request is read and none begun."""
+
+_LOOK_S = 1.0  # between two looks whether the client has closed its end
+
+
+class Backlog:
+    """
+    Counts the bytes of requests and of replies.
+
+    The threads of the pipes and the event loop share it; `opened` belongs to the loop on which it
+    was made.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._change = threading.Condition()
+        self._unanswered = 0
+        self._unread = 0
+        self._opened = anyio.Event()
+
+    def may_begin(self) -> bool:
+        """Whether a call may begin: the client reads its replies."""
+        return self._unread <= MAX_UNREAD_BYTES
+
+    async def opened(self) -> None:
+        """Return when a call may begin."""
+        while not self.may_begin():
+            if self._opened.is_set():
+                self._opened = anyio.Event()
+            await self._opened.wait()
+
+    def read(self, size: int) -> None:
+        """A request of ``size`` bytes was read."""
+        self._count(unanswered=size)
+
+    def answered(self, size: int) -> None:
+        """A request of ``size`` bytes is done with."""
+        self._count(unanswered=-size)
+
+    def replied(self, size: int) -> None:
+        """A reply of ``size`` bytes waits for the client."""
+        self._count(unread=size)
+
+    def sent(self, size: int) -> None:
+        """The client has taken a reply of ``size`` bytes; called on the writing thread."""
+        self._count(unread=-size)
+        if self.may_begin():
+            with suppress(RuntimeError):  # the loop is closed: the process is ending
+                self._loop.call_soon_threadsafe(self._open)
+
+    def wait_for_room(self, has_hung_up: Callable[[], bool], *, patience_s: float) -> bool:
+        """
+        Block the reading thread until another request may be read.
+
+        Args:
+            has_hung_up: Whether the client will send no more; that it has not read all replies
+                must not keep the process alive.
+            patience_s: How long to wait for room after that.
+
+        Returns:
+            False if there is no room, and the client has hung up.
+        """
+        with self._change:
+            began = monotonic()
+            while not self._change.wait_for(self._has_room, _LOOK_S):
+                if has_hung_up() and monotonic() - began > patience_s:
+                    return False
+        return True
+
+    def _open(self) -> None:
+        self._opened.set()
+
+    def _has_room(self) -> bool:
+        return self.may_begin() and self._unanswered <= MAX_UNANSWERED_BYTES
+
+    def _count(self, *, unanswered: int = 0, unread: int = 0) -> None:
+        with self._change:
+            self._unanswered += unanswered
+            self._unread += unread
+            self._change.notify_all()
+
+
+current_backlog: ContextVar[Backlog | None] = ContextVar("qmd_backlog", default=None)
+"""That of the client whose request the current task answers; None without one."""

@@ -257,7 +257,7 @@ import sys, threading
 sys.path.insert(0, sys.argv[2])
 from support.embedder import HashEmbedder
 from qmd import KnowledgeBase, Settings
-from qmd.server.process import serve_stdio
+from qmd.server.process import ServerOptions, serve
 
 class StuckModel(HashEmbedder):
     def embed_query(self, text):
@@ -268,7 +268,7 @@ def open_kb():
     kb.embed()
     return kb
 
-sys.exit(serve_stdio(open_kb))
+sys.exit(serve(open_kb, ServerOptions(transport="mcp")))
 """
 
 
@@ -307,7 +307,7 @@ def test_a_client_that_is_gone_ends_it_even_if_the_input_stays_open(
 NOISY = """
 import os, sys
 from qmd import KnowledgeBase
-from qmd.server.process import serve_stdio
+from qmd.server.process import ServerOptions, serve
 
 def open_kb():
     print("a stray print")
@@ -315,7 +315,7 @@ def open_kb():
     os.system("echo a child process")
     return KnowledgeBase.open(sys.argv[1])
 
-sys.exit(serve_stdio(open_kb))
+sys.exit(serve(open_kb, ServerOptions(transport="mcp")))
 """
 
 

@@ -15,8 +15,7 @@ import pytest
 from support.http_server import WAIT_S, Serving, qmd_server
 from support.vault import make_index
 
-from qmd.server.http import SILENT_S
-from qmd.server.listener import MAX_CONNECTIONS, MIN_CONNECTIONS
+from qmd.server.http import MAX_CONNECTIONS, MIN_CONNECTIONS, SILENT_S
 
 resource = pytest.importorskip("resource")
 CLIENTS = 200
@@ -94,7 +93,7 @@ def test_without_any_descriptor_clients_are_told_and_the_log_hears_of_it_once(
     ("limit", "most"), [(40, MIN_CONNECTIONS), (100, 52), (256, 208), (1024, MAX_CONNECTIONS)]
 )
 def test_the_limit_of_connections_leaves_descriptors_for_the_rest(limit: int, most: int) -> None:
-    program = "from qmd.server.listener import max_connections; print(max_connections())"
+    program = "from qmd.server.http import max_connections; print(max_connections())"
     command = f"ulimit -n {limit} && exec {sys.executable} -c '{program}'"
     ran = subprocess.run(["bash", "-c", command], capture_output=True, check=True, timeout=WAIT_S)
     assert int(ran.stdout) == most

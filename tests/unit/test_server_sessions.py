@@ -16,6 +16,7 @@ from qmd.server.sessions import (
     MAX_LINKED,
     MAX_LINKS,
     SESSION_S,
+    BrowserSession,
     Sessions,
 )
 
@@ -42,7 +43,11 @@ def session(sessions: Sessions) -> str:
 
 
 def is_in(sessions: Sessions, value: str, port: int = 18765) -> bool:
-    return sessions.find(SCOPE, f"qmd_session_{port}={value}".encode()) is not None
+    return find(sessions, f"qmd_session_{port}={value}".encode()) is not None
+
+
+def find(sessions: Sessions, cookies: bytes) -> BrowserSession | None:
+    return sessions.find({**SCOPE, "headers": [(b"cookie", cookies)]})
 
 
 def test_a_link_works_once_and_for_a_minute() -> None:
@@ -73,7 +78,7 @@ def test_a_cookie_of_another_port_is_not_ours() -> None:
     assert not is_in(sessions, value, 18766)
     # Another server of this machine may have set one of our name for the same host.
     both = f"qmd_session_18765=theirs; a=b;qmd_session_18765={value}"
-    assert sessions.find(SCOPE, both.encode()) is not None
+    assert find(sessions, both.encode()) is not None
 
 
 def test_there_are_so_many_links_and_sessions_and_no_more() -> None:
@@ -92,8 +97,8 @@ def test_nothing_else_is_a_code_or_a_cookie(text: str, cookies: bytes) -> None:
     session(sessions)
     sessions.new_link()
     assert sessions.begin(text) is None
-    assert sessions.find(SCOPE, cookies) is None
-    assert sessions.find(SCOPE, b"qmd_session_18765=" + cookies) is None
+    assert find(sessions, cookies) is None
+    assert find(sessions, b"qmd_session_18765=" + cookies) is None
 
 
 # --- which requests a cookie lets through ----------------------------------------------

@@ -9,9 +9,14 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from qmd.server.stdio import MAX_UNANSWERED_BYTES, MAX_UNREAD_BYTES, Backlog
-from qmd.server.workers import CallQueue, TooBusyError
-from qmd.server.workers import gate as client_gate
+from qmd.server.workers import (
+    MAX_UNANSWERED_BYTES,
+    MAX_UNREAD_BYTES,
+    Backlog,
+    CallQueue,
+    TooBusyError,
+    current_backlog,
+)
 
 WAIT_S = 60.0
 
@@ -118,7 +123,7 @@ def test_a_call_of_a_client_that_reads_no_replies_waits_without_a_place(gate: Ga
         held: list[int] = []
 
         async def ask() -> None:
-            client_gate.set(backlog)
+            current_backlog.set(backlog)
             held.append(await workers.run(gate.call, timeout_s=WAIT_S))
 
         async with anyio.create_task_group() as tasks:

@@ -1,15 +1,19 @@
 """
-Checks the paths on the disk that a client sends.
+The paths that a client sends: on the disk, and of files in an address.
 
-They must be absolute, because a client does not know the server's working directory.
+Those on the disk must be absolute, because a client does not know the server's working directory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from qmd.errors import InputError
+from starlette.convertors import PathConvertor, register_url_convertor
+
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, NotFoundError
+from qmd.kb import KnowledgeBase
 from qmd.values import Collection, encode_uri
 
 
@@ -47,3 +51,62 @@ def context_path(path: str, collections: Iterable[Collection]) -> str:
         f"The path must be an absolute path or begin with a collection, got {path!r}.",
         hint="Give an absolute path, qmd://COLLECTION/PREFIX, or / for all documents.",
     )
+
+
+def permitted_directory(kb: KnowledgeBase, path: str) -> Path:
+    """
+    The directory that a client names, with all links followed.
+
+    Raises:
+        InputError: The path is relative.
+        OutsideRootsError: The policy does not open it: it lies below no write root, is the whole
+            disk, hidden, or belongs to the system.
+    """
+    require_absolute(path)
+    return kb.policy.new_collection(path)
+
+
+def add_collection(
+    kb: KnowledgeBase,
+    directory: Path,
+    *,
+    name: str | None,
+    mask: str,
+    ignore: Sequence[str] = (),
+) -> Collection:
+    """
+    Add a `permitted_directory` as a collection; `KnowledgeBase.index` fills it.
+
+    Raises:
+        InputError: There is no such directory, or the name or mask is not valid.
+        ConflictError: A collection of that name exists.
+    """
+    try:
+        added = kb.add_collection(directory, name=name, mask=mask, ignore=ignore)
+    except NotFoundError as error:  # the directory is missing, not the resource of the URL
+        raise InputError(error.message, hint=error.hint) from error
+    if added.path != str(directory):  # a link replaced the directory after the check
+        kb.remove_collection(added.name)
+        raise InputError(
+            engine_text("{directory} was replaced while it was added.", directory=directory),
+            hint="Try again.",
+        )
+    return added
+
+
+# --- in an address --------------------------------------------------------------------
+
+
+class FilePath(PathConvertor):
+    """
+    The part of an address that is the path of a file, as routes name it: ``{file:file}``.
+
+    It takes any text. Starlette's own ``path`` takes none with a line break, which names may have.
+    """
+
+    regex = "(?s:.*)"
+
+
+FILE_PATH = "file"
+
+register_url_convertor(FILE_PATH, FilePath())

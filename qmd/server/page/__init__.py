@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from qmd.server import file_paths  # noqa: F401 - makes the kind "file" known to routes
+from qmd.server.endpoints import client_paths  # noqa: F401 - makes "file" known to routes
 from qmd.server.page import (
     ask,
     change,

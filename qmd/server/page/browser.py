@@ -29,6 +29,7 @@ from starlette.responses import Response
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError, WritesForbiddenError
+from qmd.server.sessions import cookies, set_cookie
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"
@@ -38,7 +39,7 @@ READS = ("GET", "HEAD")
 
 _SALT_BYTES = 16
 _DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
-_MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
+_COOKIE = "qmd_page"
 _MAX_FIELDS = 2_000
 _LONG = 64_000  # bytes of a form that is parsed beside the event loop
 
@@ -64,32 +65,53 @@ class Browser:
         return f"page-{hashlib.sha256(self.cookie.encode()).hexdigest()[:8]}"
 
 
+MAX_BROWSERS = 200
+"""The notices of so many browsers wait for their next page; the oldest are dropped."""
+
+MAX_NOTICES = 5  # of one browser
+
+
+@dataclass(frozen=True, slots=True)
+class FormNotice:
+    """
+    A sentence above the next page.
+
+    Attributes:
+        text: In the language of the person.
+        change: The number of the change that an undo button takes back; None for no button.
+        kind: "warn" if something went wrong after what was done.
+        is_undo: Whether ``change`` was an undo itself, so that the button does again what it undid.
+    """
+
+    text: str
+    change: int | None = None
+    kind: Literal["ok", "warn"] = "ok"
+    is_undo: bool = False
+
+
 class Browsers:
-    """Makes and checks the cookies and tokens of one server process."""
+    """
+    Makes and checks the cookies and tokens of one server process, and keeps what waits to be said.
+
+    Use it on the event loop only.
+    """
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
+        self._notices: OrderedDict[str, list[FormNotice]] = OrderedDict()  # by the cookie
 
     def browser(self, request: Request) -> Browser:
-        cookie = next(filter(self._is_signed, _cookies(request)), None)
+        cookie = next(filter(self._is_signed, cookies(request.scope, _COOKIE)), None)
         is_new = cookie is None
         if cookie is None:
             value = secrets.token_urlsafe(32)
             cookie = f"{value}.{self._mac('cookie', value)}"
         return Browser(cookie, self._token(cookie, secrets.token_hex(_SALT_BYTES)), is_new)
 
-    @staticmethod
-    def remember(browser: Browser, request: Request, response: Response) -> None:
+    def remember(self, browser: Browser, request: Request, response: Response) -> None:
         """Set the cookie of a new browser."""
         if browser.is_new:
-            response.set_cookie(
-                _cookie_name(request),
-                browser.cookie,
-                httponly=True,
-                samesite="lax",
-                secure=request.url.scheme == "https",
-                path="/",
-            )
+            set_cookie(response, request, _COOKIE, browser.cookie, "lax")
 
     def has_token(self, browser: Browser, request: Request, form: Form) -> bool:
         """
@@ -102,6 +124,17 @@ class Browsers:
         salt, _, _ = sent.partition(".")
         token = self._token(browser.cookie, salt)
         return not browser.is_new and hmac.compare_digest(sent.encode(), token.encode())
+
+    def notify(self, browser: Browser, notice: FormNotice) -> None:
+        """Show a notice above the next page of a browser."""
+        waiting = [*self.notices(browser), notice]
+        self._notices[browser.cookie] = waiting[-MAX_NOTICES:]
+        while len(self._notices) > MAX_BROWSERS:
+            self._notices.popitem(last=False)
+
+    def notices(self, browser: Browser) -> list[FormNotice]:
+        """Those that wait for a browser, which are shown once."""
+        return self._notices.pop(browser.cookie, [])
 
     def _token(self, cookie: str, salt: str) -> str:
         return f"{salt}.{self._mac('token', salt, cookie)}"
@@ -195,64 +228,3 @@ def _parsed(body: bytes) -> Form:
     for name, value in pairs:
         fields.setdefault(name, []).append(value.replace("\r\n", "\n"))
     return Form(fields)
-
-
-def _cookies(request: Request) -> list[str]:
-    """The values of all cookies with the name; a program on another port may have added some."""
-    name = _cookie_name(request)
-    values: list[str] = []
-    for header in request.headers.getlist("cookie"):
-        for pair in header.split(";"):
-            key, _, value = pair.strip().partition("=")
-            if key == name:
-                values.append(value)
-    return values[:_MAX_COOKIES]
-
-
-def _cookie_name(request: Request) -> str:
-    _, port = request.scope.get("server") or ("", 0)
-    return f"qmd_page_{port}"
-
-
-# --- what a browser is told about the form before -------------------------------------
-
-
-MAX_BROWSERS = 200
-"""The notices of so many browsers wait for their next page; the oldest are dropped."""
-
-MAX_NOTICES = 5  # of one browser
-
-
-@dataclass(frozen=True, slots=True)
-class FormNotice:
-    """
-    A sentence above the next page.
-
-    Attributes:
-        text: In the language of the person.
-        change: The number of the change that an undo button takes back; None for no button.
-        kind: "warn" if something went wrong after what was done.
-        is_undo: Whether ``change`` was an undo itself, so that the button does again what it undid.
-    """
-
-    text: str
-    change: int | None = None
-    kind: Literal["ok", "warn"] = "ok"
-    is_undo: bool = False
-
-
-class Notices:
-    """The notices that wait, by the cookie of the browser. Use it on the event loop only."""
-
-    def __init__(self) -> None:
-        self._waiting: OrderedDict[str, list[FormNotice]] = OrderedDict()
-
-    def add(self, cookie: str, notice: FormNotice) -> None:
-        waiting = [*self._waiting.pop(cookie, []), notice]
-        self._waiting[cookie] = waiting[-MAX_NOTICES:]
-        while len(self._waiting) > MAX_BROWSERS:
-            self._waiting.popitem(last=False)
-
-    def take(self, cookie: str) -> list[FormNotice]:
-        """The notices of a browser, which are shown once."""
-        return self._waiting.pop(cookie, [])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from qmd.errors import InputError
-from qmd.server.endpoints.client_paths import context_path
-from qmd.server.new_collection import add_collection, permitted_directory
+from qmd.server.endpoints.client_paths import (
+    add_collection,
+    context_path,
+    permitted_directory,
+)
 from qmd.server.page.browser import Form
 from qmd.server.page.views import PageView, Shown, Visit
 

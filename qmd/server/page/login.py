@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from qmd.errors import QmdError
 from qmd.server.page.site import Problem, Site
-from qmd.server.sessions import LOGIN_PATH, LOGOUT_PATH, cookie_name, remember
+from qmd.server.sessions import COOKIE, LOGIN_PATH, LOGOUT_PATH, cookie_name, set_cookie
 
 
 def routes(site: Site) -> list[Route]:
@@ -37,16 +37,16 @@ def routes(site: Site) -> list[Route]:
             return form(request, sent.get("next"), "login.no_lookup", http_status=503)
         if cookie is None:
             return form(request, sent.get("next"), "login.not_valid", http_status=401)
-        sessions.end(request)
+        sessions.end(request.scope)
         response = site.redirect(_own_path(sent.get("next")))
-        remember(response, request, cookie)
+        set_cookie(response, request, COOKIE, cookie)
         return response
 
     async def log_out(request: Request) -> Response:
-        sessions.end(request)
+        sessions.end(request.scope)
         response = site.redirect(LOGIN_PATH)
         response.delete_cookie(
-            cookie_name(request.scope), httponly=True, samesite="strict", path="/"
+            cookie_name(request.scope, COOKIE), httponly=True, samesite="strict", path="/"
         )
         return response
 

@@ -6,12 +6,11 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse
 
 from qmd.errors import (
     AmbiguousNameError,
@@ -27,12 +26,10 @@ from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
     MOST_IN_COLUMN,
-    Drawing,
-    Neighbour,
     draw,
     neighbours,
 )
-from qmd.server.page.note_properties import ShownProperty, shown_properties
+from qmd.server.page.note_properties import shown_properties
 from qmd.server.page.note_text import (
     ShownText,
     part_with_line,
@@ -42,10 +39,9 @@ from qmd.server.page.note_text import (
 )
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
-from qmd.values import DocumentInfo
-from qmd.values.graph import Backlinks, NoteLink, NoteLinks, SimilarDocument
+from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.names import NOTE_SUFFIXES, fold
-from qmd.values.reading import DocumentDetails, OutlinedHeading
+from qmd.values.reading import DocumentDetails, DocumentSlice
 
 MOST_LINKS = 500
 """Links and backlinks that are read for a note's lists and its graph."""
@@ -55,81 +51,27 @@ _BOX = re.compile(r'role="checkbox"[^<>]* data-line=')  # only of a task of the 
 _COLUMN, _LARGE = 336, 960  # pixels: the width of a drawing beside the text, and of its own page
 
 
-@dataclass(frozen=True, slots=True)
-class NoteView:
-    """
-    What the template shows of a document.
-
-    Attributes:
-        text: The text as HTML; the first heading may be the title.
-        has_title: Whether the text shows the title itself.
-        outline: All headings of a text that has several parts; else those of ``text`` are shown.
-        may_edit: Whether it is a note, and the server may write.
-        broken: The links that lead nowhere.
-        links_left_out: Links behind `MOST_LINKS`.
-    """
-
-    details: DocumentDetails
-    context: str | None
-    text: ShownText
-    is_markdown: bool
-    may_edit: bool
-    outline: tuple[OutlinedHeading, ...]
-    properties: list[ShownProperty]
-    neighbours: list[Neighbour]
-    backlinks: Backlinks
-    broken: list[NoteLink]
-    attachments: list[str]
-    links_left_out: int
-    drawing: Drawing | None
-
-    @property
-    def document(self) -> DocumentInfo:
-        return self.details.document
-
-    @property
-    def has_title(self) -> bool:
-        first = next(iter(self.text.headings), None)
-        if first is None or first.level != 1:
-            return False
-        return fold(first.text) == fold(self.document.title)
-
-    @property
-    def has_tasks(self) -> bool:
-        """Whether the text shows boxes that can be ticked."""
-        return self.may_edit and _BOX.search(self.text.html) is not None
-
-    @property
-    def top_level(self) -> int:
-        """The level of the topmost headings in the outline."""
-        levels = [each.level for each in self.outline or self.text.headings]
-        return min(levels, default=1)
-
-    @property
-    def folders(self) -> list[tuple[str, str]]:
-        """The names on the way to the document, each with the folder that it stands for."""
-        names = self.document.file.split("/")[:-1]
-        return [(name, "/".join(names[: at + 1])) for at, name in enumerate(names)]
-
-
 def _note(visit: Visit) -> Answer:
-    site, request = visit.site, visit.request
     lines = lines_of(visit.query("line"))
     try:
-        view = _read(visit, lines)
+        read = visit.kb.get(visit.file)
     except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
         return _missing(visit, error)
-    if isinstance(view, Response):
-        return view
-    path = Path(view.details.root, view.document.path)
+    document = read.document
+    if document.file != visit.file or read.from_line != 1 or is_photo(document.path):
+        query = f"line={read.from_line}" if read.from_line != 1 else visit.request.url.query
+        elsewhere = note_address(document.file)
+        return RedirectResponse(f"{elsewhere}?{query}" if query else elsewhere, 302)
+    details = visit.kb.details(document.file)
+    path = Path(details.root, document.path)
     in_editor = in_obsidian = None
-    if is_local(request):
-        in_editor = program_link(site.editor, path, lines[0] if lines else 1)
-        in_obsidian = _obsidian_link(view.details, path)
+    if is_local(visit.request):
+        in_editor = program_link(visit.site.editor, path, lines[0] if lines else 1)
+        in_obsidian = _obsidian_link(details, path)
     values = {
-        "view": view,
+        "view": _view(visit, read, details, lines),
         "lines": lines,
-        "similar": _similar(visit, view.document.file) if visit.query("similar") else None,
+        "similar": _similar(visit, document.file) if visit.query("similar") else None,
         "disk_path": str(path),
         "editor_link": in_editor,
         "obsidian_link": in_obsidian,
@@ -191,24 +133,11 @@ def _missing(
     return Shown("note_missing.html", values, 300 if is_ambiguous else error.http_status)
 
 
-def _read(visit: Visit, lines: tuple[int, int] | None) -> NoteView | Response:
-    """
-    What the view of a document shows; or the way to it, if it is elsewhere.
-
-    Args:
-        lines: The lines to mark.
-
-    Raises:
-        DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError
-    """
-    kb = visit.kb
-    read = kb.get(visit.file)
-    document = read.document
-    if document.file != visit.file or read.from_line != 1 or is_photo(document.path):
-        query = f"line={read.from_line}" if read.from_line != 1 else visit.request.url.query
-        address = note_address(document.file)
-        return RedirectResponse(f"{address}?{query}" if query else address, 302)
-    details = kb.details(document.file)
+def _view(
+    visit: Visit, read: DocumentSlice, details: DocumentDetails, lines: tuple[int, int] | None
+) -> dict[str, object]:
+    """What the template shows of a document, with the ``lines`` marked."""
+    kb, document = visit.kb, read.document
     page_links = PageLinks(
         kb,
         document.file,
@@ -221,7 +150,9 @@ def _read(visit: Visit, lines: tuple[int, int] | None) -> NoteView | Response:
     part = visit.page_number("part")
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])
-    if is_markdown:
+    if not is_markdown:
+        shown = shown_plain(read.text, lines=lines, number=part)
+    else:
         shown = shown_markdown(
             read.text,
             page_links,
@@ -230,26 +161,42 @@ def _read(visit: Visit, lines: tuple[int, int] | None) -> NoteView | Response:
             may_tick=may_edit,
             breaks_lines=kb.breaks_lines(document.collection),
         )
-    else:
-        shown = shown_plain(read.text, lines=lines, number=part)
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
     around = neighbours(document.file, links, backlinks)
-    return NoteView(
-        details=details,
-        context=read.context,
-        text=shown,
-        is_markdown=is_markdown,
-        may_edit=may_edit,
-        outline=kb.outline(document.file).headings if shown.parts > 1 else (),
-        properties=shown_properties(details, page_links),
-        neighbours=around,
-        backlinks=backlinks,
-        broken=[each for each in links.links if each.state in ("nothing", "section missing")],
-        attachments=_attachments(links),
-        links_left_out=links.total - len(links.links),
-        drawing=draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
-    )
+    outline = kb.outline(document.file).headings if shown.parts > 1 else ()
+    names = document.file.split("/")[:-1]
+    return {
+        "details": details,
+        "document": document,
+        "folders": [(name, "/".join(names[: at + 1])) for at, name in enumerate(names)],
+        "context": read.context,
+        "text": shown,
+        "has_title": _has_title(shown, document.title),
+        "may_edit": may_edit,
+        "has_tasks": may_edit and _BOX.search(shown.html) is not None,
+        # All headings of a text in several parts; else those of the text are shown.
+        "outline": outline,
+        "top_level": min((each.level for each in outline or shown.headings), default=1),
+        "properties": shown_properties(details, page_links),
+        "neighbours": around,
+        "backlinks": backlinks,
+        "broken": _broken(links),
+        "attachments": _attachments(links),
+        "links_left_out": links.total - len(links.links),
+        "drawing": draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
+    }
+
+
+def _has_title(shown: ShownText, title: str) -> bool:
+    """Whether the text shows the title itself, as its first heading."""
+    first = next(iter(shown.headings), None)
+    return first is not None and first.level == 1 and fold(first.text) == fold(title)
+
+
+def _broken(links: NoteLinks) -> list[NoteLink]:
+    """The links that lead nowhere."""
+    return [each for each in links.links if each.state in ("nothing", "section missing")]
 
 
 def _attachments(links: NoteLinks) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -29,7 +28,6 @@ from qmd.server.page.browser import (
     Browsers,
     Form,
     FormNotice,
-    Notices,
     read_form,
     require_own_page,
 )
@@ -38,9 +36,6 @@ from qmd.server.page.static_files import static_files
 from qmd.server.sessions import IN_SESSION, Sessions
 from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
-
-if TYPE_CHECKING:
-    from qmd.server.page.templating import Templates
 
 T = TypeVar("T")
 
@@ -108,15 +103,8 @@ class Site:
         self._has_photos = False
         self._photos_until = 0.0  # of the monotonic clock
         self._browsers = Browsers()
-        self._notices = Notices()
         self._queue = CallQueue(_READERS, max_waiting=_MAX_WAITING)
         self._picture_queue = CallQueue(_PAINTERS, max_waiting=_MAX_WAITING)
-
-    @cached_property
-    def _templates(self) -> Templates:
-        from qmd.server.page.templating import page_templates
-
-        return page_templates()
 
     @property
     def may_administer(self) -> bool:
@@ -321,16 +309,18 @@ class Site:
 
     def notify(self, request: Request, notice: FormNotice) -> None:
         """Show a notice above the next page that this browser loads."""
-        self._notices.add(self.browser(request).cookie, notice)
+        self._browsers.notify(self.browser(request), notice)
 
     def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
         """The HTML of a page, or of a part of one."""
-        return self._templates.render(
+        from qmd.server.page.templating import rendered  # Jinja2 takes a while to load
+
+        return rendered(
             template,
             self.language(request),
             {
                 "csrf": self.browser(request).token,
-                "notices": lambda: self._notices.take(self.browser(request).cookie),
+                "notices": lambda: self._browsers.notices(self.browser(request)),
                 "path": request.url.path,
                 "problem": None,
                 "is_login": False,

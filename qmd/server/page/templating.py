@@ -9,75 +9,67 @@ from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from qmd.server.page.language import EngineTexts, Language, Texts, engine_texts, page_texts
+from qmd.server.page.language import Language, engine_texts, page_texts
 from qmd.server.page.links import address
 from qmd.server.page.note_text import plain_line
-from qmd.server.page.static_files import StaticFiles, static_files
+from qmd.server.page.static_files import static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
 from qmd.values.search import shown_relevance
 
 
-class Templates:
-    """The environment of all templates, with one overlay for each language."""
+@functools.cache
+def environment() -> Environment:
+    """The templates, compiled once for all servers of this process."""
+    templates = Environment(
+        loader=PackageLoader("qmd.server.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"static": static_files().address}
+    templates.filters |= {
+        "number": number,
+        "bytes": byte_count,
+        "seconds": seconds,
+        "day": day,
+        "minute": minute,
+        "clock": clock_time,
+        "address": address,
+        "stem": file_stem,
+        "lines": lambda text: text.removesuffix("\n").split("\n") if text else [],
+        "plain_line": plain_line,
+        "relevance": shown_relevance,
+        "as_text": as_text,
+        "utf16_length": utf16_length,
+    }
+    return templates
 
-    def __init__(self, static: StaticFiles, texts: Texts, engine_texts: EngineTexts) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("qmd.server.page"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._texts = texts
-        self._engine_texts = engine_texts
-        self._environment.globals |= {"static": static.address}
-        self._environment.filters |= {
-            "number": number,
-            "bytes": byte_count,
-            "seconds": seconds,
-            "day": day,
-            "minute": minute,
-            "clock": clock_time,
-            "address": address,
-            "stem": file_stem,
-            "lines": lambda text: text.removesuffix("\n").split("\n") if text else [],
-            "plain_line": plain_line,
-            "relevance": shown_relevance,
-            "as_text": as_text,
-            "utf16_length": utf16_length,
-        }
 
-    def render(self, name: str, language: Language, values: Mapping[str, object]) -> str:
-        def text(key: str, /, **parts: object) -> str:
-            return self._texts.text(language, key, **parts)
+def rendered(name: str, language: Language, values: Mapping[str, object]) -> str:
+    """The HTML of a template, which has the texts of the page and of the engine by functions."""
+    texts = page_texts()
 
-        def meaning(start: str, reason: str) -> str | None:
-            """What a reason of the engine means; None for one without a text."""
-            key = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
-            return self._texts.text(language, key) if key in self._texts.names() else None
+    def meaning(start: str, reason: str) -> str | None:
+        """What a reason of the engine means; None for one without a text."""
+        key = start + reason.lower().lstrip("._").rstrip("_").replace(" ", "_")
+        return texts.text(language, key) if key in texts.names() else None
 
-        def engine(sentence: str) -> str:
-            return self._engine_texts.translated(sentence, language)
-
-        template = self._environment.get_template(name)
-        script_texts = self._texts.of_view
-        return template.render(
+    return (
+        environment()
+        .get_template(name)
+        .render(
             {
-                "t": text,
-                "engine": engine,
+                "t": functools.partial(texts.text, language),
+                "engine": lambda sentence: engine_texts().translated(sentence, language),
                 "meaning": meaning,
                 "lang": language,
-                "script_texts": lambda view: script_texts(language, view),
+                "script_texts": functools.partial(texts.of_view, language),
                 **values,
             }
         )
-
-
-@functools.cache
-def page_templates() -> Templates:
-    """The templates, compiled once for all servers of this process."""
-    return Templates(static_files(), page_texts(), engine_texts())
+    )
 
 
 def number(value: float) -> str:
