@@ -82,6 +82,9 @@ class SqlDialect:
         moment_of: A given time as a `moment`.
         repeats_tags: Whether ``documents`` has a column with the tags of a document as JSON.
         next_number: The next value of a numbered column, given as column and table.
+        text_index: How many characters of the text of a property its index has; None for all. A
+            column ``beginning`` has them.
+        property_table: The table that has the rows of ``properties``.
         is_shared: Whether processes on several machines use a database.
         is_typed: Whether a value has the type of its column, also in a damaged database.
     """
@@ -104,6 +107,8 @@ class SqlDialect:
     key = "{}"  # its collation ignores the case
     next_number = "(SELECT coalesce(max({0}), 0) + 1 FROM {1})"
     repeats_tags = True
+    text_index: int | None = 16
+    property_table = "z_properties"
     is_shared = False
     is_typed = False
 
@@ -169,6 +174,8 @@ class _PostgresDialect(SqlDialect):
     key = "{}_key"
     next_number = "DEFAULT"  # of an identity column
     repeats_tags = False
+    text_index = None
+    property_table = "properties"
     is_shared = True
     is_typed = True
 

@@ -21,7 +21,7 @@ _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
-_PARSED_TABLES = ("tags", "aliases", "z_names", "links", "properties")
+_PARSED_TABLES = ("tags", "aliases", "z_names", "links")
 
 
 def put_all(
@@ -42,7 +42,7 @@ def put_all(
         if old_text is not None:  # of two that replace it, the first has replaced the chunks' text
             old_texts.setdefault(document_id, old_text)
     in_order = sorted(stored.items())
-    for table in _PARSED_TABLES if old_texts else ():
+    for table in (*_PARSED_TABLES, sql.dialect.property_table) if old_texts else ():
         sql.run(
             f"DELETE FROM {table} WHERE document_id {sql.dialect.among}",
             [sql.dialect.array(old_texts)],

@@ -192,7 +192,7 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
         )
         indexed_ids = f"SELECT t.document_id FROM tags t WHERE {tagged}"
     if conditions:
-        short_ids = " UNION ALL ".join([_having(each, values) for each in conditions])
+        short_ids = " UNION ALL ".join([_having(sql, each, values) for each in conditions])
         alternatives.append(f"d.id IN ({short_ids})")
     condition = _Condition(f"({' OR '.join(alternatives)})")
     if len(alternatives) == 1:
@@ -200,31 +200,42 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
     return condition
 
 
-def _having(condition: PropertyCondition, values: list[object]) -> str:
+def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str:
     """
     The ids of the documents that meet a condition, as a SELECT.
 
     Its values are appended to ``values``. Each range is one walk through an index, which knows the
     ids too.
     """
-    return " UNION ALL ".join(_selects(condition, values))
-
-
-def _selects(condition: PropertyCondition, values: list[object]) -> Iterator[str]:
+    selects = []
     for value_range in condition.ranges or (None,):
         values.append(condition.key)
-        limits = "" if value_range is None else _limits(value_range, values)
-        yield f"SELECT document_id FROM properties WHERE key = ?{limits}"
+        limits = "" if value_range is None else _limits(sql, value_range, values)
+        selects.append(f"SELECT document_id FROM properties WHERE key = ?{limits}")
+    return " UNION ALL ".join(selects)
 
 
-def _limits(value_range: ValueRange, values: list[object]) -> str:
+def _limits(sql: Sql, value_range: ValueRange, values: list[object]) -> str:
     column, low, high, open_low, open_high = value_range
-    sql = ""
+    indexed = sql.dialect.text_index if column == "text" else None
+    if indexed and low == high and len(str(low)) < indexed and _beginning(low, indexed) == low:
+        values.append(low)
+        return " AND beginning = ?"
+    conditions = ""
     for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
-        if limit is not None:
-            sql += f" AND {column} {sign} ?"
-            values.append(limit)
-    return sql
+        if limit is None:
+            continue
+        if indexed:
+            conditions += f" AND beginning {sign[0]}= ?"
+            values.append(_beginning(limit, indexed))
+        conditions += f" AND {column} {sign} ?"
+        values.append(limit)
+    return conditions
+
+
+def _beginning(text: object, length: int) -> str:
+    """As SQLite's substr: a text ends before U+0000."""
+    return str(text)[:length].partition("\0")[0]
 
 
 def _ids(sql: Sql, names: Sequence[str]) -> list[int]:

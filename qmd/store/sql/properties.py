@@ -5,21 +5,46 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
-from qmd.values.properties import PropertySummary, PropertyValue, property_rows
+from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
 
 
 def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Store the values of documents that have none stored: pairs of id and properties."""
-    sql.many(
-        "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (document_id, seq, key, kind, text, None if value == text else value, number, date)
-            for document_id, properties in documents
-            if properties
-            for seq, (key, kind, text, value, number, date) in enumerate(property_rows(properties))
-        ],
-    )
+    rows = [
+        (document_id, seq, row)
+        for document_id, properties in documents
+        if properties
+        for seq, row in enumerate(property_rows(properties))
+    ]
+    if not sql.dialect.text_index:
+        sql.many(
+            "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (*place, *row[:3], None if row.value == row.text else row.value, *row[4:])
+                for *place, row in rows
+            ],
+        )
+    elif rows:
+        # As the view ``properties`` reads them: each key once, and of text and value one.
+        sql.many(
+            "INSERT INTO z_property_keys (key) VALUES (?) ON CONFLICT DO NOTHING",
+            [(key,) for key in sorted({row.key for _, _, row in rows})],
+        )
+        ids: dict[str, int] = dict(sql.run("SELECT key, id FROM z_property_keys").fetchall())
+        sql.many(
+            "INSERT INTO z_properties (document_id, seq, key_id, kind, text, value, number, date)"
+            " VALUES (?, ?, ?, nullif(?, 'text'), ?, ?, ?, ?)",
+            [
+                (*place, ids[row.key], row.kind, _unless_lower(row), *row[3:])
+                for *place, row in rows
+            ],
+        )
+
+
+def _unless_lower(row: PropertyRow) -> str | None:
+    """The text of a value; None where it is the value as SQLite's lower() has it."""
+    return None if row.value.isascii() and row.text == row.value.lower() else row.text
 
 
 class Properties:

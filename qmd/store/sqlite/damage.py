@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
 from qmd.store.sql import collections, meta
@@ -136,39 +136,49 @@ def _tables(connection: Connection) -> list[str]:
     return [_decoded(name) for (name,) in rows]
 
 
+class Column(NamedTuple):
+    """``kind``: the type of its values; None for any."""
+
+    name: str
+    kind: type | None
+    is_required: bool
+    check: Callable[[str], bool] | None
+
+    def problem(self, value: object) -> str | None:
+        """What is wrong with one value."""
+        if value is None:
+            return "nothing where something must be" if self.is_required else None
+        if isinstance(value, Text):
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                return "text that is no UTF-8"
+        if self.kind is not None and type(value) is not self.kind:
+            return f"{type(value).__name__} instead of {self.kind.__name__}"
+        if self.check is not None and isinstance(value, str) and not self.check(value):
+            return "a text that cannot be read"
+        return None
+
+
+def columns(connection: Connection, table: str) -> list[Column]:
+    """The columns of a table, in their order."""
+    rows = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+    texts = [
+        (_decoded(name), _decoded(kind), bool(required)) for _, name, kind, required, *_ in rows
+    ]
+    return [
+        Column(name, _KINDS.get(kind), required, _CHECKS.get((table, name)))
+        for name, kind, required in texts
+    ]
+
+
 def _in_table(connection: Connection, table: str) -> Iterator[str]:
-    columns = [
-        (_decoded(name), _decoded(kind), bool(required))
-        for _, name, kind, required, _, _ in connection.execute(f'PRAGMA table_info("{table}")')
-    ]
-    names = ", ".join(f'"{name}"' for name, _, _ in columns)
-    checks = [
-        (f"{table}.{name}", _KINDS.get(kind), required, _CHECKS.get((table, name)))
-        for name, kind, required in columns
-    ]
+    checks = columns(connection, table)
+    names = ", ".join(f'"{column.name}"' for column in checks)
     for row in connection.execute(f'SELECT {names} FROM "{table}"'):
-        for value, (place, kind, required, check) in zip(row, checks, strict=True):
-            problem = _wrong(value, kind, required, check)
-            if problem is not None:
-                yield f"{place}: {problem}"
-
-
-def _wrong(
-    value: object, kind: type | None, required: bool, check: Callable[[str], bool] | None
-) -> str | None:
-    """What is wrong with one value."""
-    if value is None:
-        return "nothing where something must be" if required else None
-    if isinstance(value, Text):
-        try:
-            value = value.decode()
-        except UnicodeDecodeError:
-            return "text that is no UTF-8"
-    if kind is not None and type(value) is not kind:
-        return f"{type(value).__name__} instead of {kind.__name__}"
-    if check is not None and isinstance(value, str) and not check(value):
-        return "a text that cannot be read"
-    return None
+        for value, column in zip(row, checks, strict=True):
+            if (problem := column.problem(value)) is not None:
+                yield f"{table}.{column.name}: {problem}"
 
 
 def _in_counters(connection: Connection) -> Iterator[str]:
@@ -230,8 +240,8 @@ def _in_revisions(connection: Connection) -> Iterator[str]:
             yield "revisions.content: not what was kept"
 
 
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "replace")
+def _decoded(text: bytes | str) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _json(kind: type) -> Callable[[str], bool]:

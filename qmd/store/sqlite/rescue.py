@@ -13,11 +13,10 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError
 from qmd.store.reader import Writer
-from qmd.store.sql import collections, require_types
 from qmd.store.sql.models import CHOICE
 from qmd.store.sql.revisions import unpack_revision
 from qmd.store.sqlite import damage
@@ -25,106 +24,59 @@ from qmd.store.sqlite.library import FAILURES, Connection, connect, dbapi
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import Rescued
 
-Row = Sequence[Any]
+#: A row by column.
+Row: TypeAlias = dict[str, Any]
+#: What a row holds whose column older databases lack.
+_DEFAULTS = {"kind": "content"}
 
 
 class _Table(NamedTuple):
-    """``types`` by column; ``check`` raises ValueError, TypeError or zlib.error for a bad row."""
+    """
+    A table that is saved.
+
+    Attributes:
+        left_out: Its columns that say what the program did with documents.
+        check: Raises ValueError, TypeError or zlib.error for a row, by column, that is not sound.
+    """
 
     name: str
-    types: Mapping[str, Any]
-    check: Callable[..., object] = lambda *_: None
+    left_out: frozenset[str] = frozenset()
+    check: Callable[[Mapping[str, Any]], object] = lambda row: None
 
 
-def _check_collection(collection_id: int, name: str, path: str, *_: object) -> None:
-    if not name or not collections.is_directory_path(path):
-        raise ValueError
+def _check_collection(row: Mapping[str, Any]) -> None:
+    if not row["name"]:
+        raise ValueError("a collection without a name")
 
 
-def _check_revision(
-    revision_id: int,
-    path: str,
-    digest: str,
-    size: int,
-    content: bytes,
-    tool: str,
-    created_at: str,
-    kind: str,
-    *_: object,
-) -> None:
-    unpack_revision(content, kind, size, digest)
+def _check_revision(row: Mapping[str, Any]) -> None:
+    unpack_revision(row["content"], row["kind"], row["bytes"], row["hash"])
 
 
-def _check_vector(embedding_id: int, model: int, digest: bytes, vector: bytes) -> None:
+def _check_vector(row: Mapping[str, Any]) -> None:
+    vector = row["vector"]
     if not all(map(math.isfinite, struct.unpack(f"<{len(vector) // 2}e", vector))):
-        raise ValueError
+        raise ValueError("a vector that is not finite")
 
 
-def _check_projection(
-    projection_id: int, model: int, recipe: str, code_bytes: int, projection: bytes
-) -> None:
-    if not recipe or code_bytes < 1:
-        raise ValueError
+def _check_projection(row: Mapping[str, Any]) -> None:
+    if not row["recipe"] or row["code_bytes"] < 1:
+        raise ValueError("codes that cannot be")
 
-
-#: What stands for columns that older databases lack: kind before 0003, included before 0015, owner
-#: before 0016, position before 0022, the others before 0011.
-_BEFORE = {
-    "kind": "'content'",
-    "change_id": "NULL",
-    "action": "'write'",
-    "hash_after": "NULL",
-    "moved_from": "NULL",
-    "included": "1",
-    "owner": "''",
-    "position": "id",
-}
 
 _TABLES = (
     _Table(
         "collections",
-        {
-            **{"id": int, "name": str, "path": str, "pattern": str, "ignore": str},
-            **{"created_at": str, "included": int, "owner": str},
-        },
+        frozenset({"excluded", "updated_at", "indexed_at", "is_vault"}),
         _check_collection,
     ),
-    _Table(
-        "contexts",
-        {"id": int, "collection_id": int | None, "prefix": str, "text": str, "created_at": str},
-    ),
-    _Table(
-        "revisions",
-        {
-            **{"id": int, "path": str, "hash": str, "bytes": int, "content": bytes},
-            **{"tool": str, "created_at": str, "kind": str},
-            **{"change_id": int | None, "action": str},
-            **{"hash_after": str | None, "moved_from": str | None},
-        },
-        _check_revision,
-    ),
-    _Table(
-        "changes",
-        {
-            **{"id": int, "tool": str, "session": str, "number_in_session": int},
-            **{"created_at": str, "files": int, "undone_by": int | None, "position": int},
-        },
-    ),
-    _Table(
-        "z_models",
-        {"id": int, "name": str, "fingerprint": str, "dimension": int, "created_at": str},
-    ),
-    _Table(
-        "z_embeddings",
-        {"id": int, "model_id": int, "hash": bytes, "vector": bytes},
-        _check_vector,
-    ),
-    _Table(
-        "z_token_projections",
-        {"id": int, "model_id": int, "recipe": str, "code_bytes": int, "projection": bytes},
-        _check_projection,
-    ),
-    _Table("z_token_states", {"id": int, "embedding_id": int, "codes": bytes}),
+    _Table("contexts"),
+    _Table("revisions", check=_check_revision),
+    _Table("changes"),
+    _Table("z_models", frozenset({"active", "next"})),
+    _Table("z_embeddings", check=_check_vector),
+    _Table("z_token_projections", check=_check_projection),
+    _Table("z_token_states"),
 )
 #: Deletes rows that do not fit to another row.
 _UNFITTING = {
@@ -158,9 +110,11 @@ def save(damaged: Path, new: Path) -> Rescued:
     store = SqliteStore(new, create=True)
     try:
         for table in _TABLES:
-            rows, unreadable = _rows(source, table)
+            with store.reading() as reader:
+                columns = damage.columns(reader.connection, table.name)
+            rows, unreadable = _rows(source, table, columns)
             subject = table.name.removeprefix("z_")
-            saved[subject] = store.write(partial(_insert, table=table, rows=rows))
+            saved[subject] = store.write(partial(_insert, table=table.name, rows=rows))
             lost[subject] = unreadable + len(rows) - saved[subject]
         chosen = _chosen_model(source)
         if chosen is not None:
@@ -189,18 +143,24 @@ def _nothing(damaged: Path) -> CorruptDatabaseError:
     )
 
 
-def _rows(source: Connection, table: _Table) -> tuple[list[Row], int]:
+def _rows(
+    source: Connection, table: _Table, columns: Sequence[damage.Column]
+) -> tuple[list[Row], int]:
     """All rows that can be read and are sound, and how many others there are at least."""
-    rows, lost = [], 0
+    rows, lost = list[Row](), 0
     name = _source_name(source, table.name)
-    columns = ", ".join(_columns(source, name, table))
+    saved = _saved(source, name, table, columns)
     for row_id in sorted(_ids(source, name)):
         try:
-            row = source.execute(f"SELECT {columns} FROM {name} WHERE id = ?", [row_id]).fetchone()
-            if row is None:
+            values = source.execute(
+                f"SELECT {', '.join(saved.values())} FROM {name} WHERE id = ?", [row_id]
+            ).fetchone()
+            if values is None:
                 raise ValueError("only an index has it")
-            require_types(row, list(table.types.values()))
-            table.check(*row)
+            row = dict(zip(saved, values, strict=True))
+            if any(each.problem(row[each.name]) for each in columns if each.name in row):
+                raise ValueError("a value that cannot be")
+            table.check(_DEFAULTS | row)
         except (*FAILURES, ValueError, TypeError, MemoryError, struct.error, zlib.error):
             lost += 1
         else:
@@ -215,16 +175,22 @@ def _source_name(source: Connection, table: str) -> str:
         return table
 
 
-def _columns(source: Connection, name: str, table: _Table) -> list[str]:
-    """What to select; an older database lacks some of the columns."""
+def _saved(
+    source: Connection, name: str, table: _Table, columns: Sequence[damage.Column]
+) -> dict[str, str]:
+    """Column → what to select for it. Those that an older database lacks have their defaults."""
     try:
-        present = [row[1] for row in source.execute(f"PRAGMA table_info({name})")]
+        present = {row[1] for row in source.execute(f"PRAGMA table_info({name})")}
     except FAILURES:
-        present = []
-    return [
-        _BEFORE[column] if column in _BEFORE and column not in present else column
-        for column in table.types
-    ]
+        present = set()
+    saved = {
+        each.name: each.name
+        for each in columns
+        if each.name not in table.left_out and (each.name in present or not present)
+    }
+    return (
+        saved | {"position": "id"} if table.name == "changes" and "position" not in saved else saved
+    )
 
 
 def _ids(source: Connection, table: str) -> set[int]:
@@ -256,17 +222,18 @@ def _chosen_model(source: Connection) -> str | None:
         return None
 
 
-def _insert(writer: Writer, table: _Table, rows: Sequence[Row]) -> int:
+def _insert(writer: Writer, table: str, rows: Sequence[Row]) -> int:
     """Insert the rows that fit to what is there; returns how many do."""
-    columns = ", ".join(table.types)
-    marks = ", ".join("?" * len(table.types))
     stored = 0
     for row in rows:
+        marks = ", ".join("?" * len(row))
         try:
-            writer.connection.execute(f"INSERT INTO {table.name} ({columns}) VALUES ({marks})", row)
+            writer.connection.execute(
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values())
+            )
         except dbapi.IntegrityError:  # two of one name, or of a collection that is lost
             continue
         stored += 1
-    if table.name in _UNFITTING:
-        stored -= writer.connection.execute(_UNFITTING[table.name]).rowcount
+    if table in _UNFITTING:
+        stored -= writer.connection.execute(_UNFITTING[table]).rowcount
     return stored
