@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
-import pkgutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +12,13 @@ import coverage
 import pytest
 from hypothesis import settings
 
-import qmd
 from qmd.inference.embedded import source
 from qmd.ingest import parse_workers
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
 from tests.support.new_database import NewDatabases
 from tests.support.postgres import postgres_database, postgres_server
-from tests.support.warm import warm
+from tests.support.warm import import_all, warm
 
 __all__ = ["postgres_database", "postgres_server"]
 
@@ -110,9 +107,7 @@ def pytest_collection(session: pytest.Session) -> None:
     It would double what that takes. What modules do when they are imported is counted before.
     """
     if MEASURED in os.environ and not session.config.getoption("numprocesses", None):
-        for module in pkgutil.walk_packages(qmd.__path__, "qmd."):
-            if module.name not in ("qmd.__main__", "qmd.llm_plugin"):
-                importlib.import_module(module.name)
+        import_all()
     _measurement.switch(on=False)
 
 

@@ -238,12 +238,6 @@ def test_the_engine_has_the_same_bounds_for_every_face(kb: KnowledgeBase, tmp_pa
         kb.add_collection(tmp_path, name="many", mask="x" * (MAX_GLOB + 1))
 
 
-def test_tags_in_the_query_are_no_way_around(kb: KnowledgeBase) -> None:
-    groups = [" OR ".join(f"tag:t{n}" for n in range(start, start + 64)) for start in range(200)]
-    for query in (" ".join(groups)[:MAX_QUERY], " ".join(f"-tag:t{n}" for n in range(9000))):
-        assert kb.search(query[:MAX_QUERY]).hits == () or query.startswith("-")
-
-
 def test_an_explanation_does_not_repeat_a_pasted_text_with_each_hit(kb: KnowledgeBase) -> None:
     reply = kb.search("数据库" * 30_000, explain=True)
     assert reply.hits

@@ -190,6 +190,7 @@ def test_the_help_of_all_describes_each_command(
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.unmeasured
 def test_a_help_shows_few_options_first(name: str) -> None:
     command = COMMANDS[name]
     text = command.get_help(click.Context(command, info_name="qmd", terminal_width=80))
@@ -214,6 +215,7 @@ def test_the_page_about_the_command_line_has_every_setting() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.unmeasured
 def test_every_help_has_a_first_line_and_an_example(name: str) -> None:
     command = COMMANDS[name]
     assert isinstance(command, Command | Group)
@@ -226,6 +228,7 @@ def test_every_help_has_a_first_line_and_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.unmeasured
 def test_every_help_fits_a_terminal_of_80_columns(name: str) -> None:
     context = click.Context(COMMANDS[name], info_name=f"qmd {name}".strip(), terminal_width=80)
     for line in COMMANDS[name].get_help(context).splitlines():

@@ -114,6 +114,7 @@ def test_the_same_files_make_the_same_bundle(bundle: Path, tmp_path: Path) -> No
     assert build.build_bundle(tmp_path).read_bytes() == bundle.read_bytes()
 
 
+@pytest.mark.unmeasured
 def test_the_bundle_makes_collections_of_the_folders(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path)
     scratch.write("notes/plan.md", "# Plan\n")
@@ -207,6 +208,7 @@ def test_the_base_image_has_a_python_that_the_project_names() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the image is for Linux")
+@pytest.mark.unmeasured
 def test_the_command_of_the_image_serves_and_its_health_check_passes(
     tmp_path: Path, model_cache: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     assert not [name for name in names if "__pycache__" in name]
 
 
+@pytest.mark.unmeasured
 def test_the_sdist_builds_and_tests_on_its_own(tmp_path: Path) -> None:
     names = set(build(tmp_path, "--target", "sdist"))
     wanted = {

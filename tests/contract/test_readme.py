@@ -57,6 +57,7 @@ def _numberless(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
+@pytest.mark.unmeasured
 def test_the_python_in_the_docs_prints_what_its_comments_say(
     clone: Scratch, model_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

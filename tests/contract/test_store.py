@@ -458,6 +458,7 @@ YELLOW, SWEET, SOUR = Phrase("yellow"), Phrase("sweet"), Phrase("sour")
         (Phrase("NOT yellow AND {title} : *"), []),
     ],
 )
+@pytest.mark.unmeasured
 def test_expressions_mean_the_whole_document(
     store: Store, notes: int, expression: Expression, paths: list[str]
 ) -> None:
@@ -468,6 +469,7 @@ def test_expressions_mean_the_whole_document(
 
 
 @pytest.mark.parametrize("literal", ["使用", "署", "Docker部署", "使用Docker部署", "笔记"])
+@pytest.mark.unmeasured
 def test_chinese_is_found_by_any_part(store: Store, notes: int, literal: str) -> None:
     tokens = phrase_tokens(literal)
     assert tokens is not None
@@ -531,6 +533,7 @@ def test_a_document_that_says_it_more_often_has_a_higher_frequency(store: Store)
         (Filters(before="2025-03-01"), ["a.md", "deep/b.md", "zh/笔记.md"]),
     ],
 )
+@pytest.mark.unmeasured
 def test_filters_select_documents(
     store: Store, notes: int, filters: Filters, paths: list[str]
 ) -> None:

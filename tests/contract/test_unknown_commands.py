@@ -45,6 +45,7 @@ def test_the_commands_that_destroy_are_these() -> None:
     assert destroying == DESTROYING
 
 
+@pytest.mark.unmeasured
 def test_no_misspelling_leads_to_one_of_them() -> None:
     suggested = set()
     for path, group, ctx in groups(cli):
@@ -147,6 +148,7 @@ OF_TOBI = (
 )
 
 
+@pytest.mark.unmeasured
 def test_command_lines_of_tobi_are_understood(tmp_path: Path, model_cache: Path) -> None:
     scratch = filled(tmp_path).with_env(QMD_CACHE_DIR=str(model_cache))
     refused = {line: result.err for line in OF_TOBI if (result := scratch.call(*line.split())).code}

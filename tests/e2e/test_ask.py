@@ -55,6 +55,7 @@ def ask(scratch: Scratch, server: ModelServer, *args: str, **env: str) -> Result
 
 
 class TestAnswer:
+    @pytest.mark.unmeasured
     def test_the_installed_command_answers_with_the_servers_tools(self, scratch: Scratch) -> None:
         first = "I look.\n\n" + block("search", query="deploy parser") + "\n\nand then:\n"
         second = block("create_note", path="notes/answer", content="# A\n\n```py\nx\n```\n")

@@ -40,6 +40,7 @@ def test_a_server_is_started_and_stopped(scratch: Scratch) -> None:
     assert (none.code, "'qmd mcp --http --daemon' starts one" in none.err) == (1, True)
 
 
+@pytest.mark.unmeasured
 def test_a_token_is_no_argument_of_the_process(scratch: Scratch) -> None:
     scratch.run("server", "--daemon", "--port", "0", "--token", "s3cret")
     server = running.find(scratch.database)

@@ -450,6 +450,7 @@ def test_a_watch_goes_on_with_the_new_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--no-watch",)])
+@pytest.mark.unmeasured
 def test_a_server_says_so_and_goes_on_with_the_new_file(
     home: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

@@ -136,6 +136,7 @@ class TakingTurns(HashEmbedder):
         return super().embed_passages(texts)
 
 
+@pytest.mark.unmeasured
 def test_a_large_embed_lets_others_in_between(tmp_path: Path) -> None:
     model = TakingTurns()
     with (

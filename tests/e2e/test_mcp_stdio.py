@@ -201,6 +201,12 @@ def test_replies_that_nobody_reads_do_not_fill_the_memory(tmp_path: Path) -> Non
     assert 10_000 < most_kb < 300_000
 
 
+def assert_silent(client: RawClient) -> None:
+    """Besides that it has no model, which it tells if it lives long enough to look for one."""
+    [name] = WITHOUT_MODEL.values()
+    assert [line for line in client.stderr.splitlines() if name not in line] == []
+
+
 def test_the_end_of_input_ends_it_after_the_last_answer(start: Start) -> None:
     client = start()
     client.handshake()
@@ -212,7 +218,7 @@ def test_the_end_of_input_ends_it_after_the_last_answer(start: Start) -> None:
     client.end_input()
     assert {message["id"] for message in client.receive_all() if "result" in message} == ids
     assert client.process.wait(WAIT_S) == 0
-    assert client.stderr == ""
+    assert_silent(client)
 
 
 def test_input_that_ends_at_once_is_no_error(start: Start) -> None:
@@ -220,7 +226,7 @@ def test_input_that_ends_at_once_is_no_error(start: Start) -> None:
     client.end_input()
     assert client.receive_all() == []
     assert client.process.wait(WAIT_S) == 0
-    assert client.stderr == ""
+    assert_silent(client)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")

@@ -132,6 +132,7 @@ def test_a_token_that_cannot_be_kept_is_an_error(start: Start, database: Path) -
 # --- the browser ----------------------------------------------------------------------
 
 
+@pytest.mark.unmeasured
 def test_a_link_lets_a_browser_in_once(start: Start, scratch: Scratch) -> None:
     server = start("--token", "auto", "--access-log")
     link = scratch.ok("open", "--print").out.strip()
@@ -164,6 +165,7 @@ def test_a_program_gets_the_link_as_json(start: Start, scratch: Scratch) -> None
     assert enter(server.url, reply["link"])[0].status == 303
 
 
+@pytest.mark.unmeasured
 def test_an_event_stream_works_in_a_browser(start: Start, scratch: Scratch, tmp_path: Path) -> None:
     server = start("--token", "auto")
     _, browser = enter(server.url, scratch.ok("open", "--print").out.strip())

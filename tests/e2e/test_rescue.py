@@ -112,6 +112,7 @@ def test_of_a_sound_database_all_that_is_no_document_is_saved(database: Path, no
 
 
 @pytest.mark.parametrize("table", ["documents", "chunks", "z_documents_fts_data", "z_searchable"])
+@pytest.mark.unmeasured
 def test_what_the_files_have_may_be_lost_whole(database: Path, notes: Path, table: str) -> None:
     before, history = dump(database), histories(database, notes / "0.md")
     overwrite(database, pages_of(database, table))
@@ -149,6 +150,7 @@ def test_a_broken_schema_does_not_keep_the_tables_from_being_read(database: Path
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.unmeasured
 def test_whatever_is_damaged_what_is_saved_is_genuine(
     database: Path, notes: Path, seed: int
 ) -> None:

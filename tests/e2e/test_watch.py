@@ -126,6 +126,7 @@ def test_an_edit_that_leaves_size_and_time_as_they_were_is_seen(native: Kept) ->
     native.finds("flatbread", "a.md")
 
 
+@pytest.mark.unmeasured
 def test_a_burst_of_hundreds_of_files_is_indexed_whole(live: Kept, tmp_path: Path) -> None:
     for number in range(300):
         live.write(f"burst/{number % 7}/{number}.md", f"# Burst {number}\n\nword{number}\n")

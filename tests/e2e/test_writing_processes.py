@@ -88,6 +88,7 @@ def lines_of(name: str, number: int) -> list[str]:
     return [f"{name} {each} " + name * 500 for each in range(number)]
 
 
+@pytest.mark.unmeasured
 def test_appends_of_several_processes_all_survive_whole(notes: Path, database: Path) -> None:
     path = notes / "log.md"
     with KnowledgeBase.open(database) as keeping:
@@ -209,6 +210,7 @@ OLD = b"old " * 10000
         pytest.param("write", None, b"new " * 10000, marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.unmeasured
 def test_killed_at_any_moment_it_leaves_the_old_or_the_new_file_and_nothing_else(
     notes: Path, database: Path, action: str, before: bytes | None, after: bytes
 ) -> None:

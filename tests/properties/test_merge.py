@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def test_different_changes_of_a_line_are_a_conflict() -> None:
     assert merged_text(parts, {0: "both"}) == "a\nmine\ntheirs\nc\n"
 
 
+@pytest.mark.unmeasured
 def test_the_time_for_a_long_text_grows_with_its_length() -> None:
     """A hundred thousand lines of which all stay but one are one merge of a moment."""
     base = [f"line {number}\n" for number in range(100_000)]

@@ -212,6 +212,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
+@pytest.mark.unmeasured
 def test_a_hundred_thousand_repetitions_are_no_problem(unit: str) -> None:
     # Quadratic behaviour would take minutes here and hit the run's time limit.
     text = unit * (100_000 // len(unit))

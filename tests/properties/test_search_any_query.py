@@ -177,6 +177,7 @@ def test_any_string_can_be_asked_of_both_retrievers(
     ],
     ids=lambda query: f"{query[:12]}… of {len(query)}",
 )
+@pytest.mark.unmeasured
 def test_a_pasted_text_is_a_query_too(corpus: Corpus, query: str) -> None:
     check(corpus.kb.search(query, limit=10), 10)
     check(corpus.kb.query(query, limit=10), 10)

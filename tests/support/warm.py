@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -27,10 +30,10 @@ from typing import IO, Any, NoReturn
 
 import coverage
 
-import qmd.cli.main
-import qmd.server.process  # noqa: F401 - what most commands and servers would import
+import qmd
 from qmd.__main__ import run
 from qmd.system import telemetry
+from qmd.tools import toolsets
 
 #: The commands of which there are forks.
 QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
@@ -202,8 +205,19 @@ class WarmProcess:
         return self._channel
 
 
+def import_all() -> None:
+    """All modules of qmd, besides those that do something, or need what is not installed here."""
+    for module in pkgutil.walk_packages(qmd.__path__, "qmd."):
+        if module.name not in ("qmd.__main__", "qmd.llm_plugin"):
+            importlib.import_module(module.name)
+
+
 def serve(number: int) -> None:
     """The warm process: a fork for each request until nobody can send one."""
+    import_all()
+    importlib.import_module("anyio._backends._asyncio")  # which anyio imports for its first loop
+    toolsets.select()  # their schemas are made once
+    gc.freeze()
     with socket.socket(fileno=number) as channel:
         while True:
             data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)

@@ -60,6 +60,7 @@ def write(root: Path, *names: str) -> None:
 
 
 @pytest.mark.usefixtures("parser")
+@pytest.mark.unmeasured
 def test_every_bad_file_is_a_skip_with_its_reason(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     write(root, *BAD, "a.md", "f.md", "t.md", "z.md")

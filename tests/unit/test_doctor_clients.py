@@ -233,6 +233,7 @@ def test_only_a_server_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["PATH", "PYTHONPATH", "HOME", "LD_PRELOAD", "PYTHONSTARTUP"])
+@pytest.mark.unmeasured
 def test_an_entry_replaces_no_part_of_the_program(tmp_path: Path, name: str) -> None:
     program(tmp_path, "raise SystemExit('replaced')")
     (tmp_path / "programs" / "qmd.py").write_text("raise SystemExit('replaced')")

@@ -179,6 +179,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS)
+@pytest.mark.unmeasured
 def test_any_key_not_known_to_be_harmless_is_refused_by_name(stage: Stage, key: str) -> None:
     stage.set(key, stage.script)
     (problem,) = stage.pull()

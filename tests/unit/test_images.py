@@ -187,6 +187,7 @@ def test_unmarked_utf8_in_iptc_is_kept_and_marked(kb: KnowledgeBase, album: Path
     assert tags(photo)["IPTC:Keywords"] == ["海滩", "新"]
 
 
+@pytest.mark.unmeasured
 def test_the_longest_metadata_fits(kb: KnowledgeBase, photo: Path) -> None:
     names = tuple(f"{number:02}" + "标" * 98 for number in range(50))
     people = tuple(f"{number:02}" + "人" * 98 for number in range(50))
@@ -593,6 +594,7 @@ with KnowledgeBase.open(database) as kb:
 
 
 @posix
+@pytest.mark.unmeasured
 def test_writers_in_processes_lose_no_tag(kb: KnowledgeBase, album: Path) -> None:
     photo = make(album / "a.jpg")
     writers = [child.start(WRITER, kb.path, photo, name) for name in "xyz"]

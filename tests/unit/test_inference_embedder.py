@@ -96,6 +96,7 @@ def test_a_long_text_is_the_average_of_its_parts(embedder: Embedder) -> None:
 
 
 @pytest.mark.parametrize("text", ["字" * 1500, "x" * 9000, " " * 20_000, "\ufdfa" * 300])
+@pytest.mark.unmeasured
 def test_a_long_text_without_any_break_has_a_vector(embedder: Embedder, text: str) -> None:
     assert np.isclose(np.linalg.norm(embedder.embed_passages([text])[0]), 1, atol=1e-5)
 
@@ -135,6 +136,7 @@ def test_token_states_are_of_the_text_alone(embedder: Embedder) -> None:
     assert tokens_of(embedder, question) == {"▁resto", "re", ":", "▁what", "?"}
 
 
+@pytest.mark.unmeasured
 def test_a_long_text_has_the_tokens_of_all_its_parts(embedder: Embedder) -> None:
     assert isinstance(embedder, FastEmbedder)
     text = "The committee met again. " * 300 + "Penguins breed."
@@ -184,6 +186,7 @@ def test_asking_about_the_default_loads_nothing_heavy() -> None:
     assert output.strip() == "[]"
 
 
+@pytest.mark.unmeasured
 def test_embedding_asks_no_network_and_prints_nothing(model_cache: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"

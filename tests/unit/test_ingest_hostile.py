@@ -140,6 +140,7 @@ def test_what_is_odd_is_a_warning_that_names_the_file(indexed: Indexed) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*DOCUMENTS, *SKIPPED, "no such.md"}))
+@pytest.mark.unmeasured
 def test_why_agrees_with_the_run_and_every_document_is_read_back(
     indexed: Indexed, root: Path, name: str
 ) -> None:
@@ -159,6 +160,7 @@ def test_why_agrees_with_the_run_and_every_document_is_read_back(
         assert document.detail["docid"] == why.detail["docid"]
 
 
+@pytest.mark.unmeasured
 def test_documents_are_found_read_and_embedded(indexed: Indexed) -> None:
     kb, _ = indexed
     found = {hit.path for hit in kb.search("sourdough", limit=None).hits}

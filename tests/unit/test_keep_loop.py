@@ -95,6 +95,16 @@ def test_the_pause_after_a_failure_ends_by_stop_alone() -> None:
     assert turns.steps.empty()
 
 
+def test_a_loop_that_is_stopped_during_a_turn_waits_for_no_other() -> None:
+    turns = Turns(every_s=None)
+    turns.steps.put(turns.loop.stopping.set)  # returns None
+    turns.loop.wake()
+    thread = threading.Thread(target=turns.loop.run, daemon=True)
+    thread.start()
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+
+
 def test_stop_interrupts_what_a_turn_waits_for() -> None:
     waiting, interrupted = threading.Event(), threading.Event()
     turns = Turns(interrupt=interrupted.set)

@@ -304,6 +304,7 @@ ROLES = ({"expander": "llm"}, {"reranker": "chat:m"}, {"reranker": "rerank:m"})
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: "-".join(role.values()))
 @pytest.mark.parametrize("trouble", BROKEN)
+@pytest.mark.unmeasured
 def test_a_broken_server_takes_away_its_own_part_alone(
     corpus: Corpus, asking: Asking, trouble: str, role: dict[str, str]
 ) -> None:

@@ -151,6 +151,7 @@ def test_the_html_and_formulas_of_a_note_do_not_reach_beyond_their_block(
     assert expected in html(text)
 
 
+@pytest.mark.unmeasured
 def test_all_of_a_long_paragraph_is_rendered() -> None:
     text = html("*a* [[a]]\n" * 5_000, a="A")
     assert text.count("<em>a</em>") == text.count('class="to-note"') == 5_000

@@ -284,6 +284,7 @@ def test_explain_names_the_file_the_line_and_the_pattern_and_its_remedy_works(
 
 
 @pytest.mark.parametrize("pattern", ["*a", "?", "*a*\n", "[a]", "**/a/", "*b?c[d]*\n"])
+@pytest.mark.unmeasured
 def test_an_ignore_file_of_wildcards_is_applied_in_part_and_costs_little(
     tmp_path: Path, pattern: str
 ) -> None:

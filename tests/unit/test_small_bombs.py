@@ -1,11 +1,13 @@
-"""Notes of a few kilobytes that once took minutes or gigabytes, each with what it was."""
+"""Small notes and questions that once took minutes or gigabytes, each with what it was."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from qmd import KnowledgeBase
 from qmd.errors import QmdError
 from qmd.inference.replies import expansions
 from qmd.parse.document import parse_document
@@ -14,6 +16,8 @@ from qmd.parse.warnings import MAX_WARNINGS
 from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
 from qmd.search.query import language
 from qmd.values import ParsedDocument
+from qmd.values.search import MAX_QUERY
+from tests.support.vault import make_index
 
 pytestmark = pytest.mark.unmeasured
 
@@ -114,3 +118,10 @@ def test_a_whole_number_too_large_for_one_stays_as_it_is_written(number: str) ->
 def test_broken_frontmatter_below_comments_is_still_read_line_by_line(comment: str) -> None:
     document = parse(f"---\n{comment}\ntitle: Kept\nbroken: [\n---\nbody\n")
     assert document.title == "Kept"
+
+
+def test_tags_in_a_question_are_no_way_around_the_bound_of_tags(tmp_path: Path) -> None:
+    groups = [" OR ".join(f"tag:t{n}" for n in range(start, start + 64)) for start in range(200)]
+    with KnowledgeBase.open(make_index(tmp_path)) as kb:
+        for query in (" ".join(groups)[:MAX_QUERY], " ".join(f"-tag:t{n}" for n in range(9000))):
+            assert kb.search(query[:MAX_QUERY]).hits == () or query.startswith("-")

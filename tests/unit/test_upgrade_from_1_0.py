@@ -199,6 +199,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_upgrade(old: Path) -> None:
     assert set(rows(old, "SELECT DISTINCT description FROM documents")) == {("half \ufffd",)}
 
 
+@pytest.mark.unmeasured
 def test_its_full_text_is_one_segment_afterwards(old: Path) -> None:
     connection = sqlite.connect(old, read_only=False)
     for (document_id,) in connection.execute("SELECT id FROM documents").fetchall():

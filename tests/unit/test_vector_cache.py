@@ -199,6 +199,7 @@ class OtherModel(HashEmbedder):
 # What is held of what is gone finds nothing.
 @example(exact_bytes=0, steps=[{"1.md"}, "embed", "by hand"])
 @example(exact_bytes=MOST_EXACT_BYTES, steps=[{"1.md"}, "embed", "by hand"])
+@pytest.mark.unmeasured
 def test_after_any_changes_is_found_what_an_exact_scan_finds(
     tmp_path_factory: pytest.TempPathFactory, exact_bytes: int, steps: list[set[str] | str]
 ) -> None:

@@ -76,6 +76,7 @@ def test_jobs_are_answered_in_order_by_one_process(workers: WorkerPool) -> None:
         ("unfit", "error", "ValueError: unmarshallable object"),
     ],
 )
+@pytest.mark.unmeasured
 def test_a_job_that_fails_costs_only_itself(
     workers: WorkerPool, deed: object, kind: str, detail: str
 ) -> None:

@@ -101,6 +101,8 @@ class Loop:
 
     def _wait(self) -> bool:
         """Wait for the next turn; returns whether there is one."""
+        if self.stopping.is_set():  # while a turn was taken
+            return False
         if self._failures:
             first_s, longest_s = self._retry_s
             self.stopping.wait(min(longest_s, first_s * 2.0 ** min(self._failures - 1, 20)))
