@@ -221,6 +221,12 @@ class Chats:
         for turn in running:
             turn.wait(_END_S)
 
+    def __enter__(self) -> Chats:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # -- checks --------------------------------------------------------------------------
 
     def _is_model_set(self) -> bool:

@@ -8,7 +8,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.cli import ask_view as ask_view
-    from qmd.cli import ask_writes as ask_writes
     from qmd.cli import bars as bars
     from qmd.cli import chat_talk as chat_talk
     from qmd.cli import daemon as daemon

@@ -92,13 +92,12 @@ def model_options(function: F) -> F:
 @json_option
 def ask(
     question: tuple[str, ...],
-    max_rounds: int,
     write: bool,
     yes: bool,
     read_only: bool,
     strict: bool,
-    toolsets: tuple[str, ...],
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """
     Ask a language model that searches and reads your notes.
@@ -111,30 +110,29 @@ def ask(
     are compared with the notes; one that fails is marked "not found in the source".
     """
     command_session = session()
-    may_write = _may_write(command_session, write=write, yes=yes, read_only=read_only)
+    may_write = (write or command_session.settings.ask_write) and not read_only
+    check_writes(asked_for=write, allowed=may_write, yes=yes, read_only=read_only)
     settings = command_session.llm()
     mode: ChatMode = "write" if may_write else "read"
     if not as_json:
         introduce(settings.model, mode, agreed=yes)
     questions = questions_from(question)
-    with _open(command_session, write=may_write) as kb:
-        chats = agent.chat.Chats(
+    with (
+        _open(command_session, write=may_write) as kb,
+        agent.chat.Chats(
             kb,
             model=llm.LlmClient(settings),
             is_kept=False,
-            toolsets=toolsets,
-            max_rounds=max_rounds,
             turn_s=_NO_LIMIT_S,
             question_s=_NO_LIMIT_S,
-            confirm=cli.ask_writes.consent(yes=yes),
-        )
+            confirm=cli.ask_view.consent(yes=yes),
+            **limits,
+        ) as chats,
+    ):
         talk = cli.chat_talk.Talk(kb, chats, settings.model, mode=mode, yes=yes, strict=strict)
-        try:
-            for text in questions:
-                talk.chat = None  # each question begins anew
-                talk.ask_once(text, partial(_as_json, model=settings.model) if as_json else None)
-        finally:
-            chats.close()
+        for text in questions:
+            talk.chat = None  # each question begins anew
+            talk.ask_once(text, partial(_as_json, model=settings.model) if as_json else None)
 
 
 def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
@@ -151,19 +149,12 @@ def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
     }
 
 
-def _may_write(command_session: Session, *, write: bool, yes: bool, read_only: bool) -> bool:
-    """
-    Whether the model may use tools that write.
-
-    Raises:
-        click.UsageError: The options contradict each other.
-    """
-    if write and read_only:
+def check_writes(*, asked_for: bool, allowed: bool, yes: bool, read_only: bool) -> None:
+    """Raises click.UsageError: The options about writes contradict each other."""
+    if asked_for and read_only:
         raise click.UsageError("--write and --read-only exclude each other.")
-    may_write = (write or command_session.settings.ask_write) and not read_only
-    if yes and not may_write:
+    if yes and not allowed:
         raise click.UsageError("--yes agrees to writes, which only --write allows.")
-    return may_write
 
 
 def _open(command_session: Session, *, write: bool) -> KnowledgeBase:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd import agent, cli
 from qmd.cli import complete
-from qmd.cli.ask import introduce, model_options, questions_from, strict_option
+from qmd.cli.ask import check_writes, introduce, model_options, questions_from, strict_option
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.listings import limit_options
 from qmd.cli.serve import tool_options
@@ -95,10 +95,9 @@ def ask(
     may_write: bool,
     yes: bool,
     read_only: bool,
-    max_rounds: int,
     strict: bool,
-    toolsets: tuple[str, ...],
     as_json: bool,
+    **limits: Any,
 ) -> None:
     """
     Ask a question, and further ones at a terminal.
@@ -107,20 +106,19 @@ def ask(
     Ctrl-C stops an answer, Ctrl-D ends. QUESTION '-' is all of stdin; without one, each line of a
     pipe is a question of the same conversation.
     """
-    _check(goes_on, chat_id, may_write, yes, read_only)
+    if goes_on and chat_id:
+        raise click.UsageError("--continue and --chat exclude each other.")
+    check_writes(asked_for=may_write, allowed=may_write, yes=yes, read_only=read_only)
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     has_question = any(word.strip() for word in question)
     questions = questions_from(question) if has_question or not is_interactive else iter([""])
     command_session = session()
 
-    with _open(command_session, read_only=read_only) as kb:
-        chats = agent.chat.Chats(
-            kb,
-            may_write=not read_only,
-            toolsets=toolsets,
-            max_rounds=max_rounds,
-            confirm=cli.ask_writes.consent(yes=yes),
-        )
+    consent = cli.ask_view.consent(yes=yes)
+    with (
+        _open(command_session, read_only=read_only) as kb,
+        agent.chat.Chats(kb, may_write=not read_only, confirm=consent, **limits) as chats,
+    ):
         model = chats.model_name or "the model"
         mode: ChatMode = "write" if may_write else "read"
         talk = cli.chat_talk.Talk(
@@ -128,30 +126,17 @@ def ask(
         )
         if chats.model_name and not (is_interactive or as_json):
             introduce(model, mode, agreed=yes)
-        try:
-            for text in questions:
-                if is_interactive:
-                    talk.hold(text)
-                else:
-                    talk.ask_once(text, partial(_as_json, model=model) if as_json else None)
-        finally:
-            chats.close()
+        for text in questions:
+            if is_interactive:
+                talk.hold(text)
+            else:
+                talk.ask_once(text, partial(_as_json, model=model) if as_json else None)
 
 
 def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
     reply = turn.reply()
     tools = [dict(event.data) for event in reply.tools]
     return {"question": turn.question, "model": model, **to_wire(reply), "tools": tools}
-
-
-def _check(goes_on: bool, chat_id: str | None, may_write: bool, yes: bool, read_only: bool) -> None:
-    """Raises click.UsageError: The options contradict each other."""
-    if goes_on and chat_id:
-        raise click.UsageError("--continue and --chat exclude each other.")
-    if may_write and read_only:
-        raise click.UsageError("--write and --read-only exclude each other.")
-    if yes and not may_write:
-        raise click.UsageError("--yes agrees to writes, which only --write allows.")
 
 
 def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli.ask import introduce, mode_in_words
-from qmd.cli.ask_view import TurnScreen
-from qmd.cli.ask_writes import is_agreed
+from qmd.cli.ask_view import TurnScreen, is_agreed
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write_json, write_text
 from qmd.errors import QmdError, TransientInferenceError

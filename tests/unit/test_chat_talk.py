@@ -12,7 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.chat import Chats
-from qmd.cli.ask_writes import consent
+from qmd.cli.ask_view import consent
 from qmd.cli.chat_talk import Talk
 from qmd.settings import BackendSettings
 from tests.support.live import put
