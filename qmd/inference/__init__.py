@@ -7,30 +7,15 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.inference import (
-        assistant,
-        crossencoder,
-        embedding_endpoint,
-        llm,
-        onnx_model,
-        protocols,
-        remote,
-        token_codes,
-        token_projections,
-        token_states,
-    )
+    from qmd.inference import assistant as assistant
+    from qmd.inference import crossencoder as crossencoder
+    from qmd.inference import embedding_endpoint as embedding_endpoint
+    from qmd.inference import llm as llm
+    from qmd.inference import onnx_model as onnx_model
+    from qmd.inference import protocols as protocols
+    from qmd.inference import remote as remote
+    from qmd.inference import token_codes as token_codes
+    from qmd.inference import token_projections as token_projections
+    from qmd.inference import token_states as token_states
 
-__all__ = [
-    "assistant",
-    "crossencoder",
-    "embedding_endpoint",
-    "llm",
-    "onnx_model",
-    "protocols",
-    "remote",
-    "token_codes",
-    "token_projections",
-    "token_states",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from qmd.errors import QmdError, TransientInferenceError
+from qmd.errors import TransientInferenceError
 from qmd.inference.llm import trouble
 from qmd.inference.llm.settings import LlmSettings
 from qmd.system import http_client, proxy
@@ -60,7 +60,7 @@ class ModelEndpoint:
                 f"{self.name} has not answered within {timeout_s:.1f} s."
             ) from None
         except (http_client.HttpError, proxy.ProxyError) as error:
-            raise http_trouble(self.settings, error, timeout_s) from None
+            raise trouble.http_error(self.settings, error, timeout_s) from None
         return ModelReply(self.settings, reply.status, reply.headers, data)
 
     @contextmanager
@@ -91,7 +91,7 @@ class ModelEndpoint:
                     )
                 yield reply
         except (http_client.HttpError, proxy.ProxyError) as error:
-            raise http_trouble(self.settings, error, wait_s) from None
+            raise trouble.http_error(self.settings, error, wait_s) from None
 
     @contextmanager
     def _request(self, path: str, body: object, limit: TimeLimit) -> Iterator[HttpReply]:
@@ -160,22 +160,3 @@ def error_body(data: bytes) -> object:
     with suppress(ValueError, RecursionError):
         return json.loads(data)
     return data[:_SHOWN_BYTES].decode("utf-8", "replace")
-
-
-def http_trouble(
-    settings: LlmSettings, error: http_client.HttpError | proxy.ProxyError, timeout_s: float
-) -> QmdError:
-    """An error of the HTTP client as one that says what to do."""
-    match error:
-        case http_client.TimeLimitError():
-            return trouble.timed_out(settings, timeout_s)
-        case http_client.BrokenOffError():
-            return trouble.broke_off(settings)
-        case http_client.UnreadableReplyError():
-            return trouble.not_an_answer(settings, str(error), "")
-        case proxy.SocksSupportError():
-            return trouble.socks_proxy(settings.url)
-        case proxy.ProxyError():
-            return trouble.unusable_proxy(settings.url)
-        case _:
-            return trouble.unreachable(settings, str(error))

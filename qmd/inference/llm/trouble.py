@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 from qmd.engine_text import engine_text
-from qmd.errors import ConfigError, InferenceError, NativeCallsRefusedError, TransientInferenceError
+from qmd.errors import (
+    ConfigError,
+    InferenceError,
+    NativeCallsRefusedError,
+    QmdError,
+    TransientInferenceError,
+)
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.settings import VARIABLE, LlmSettings
-from qmd.system import installation
+from qmd.system import http_client, installation, proxy
 
 #: Besides 5xx: statuses that may be others at the next try.
 _TEMPORARY = {408, 409, 425, 429}
@@ -105,22 +111,40 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
     )
 
 
-def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceError:
-    return TransientInferenceError(
-        engine_text(
-            "No answer from {url} within {seconds} s.", url=settings.url, seconds=f"{timeout_s:g}"
-        ),
-        hint="Try again; --timeout, QMD_LLM_TIMEOUT or llm_timeout gives it longer.",
-    )
+def http_error(
+    settings: LlmSettings, error: http_client.HttpError | proxy.ProxyError, wait_s: float
+) -> QmdError:
+    """
+    An error of the HTTP client as one that says what to do.
 
-
-def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
+    What it says of a proxy leaves out the address, for that may hold a password.
+    """
+    match error:
+        case http_client.TimeLimitError():
+            return timed_out(settings, wait_s)
+        case http_client.BrokenOffError():
+            return broke_off(settings)
+        case http_client.UnreadableReplyError():
+            return not_an_answer(settings, str(error), "")
+        case proxy.SocksSupportError():
+            return ConfigError(
+                f"Cannot ask {settings.url}: the proxy in the environment speaks SOCKS, which needs"
+                " the package 'socksio'.",
+                hint=f"{installation.current().install('socksio')}, or name a proxy that speaks"
+                " HTTP in HTTPS_PROXY and unset ALL_PROXY.",
+            )
+        case proxy.ProxyError():
+            return ConfigError(
+                f"Cannot ask {settings.url}: the address of the proxy in the environment is none.",
+                hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example:"
+                " http://proxy.example:3128",
+            )
     where = "Is it running?" if settings.is_loopback else "Are you online?"
     return TransientInferenceError(
         engine_text(
             "Cannot reach {url}: {reason}",
             url=settings.url,
-            reason=server_words(reason, settings.key) or "no connection",
+            reason=server_words(str(error), settings.key) or "no connection",
         ),
         hint=engine_text(
             "{where} Check the address ({setting}), then try again.",
@@ -130,20 +154,12 @@ def unreachable(settings: LlmSettings, reason: str) -> TransientInferenceError:
     )
 
 
-def unusable_proxy(url: str) -> ConfigError:
-    """The message leaves out the address of the proxy, for that may hold a password."""
-    return ConfigError(
-        f"Cannot ask {url}: the address of the proxy in the environment is none.",
-        hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example: http://proxy.example:3128",
-    )
-
-
-def socks_proxy(url: str) -> ConfigError:
-    return ConfigError(
-        f"Cannot ask {url}: the proxy in the environment speaks SOCKS, which needs the package "
-        "'socksio'.",
-        hint=f"{installation.current().install('socksio')}, or name a proxy that speaks HTTP in "
-        "HTTPS_PROXY and unset ALL_PROXY.",
+def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceError:
+    return TransientInferenceError(
+        engine_text(
+            "No answer from {url} within {seconds} s.", url=settings.url, seconds=f"{timeout_s:g}"
+        ),
+        hint="Try again; --timeout, QMD_LLM_TIMEOUT or llm_timeout gives it longer.",
     )
 
 
