@@ -49,7 +49,15 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
-from qmd.values.chats import Chat, ChatEvent, ChatInfo, ChatMode, chat_name, check_question
+from qmd.values.chats import (
+    Chat,
+    ChatEvent,
+    ChatInfo,
+    ChatMode,
+    ChatTurn,
+    chat_name,
+    check_question,
+)
 from qmd.values.proposed import Confirm
 
 __all__ = ["AgentTurn", "Chats"]
@@ -208,6 +216,14 @@ class Chats:
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
         return Chat(info, tuple(turns))
+
+    def last_turn(self, chat_id: str) -> ChatTurn:
+        """The last turn of a conversation; one that runs here is not read from the database."""
+        with self._lock:
+            live = self._turns.get(chat_id)
+        if live is not None and live.status == "running":
+            return live.shown()
+        return self.chat(chat_id).turns[-1]
 
     def stop_all(self) -> None:
         """Stop all turns, because the process ends; they can be resumed by the next one."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from qmd.agent import history
@@ -25,12 +25,13 @@ from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
+from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system.cancellation import Cancellation
 from qmd.system.consent import confirming
 from qmd.system.session import current_session, in_session
 from qmd.tools.toolsets import select
-from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatReply, TurnStatus
+from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatReply, ChatTurn, TurnStatus
 from qmd.values.proposed import Confirm
 from qmd.values.tokens import estimate_tokens
 
@@ -144,6 +145,10 @@ class AgentTurn:
     def events(self) -> Iterator[ChatEvent]:
         """All events from the first one, until the turn has ended."""
         return self.log.events()
+
+    def shown(self) -> ChatTurn:
+        """The turn with its events so far."""
+        return replace(shown(self._stored), status=self.status, events=tuple(self.log.all()))
 
     def reply(self) -> ChatReply:
         """What has come of the question so far."""

@@ -88,7 +88,7 @@ def _list(visit: Visit) -> Shown:
 
 
 def _last_turn(visit: Visit) -> Shown:
-    last = visit.site.chats.chat(visit.path["id"]).turns[-1]
+    last = visit.site.chats.last_turn(visit.path["id"])
     return Shown("ask_turns.html", {"turns": [_turn(visit, last)]})
 
 
