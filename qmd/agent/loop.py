@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -130,8 +131,8 @@ class ExecutionLoop:
         max_iterations: The most calls of the model.
         window: How many tokens the model takes. Messages take three quarters of it at most, so
             that there is room for the answer.
-        model_time_s: The longest time for all answers of the model together, in seconds; None
-            for no limit. Tools, and a person who is asked about a write, do not use it up.
+        model_time_s: The longest time for all answers of the model together, in seconds. Tools,
+            and a person who is asked about a write, do not use it up.
         check: Compares the citations of an answer with what the model has read; None to
             compare none.
         tell: Called with each event of the run as it happens, as docs/agent.md lists them.
@@ -151,7 +152,7 @@ class ExecutionLoop:
         tool_calls: ToolCallMode = "blocks",
         max_iterations: int = MAX_ITERATIONS,
         window: int = WINDOW,
-        model_time_s: float | None = None,
+        model_time_s: float = math.inf,
         check: CheckAnswer | None = None,
         tell: Tell = _tell_nobody,
         sent: Callable[[Sequence[Message]], None] = lambda _: None,
@@ -198,8 +199,7 @@ class ExecutionLoop:
                 self._tell("asking", round=run.iteration_count + 1)
                 began_s = self._clock()
                 answer, parsed = self._ask(run, left_s)
-                if left_s is not None:
-                    left_s -= self._clock() - began_s
+                left_s -= self._clock() - began_s
                 if not self._run_tools(run, answer, parsed):
                     self._end(run)
                     return run
@@ -226,7 +226,7 @@ class ExecutionLoop:
 
     # -- the model -----------------------------------------------------------------------
 
-    def _ask(self, run: LoopResult, left_s: float | None) -> tuple[ChatAnswer, Parsed]:
+    def _ask(self, run: LoopResult, left_s: float) -> tuple[ChatAnswer, Parsed]:
         """
         Call the model, which has ``left_s`` seconds, and tell what it writes between its calls.
 
@@ -248,29 +248,26 @@ class ExecutionLoop:
         messages = fitted(
             [Message("system", self._prompt.text), *run.messages], self._room, self._fence
         )
-        if left_s is None:
-            answer = self._call(messages, hear, None)
-        elif left_s <= 0:
+        if left_s <= 0:
             raise self._out_of_time(run)
-        else:
-            end_s = self._clock() + left_s
-            try:
-                answer = self._call(messages, hear, end_s)
-            except QmdError as error:
-                if self._clock() >= end_s:
-                    raise self._out_of_time(run) from error
-                raise
+        end_s = self._clock() + left_s
+        try:
+            answer = self._call(messages, hear, end_s)
+        except QmdError as error:
+            if self._clock() >= end_s:
+                raise self._out_of_time(run) from error
+            raise
         parsed = parse(answer.text)
         self._tell_text(shown.rest(parsed))
         return answer, parsed
 
     def _call(
-        self, messages: Sequence[Message], hear: Callable[[Event], None], end_s: float | None
+        self, messages: Sequence[Message], hear: Callable[[Event], None], end_s: float
     ) -> ChatAnswer:
         """The model's answer, in which each call of a tool is a block."""
 
         def left_s() -> float | None:
-            return None if end_s is None else max(0.0, end_s - self._clock())
+            return None if end_s == math.inf else max(0.0, end_s - self._clock())
 
         if self._tools:
             try:
