@@ -724,7 +724,7 @@ def page_forms() -> Iterator[Request]:
         ("/undo/{change}", {}),
         ("/undo/1", {}),
         ("/undo/x", {}),
-        ("/overview/undo", {"change": "1"}),
+        ("/undo/1", {"from": "overview"}),
         ("/history/notes/MOC.md", {"revision": "1"}),
         ("/history/notes/MOC.md", {"revision": "x"}),
         ("/overview/collections/add", {"path": "{home}/none", "name": "x"}),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InferenceError
 from qmd.system.log_file import LogWriter
+from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
@@ -88,9 +89,11 @@ class TextLines(logging.Formatter):
     """Formats a record as a line of text, with its fields as ``name=value``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(f"{name}={_plain(value)}" for name, value in _fields(record).items())
+        fields = " ".join(
+            f"{name}={one_line(str(value))}" for name, value in _fields(record).items()
+        )
         word = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        line = f"qmd: {word}{_plain(_message(record))}" + (f" {fields}" if fields else "")
+        line = f"qmd: {word}{one_line(_message(record))}" + (f" {fields}" if fields else "")
         return "\n".join([line, *_frames(record)])
 
 
@@ -145,11 +148,3 @@ def _frames(record: logging.LogRecord) -> list[str]:
         for frame in traceback.extract_tb(error.__traceback__)
     ]
     return [f"  {type(error).__module__}.{type(error).__qualname__}", *places]
-
-
-def _plain(value: object) -> str:
-    """A value on one line, with control characters as escapes."""
-    return "".join(
-        character if character.isprintable() else f"\\x{ord(character):02x}"
-        for character in str(value)
-    )

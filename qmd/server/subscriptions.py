@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-from mcp.server import ServerRequestContext
 from mcp.server.connection import Connection
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -28,10 +27,10 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from qmd.server.mcp_wire import Context
+
 if TYPE_CHECKING:
     from qmd.ingest.events import Event, EventBus
-
-Context = ServerRequestContext[Any, Any]
 
 MAX_PER_CLIENT = 1000
 _NOTIFY_S = 5.0

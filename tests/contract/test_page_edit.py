@@ -142,6 +142,19 @@ def test_what_was_typed_is_shown_again_where_the_token_is_stale(
     assert text_of(served) == "typed\n"
 
 
+def test_a_new_note_is_kept_where_the_token_is_stale(served: Served, client: httpx.Client) -> None:
+    sent = {**fields(client.get("/new")), "name": "x", "text": "typed\n"}
+    client.cookies.clear()
+    refused = post(client, "/new", **sent)
+    assert refused.status_code == 403
+    assert "no longer valid" in refused.text
+    again = fields(refused)
+    assert again["text"] == "typed\n"
+    assert not (served.folder / "x.md").exists()
+    assert post(client, "/new", **{**again, "name": "x", "collection": "notes"}).status_code == 303
+    assert text_of(served, "x.md") == "typed\n"
+
+
 def test_a_note_that_is_gone_can_be_created_again(served: Served, client: httpx.Client) -> None:
     sent = fields(client.get("/edit/notes/plan.md"))
     (served.folder / "plan.md").unlink()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from qmd.render import WrittenTarget
@@ -28,8 +27,7 @@ _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownValue:
+class ShownValue(NamedTuple):
     """
     One value.
 
@@ -43,8 +41,7 @@ class ShownValue:
     is_web: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ShownProperty:
+class ShownProperty(NamedTuple):
     """A property; ``left_out`` of its values are not shown."""
 
     key: str
@@ -63,32 +60,23 @@ def shown_properties(details: DocumentDetails, links: PageLinks) -> list[ShownPr
     for key, value in list(details.properties.items())[:MOST_VALUES]:
         if key.casefold() in _SHOWN_ELSEWHERE:
             continue
-        values = list(_scalars(value))
+        values = value if isinstance(value, list) else [] if value is None else [value]
         texts = [_shown(key, each) for each in values[:MOST_VALUES]]
         shown.append(ShownProperty(key, texts, len(values) - len(texts)))
     return _with_notes(shown, links)
 
 
-def _scalars(value: object) -> Iterator[object]:
-    if isinstance(value, list):
-        yield from value
-    elif value is not None:
-        yield value
-
-
 def _shown(key: str, value: object) -> ShownValue:
-    if isinstance(value, bool):
-        return ShownValue(str(value).lower(), _search(key, str(value).lower()))
-    if isinstance(value, (int, float)):
-        return ShownValue(str(value), _search(key, str(value)))
+    if isinstance(value, (bool, int, float)):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return ShownValue(text, _search(key, text))
     if not isinstance(value, str):
         return ShownValue(json.dumps(value, ensure_ascii=False)[:MAX_VALUE])
     text = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}…"
     if value.startswith(("https://", "http://")) and len(value) < 2_000 and " " not in value:
         return ShownValue(text, value, is_web=True)
-    return ShownValue(
-        text, _search(key, value) if len(value) <= MAX_SEARCHED and value.strip() else ""
-    )
+    is_searched = len(value) <= MAX_SEARCHED and value.strip()
+    return ShownValue(text, _search(key, value) if is_searched else "")
 
 
 def _search(key: str, value: str) -> str:
