@@ -30,6 +30,8 @@ T = TypeVar("T")
 LOCK_TIMEOUT_S = 15.0
 #: How long a write that may be dropped waits for another process.
 PATIENCE_S = 0.1
+#: Of so many scopes connections wait for readers.
+IDLE_SCOPES = 16
 
 
 def open_store(
@@ -105,6 +107,45 @@ class ReplicaState(NamedTuple):
     primary_problem: str | None = None
 
 
+class _IdleReaders:
+    """
+    Connections that wait, by what they are restricted to; None for no restriction.
+
+    Not thread-safe: callers hold a lock.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_scope: dict[object, list[Connection]] = {}
+
+    def take(self, scope: object) -> Connection | None:
+        """A connection of the scope; None if none waits."""
+        idle = self._by_scope.get(scope)
+        return idle.pop() if idle else None
+
+    def keep(self, scope: object, connection: Connection) -> list[Connection]:
+        """
+        Keep a connection for the next reader of its scope.
+
+        Returns:
+            Connections to close: this one, or those of the scope that was used least recently.
+        """
+        idle = self._by_scope.pop(scope, [])
+        self._by_scope[scope] = idle  # the scope that was used last comes last
+        if len(idle) >= self._most:
+            return [connection]
+        idle.append(connection)
+        if len(self._by_scope) > IDLE_SCOPES:
+            oldest = next(each for each in self._by_scope if each is not None)
+            return self._by_scope.pop(oldest)
+        return []
+
+    def take_all(self) -> list[Connection]:
+        connections = [connection for idle in self._by_scope.values() for connection in idle]
+        self._by_scope = {}
+        return connections
+
+
 class Store(ABC):
     """
     One open database. Thread-safe.
@@ -121,7 +162,9 @@ class Store(ABC):
         timeout_s: Seconds that a write waits for a lock that another process holds.
     """
 
-    def __init__(self, location: DatabaseLocation, *, read_only: bool, timeout_s: float) -> None:
+    def __init__(
+        self, location: DatabaseLocation, *, read_only: bool, timeout_s: float, most_idle: int
+    ) -> None:
         self.location = location
         self.read_only = read_only
         self.timeout_s = timeout_s
@@ -129,6 +172,7 @@ class Store(ABC):
         self._closed = False
         self._abandoned = False
         self._readers = 0
+        self._idle = _IdleReaders(most_idle)
         self._writer: Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
 
@@ -355,7 +399,9 @@ class Store(ABC):
         """Wait for the running write, then close all connections. May be called twice."""
         with self._lock:
             self._closed = True
-            idle = self._take_idle()
+            # Closed first: the last connection of a process that is a writer checkpoints the WAL
+            # of a file and removes it, so that one file is left.
+            idle = self._idle.take_all()
             thread, self._thread = self._thread, None
         for connection in idle:
             self._close_connection(connection)
@@ -363,10 +409,6 @@ class Store(ABC):
             thread.submit(self._close_writer)
             thread.shutdown(wait=True)
         self._release()
-
-    @abstractmethod
-    def _take_idle(self) -> list[Connection]:
-        """All connections that wait for a reader, which are closed then. Called with the lock."""
 
     def _close_connection(self, connection: Connection) -> None:
         connection.close()

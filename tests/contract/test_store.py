@@ -231,7 +231,7 @@ def test_documents_below_a_folder_come_in_order_and_in_pages(store: Store, notes
         assert reader.documents.count_below("notes", "deep") == 1
         assert reader.documents.count_below("notes", "dee") == 0
         assert reader.documents.count() == 4
-        assert reader.documents.file_names() == [f"notes/{path}" for path in paths]
+        assert [path for *_, path in reader.documents.places()] == paths
 
 
 def test_a_document_keeps_its_text_to_the_letter(store: Store, notes: int) -> None:

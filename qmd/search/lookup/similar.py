@@ -93,7 +93,8 @@ class SimilarNames:
 
     def _read(self) -> list[_Names]:
         if self._kinds is None:
-            files = self._reader.documents.file_names()
+            places = self._reader.documents.places()
+            files = [f"{collection}/{path}" for _, collection, path in places]
             others = self._reader.documents.other_names()
             whole = [fold(file) for file in files]
             bases = [file.rpartition("/")[2] for file in whole]

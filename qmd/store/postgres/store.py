@@ -75,14 +75,11 @@ class PostgresStore(Store):
             DatabaseUnreachableError, SchemaTooNewError, MigrationRequiredError, StoreError: As
                 their names say; nothing was changed.
         """
-        super().__init__(location, read_only=read_only, timeout_s=timeout_s)
+        super().__init__(location, read_only=read_only, timeout_s=timeout_s, most_idle=MAX_READERS)
         self._presence: SharedLock | None = None
         self._presence_lock = threading.Lock()
         self._name = writer_name or uuid.uuid4().hex
         self._places = threading.BoundedSemaphore(MAX_READERS)
-        #: Connections by whether their transactions are restricted: the server would plan its
-        #: statements anew each time that one changes between both.
-        self._idle: dict[bool, list[Connection]] = {False: [], True: []}
         connection = connect(location, read_only=True)
         try:
             with self._translating():
@@ -95,7 +92,7 @@ class PostgresStore(Store):
             connection.close()
             self.close()
             raise
-        self._idle[False].append(connection)
+        self._idle.keep(False, connection)
 
     def _migrate(self) -> None:
         migrate.migrate(self._writing(), self.location)
@@ -152,11 +149,15 @@ class PostgresStore(Store):
         return Reader(Sql(connection, POSTGRES, is_scoped=True))
 
     def _begin_reading(self, is_restricted: bool) -> Connection:
-        """A connection inside a new snapshot. One that was lost while idle is replaced."""
+        """
+        A connection inside a new snapshot. One that was lost while idle is replaced.
+
+        Those whose transactions are restricted are kept apart: the server would plan its statements
+        anew each time that one changes between both.
+        """
         while True:
             with self._lock:
-                idle = self._idle[is_restricted]
-                connection = idle.pop() if idle else None
+                connection: Connection | None = self._idle.take(is_restricted)
             if connection is None:
                 connection = connect(self.location, read_only=True)
                 connection.execute(_SNAPSHOT)
@@ -177,7 +178,7 @@ class PostgresStore(Store):
         with self._lock:
             keep = keep and not self._closed
             if keep:
-                self._idle[is_restricted].append(connection)
+                keep = not self._idle.keep(is_restricted, connection)
         if not keep:
             connection.close()
 
@@ -281,11 +282,6 @@ class PostgresStore(Store):
             lock.release()
 
     # -- opening and closing -----------------------------------------------------------
-
-    def _take_idle(self) -> list[Connection]:
-        idle = [connection for kept in self._idle.values() for connection in kept]
-        self._idle = {False: [], True: []}
-        return idle
 
     def _release(self) -> None:
         if self._presence is not None:

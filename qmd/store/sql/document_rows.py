@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.sql import Sql, meta, properties
-from qmd.store.sql.embeddings import StoredChunk, chunk_rows
 from qmd.system import clock
 from qmd.values import Link, NewDocument, ParsedDocument
 from qmd.values.names import fold, link_key, name_key
@@ -22,6 +21,17 @@ _COLUMNS = (
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
 _PARSED_TABLES = ("tags", "aliases", "z_names", "links")
+
+
+class _StoredChunk(NamedTuple):
+    """A chunk of a document that is about to be replaced; ``next_hash`` as in the table."""
+
+    id: int
+    hash: bytes
+    next_hash: bytes | None
+    has_vector: bool
+    start_char: int
+    end_char: int
 
 
 def put_all(
@@ -214,19 +224,19 @@ def _put_chunks(
     old_texts: Mapping[int, str],
 ) -> None:
     """``old_texts``: what the documents that are replaced said, by their ids."""
-    stored: dict[int, list[StoredChunk]] = {}
+    stored: dict[int, list[_StoredChunk]] = {}
     for document_id, *old in sql.run(
         "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
         f" FROM chunks WHERE document_id {sql.dialect.among} ORDER BY document_id, seq",
         [sql.dialect.array(old_texts)],
     ):
-        stored.setdefault(document_id, []).append(StoredChunk(*old))
+        stored.setdefault(document_id, []).append(_StoredChunk(*old))
     inserts: list[tuple[object, ...]] = []
     updates: list[tuple[object, ...]] = []
     gone = {each.id for chunks in stored.values() for each in chunks}
     for document_id, document in documents:
-        rows = chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
-        for chunk, row, digest in zip(
+        rows = _chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
+        for chunk, (chunk_id, hash_, next_hash), digest in zip(
             document.parsed.chunks, rows, document.chunk_hashes, strict=True
         ):
             place = (
@@ -239,13 +249,13 @@ def _put_chunks(
                 chunk.start_line,
                 chunk.end_line,
                 " > ".join(chunk.heading_path),
-                row.hash,
+                hash_,
             )
-            if row.id is None:
+            if chunk_id is None:
                 inserts.append(place)
             else:
-                gone.remove(row.id)
-                updates.append((*place, row.next_hash, digest, row.id))
+                gone.remove(chunk_id)
+                updates.append((*place, next_hash, digest, chunk_id))
     if gone:
         delete_chunks(sql, sorted(gone))
     # The vector for the model that is to follow belongs to the text that it was made of.
@@ -262,6 +272,41 @@ def _put_chunks(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         inserts,
     )
+
+
+def _chunk_rows(
+    stored: Sequence[_StoredChunk], old_text: str, document: NewDocument
+) -> list[tuple[int | None, bytes, bytes | None]]:
+    """
+    The rows of a document's chunks, in their order; each keeps a vector if there is one for it.
+
+    Of each row the id (None: a new one), ``hash`` and ``next_hash``.
+
+    A chunk takes the row of the same embedded text, else one with a vector of the same text below
+    another title or other headings: its earlier vector answers until it has its own.
+    """
+    by_hash: dict[bytes, list[_StoredChunk]] = {}
+    for chunk in reversed(stored):
+        by_hash.setdefault(chunk.next_hash or chunk.hash, []).append(chunk)
+    same = [
+        by_hash[digest].pop() if by_hash.get(digest) else None for digest in document.chunk_hashes
+    ]
+    by_text: dict[str, list[_StoredChunk]] = {}
+    if None in same:
+        for chunk in (chunk for chunks in by_hash.values() for chunk in chunks if chunk.has_vector):
+            by_text.setdefault(old_text[chunk.start_char : chunk.end_char], []).append(chunk)
+    text = document.parsed.text
+    rows: list[tuple[int | None, bytes, bytes | None]] = []
+    for new, digest, row in zip(document.parsed.chunks, document.chunk_hashes, same, strict=True):
+        if row is not None:
+            rows.append((row.id, row.hash, row.next_hash))
+        elif below_other_title := by_text.get(text[new.start_char : new.end_char]):
+            earlier = below_other_title.pop()
+            next_hash = None if earlier.hash == digest else digest
+            rows.append((earlier.id, earlier.hash, next_hash))
+        else:
+            rows.append((None, digest, None))
+    return rows
 
 
 def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:

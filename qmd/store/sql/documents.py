@@ -426,14 +426,6 @@ class Documents:
         )
         return [document_id for (document_id,) in rows]
 
-    def file_names(self) -> list[str]:
-        """Every ``collection/path``, in order."""
-        rows = self._sql.run(
-            "SELECT c.name || '/' || d.path FROM documents d"
-            " JOIN collections c ON c.id = d.collection_id ORDER BY c.name, d.path"
-        )
-        return [row[0] for row in rows]
-
     def other_names(self) -> list[tuple[str, str]]:
         """Every title and alias, after the ``collection/path`` of its document."""
         file = "SELECT c.name || '/' || d.path"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from qmd.store.sql import Sql, meta
 from qmd.store.sql.models import Models, StoredModel
 from qmd.store.sql.vectors import put_copies, remove_copies, renumber_copy
-
-if TYPE_CHECKING:
-    from qmd.values import NewDocument
 
 #: The column of a chunk ``k`` for a model's id → SQL conditions of the chunks that wait for its
 #: vector: of those without any, and of those that have one of an earlier title or other headings,
@@ -33,58 +30,6 @@ class ChunkText(NamedTuple):
     title: str
     heading_path: str
     text: str
-
-
-class StoredChunk(NamedTuple):
-    """A chunk of a document that is about to be replaced; ``next_hash`` as in the table."""
-
-    id: int
-    hash: bytes
-    next_hash: bytes | None
-    has_vector: bool
-    start_char: int
-    end_char: int
-
-
-class ChunkRow(NamedTuple):
-    """Which row a chunk takes (None: a new one), and its hashes."""
-
-    id: int | None
-    hash: bytes
-    next_hash: bytes | None
-
-
-def chunk_rows(
-    stored: Sequence[StoredChunk], old_text: str, document: NewDocument
-) -> list[ChunkRow]:
-    """
-    The rows of a document's chunks, in their order; each keeps a vector if there is one for it.
-
-    A chunk takes the row of the same embedded text, else one with a vector of the same text below
-    another title or other headings: its earlier vector answers until it has its own.
-    """
-    by_hash: dict[bytes, list[StoredChunk]] = {}
-    for chunk in reversed(stored):
-        by_hash.setdefault(chunk.next_hash or chunk.hash, []).append(chunk)
-    same = [
-        by_hash[digest].pop() if by_hash.get(digest) else None for digest in document.chunk_hashes
-    ]
-    by_text: dict[str, list[StoredChunk]] = {}
-    if None in same:
-        for chunk in (chunk for chunks in by_hash.values() for chunk in chunks if chunk.has_vector):
-            by_text.setdefault(old_text[chunk.start_char : chunk.end_char], []).append(chunk)
-    text = document.parsed.text
-    rows: list[ChunkRow] = []
-    for new, digest, row in zip(document.parsed.chunks, document.chunk_hashes, same, strict=True):
-        if row is not None:
-            rows.append(ChunkRow(row.id, row.hash, row.next_hash))
-        elif below_other_title := by_text.get(text[new.start_char : new.end_char]):
-            earlier = below_other_title.pop()
-            next_hash = None if earlier.hash == digest else digest
-            rows.append(ChunkRow(earlier.id, earlier.hash, next_hash))
-        else:
-            rows.append(ChunkRow(None, digest, None))
-    return rows
 
 
 class Embeddings:

@@ -15,7 +15,7 @@ from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate
-from qmd.store.sqlite.connections import Connections, IdleReaders, exists
+from qmd.store.sqlite.connections import Connections, exists
 from qmd.store.sqlite.library import (
     FAILURES,
     Connection,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: After Ctrl-C a write has this many seconds to finish.
 INTERRUPTED_S = 1.0
+#: Connections of one scope that wait for readers.
+IDLE_READERS = 4
 T = TypeVar("T")
 
 
@@ -71,9 +73,8 @@ class SqliteStore(Store):
             MigrationRequiredError: As their names say; the file is left as it was.
         """
         self.path = path = path.absolute()  # the working directory may change
-        super().__init__(path, read_only=read_only, timeout_s=timeout_s)
+        super().__init__(path, read_only=read_only, timeout_s=timeout_s, most_idle=IDLE_READERS)
         self._progress = progress
-        self._idle = IdleReaders()
         self._connections = Connections(path, timeout_s, self._on_replaced)
         self._gathering: CommonWordBuild | None = None
         if not exists(path):
@@ -299,11 +300,6 @@ class SqliteStore(Store):
             self._connections.save_log(self._writer)
 
     # -- closing -----------------------------------------------------------------------
-
-    def _take_idle(self) -> list[Connection]:
-        # Closed first: the last connection of a process that is a writer checkpoints the WAL and
-        # removes it, so that one file is left.
-        return self._idle.take_all()
 
     def _close_connection(self, connection: Connection) -> None:
         self._connections.close(connection)
