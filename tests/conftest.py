@@ -29,8 +29,9 @@ collect_ignore = ["clients"]
 # limit, can pass while another process has the core.
 #
 # The examples are the same in each run, so that a commit passes or fails by what it changes and
-# not by chance. ``pytest --hypothesis-profile=explore tests/properties`` looks for new ones.
-settings.register_profile("qmd", deadline=None, derandomize=True, max_examples=50)
+# not by chance. ``pytest --hypothesis-profile=explore tests/properties`` looks for new ones, as a
+# workflow does every night.
+settings.register_profile("qmd", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("explore", deadline=None, max_examples=200)
 settings.load_profile("qmd")
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.http_server import Serving, qmd_server
 from tests.support.live import put, until
+from tests.support.warm import warm
 
 LITESTREAM = shutil.which("litestream", path=f"{Path(sys.executable).parent}:{os.defpath}")
 PAGE = (Path(__file__).parents[2] / "docs/copies.md").read_text(encoding="utf-8")
@@ -63,11 +64,8 @@ def test_a_copy_is_restored_served_and_brought_up_to_date(tmp_path: Path) -> Non
         assert sync is not None
         run(sync[1], environment)
 
-    subprocess.run(
-        [sys.executable, "-m", "qmd", "--db", str(database), "collection", "add", str(notes)],
-        check=True,
-        capture_output=True,
-    )
+    command = [sys.executable, "-m", "qmd", "--db", str(database), "collection", "add", str(notes)]
+    warm.run(command).check_returncode()
     with (
         replicating(tmp_path / "litestream.yml", environment),
         qmd_server(database) as primary,

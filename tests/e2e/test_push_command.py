@@ -13,16 +13,12 @@ import pytest
 from qmd.transfer.push.folder import BATCH_FILES
 from tests.support.http_server import qmd_server
 from tests.support.live import put, until
+from tests.support.warm import warm
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "qmd", "push", *map(str, arguments)],
-        env=os.environ | environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "qmd", "push", *map(str, arguments)]
+    return warm.run(command, env=os.environ | environment, text=True)
 
 
 def test_a_folder_is_pushed_followed_and_searched(tmp_path: Path) -> None:
@@ -50,7 +46,7 @@ def test_a_folder_is_pushed_followed_and_searched(tmp_path: Path) -> None:
 
         command = [sys.executable, "-m", "qmd", "push", server.url, str(notes), "--name", "alice"]
         command += ["--owner", "Alice"]
-        with subprocess.Popen(
+        with warm.popen(
             [*command, "--watch"], env=os.environ | token, stdout=subprocess.DEVNULL
         ) as watching:
             put(notes / "second.md", "# Second\n\nfeldspar 石英\n")
@@ -64,7 +60,7 @@ def test_a_folder_is_pushed_followed_and_searched(tmp_path: Path) -> None:
 def test_a_folder_of_more_files_than_one_step_sends_is_pushed_moved_and_emptied(
     tmp_path: Path,
 ) -> None:
-    notes, many = tmp_path / "notes", BATCH_FILES + 150
+    notes, many = tmp_path / "notes", BATCH_FILES + 10
     for number in range(many):
         put(notes / "old" / f"{number}.md", f"# Note {number}\n")
     with qmd_server(tmp_path / "team.sqlite", "--push-folder", str(tmp_path / "pushed")) as server:
@@ -116,7 +112,7 @@ def test_a_link_in_the_folder_is_no_failure_and_others_are_told_once(tmp_path: P
         command = [sys.executable, "-m", "qmd", "push", server.url, str(notes), "--watch"]
         with (
             told.open("wb") as stderr,
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr) as watching,
+            warm.popen(command, stdout=subprocess.DEVNULL, stderr=stderr) as watching,
         ):
             for number in (2, 3):
                 put(notes / f"{number}.md", f"# {number}\n")

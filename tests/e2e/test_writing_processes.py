@@ -446,6 +446,7 @@ os.supports_dir_fd = set()
 
 
 @pytest.mark.parametrize("system", [NO_DIRECTORY_LOCKS, NO_RELATIVE_NAMES])
+@pytest.mark.cold  # the system is another one when qmd is imported
 def test_appends_survive_where_directories_cannot_be_locked(
     tmp_path: Path, notes: Path, database: Path, monkeypatch: pytest.MonkeyPatch, system: str
 ) -> None:

@@ -94,7 +94,7 @@ def files_of(export: Path) -> dict[str, bytes]:
     return files
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     folders=st.lists(st.tuples(NAMES, CONTEXTS, st.booleans()), unique_by=lambda each: each[0]),
     overall=st.none() | NAMES,

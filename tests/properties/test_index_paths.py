@@ -74,7 +74,7 @@ def without_counts(found: Dump) -> Dump:
 TestChangedPaths = ChangedPaths.TestCase
 TestChangedPaths.settings = settings(
     deadline=None,
-    max_examples=30,
+    max_examples=settings().max_examples // 2,
     stateful_step_count=14,
     suppress_health_check=list(HealthCheck),
 )

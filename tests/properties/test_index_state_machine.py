@@ -290,7 +290,7 @@ class Files(RuleBasedStateMachine):
 TestFiles = Files.TestCase
 TestFiles.settings = settings(
     deadline=None,
-    max_examples=30,
+    max_examples=settings().max_examples // 2,
     stateful_step_count=14,
     suppress_health_check=list(HealthCheck),
 )

@@ -44,7 +44,7 @@ def test_halves_are_shorter_and_together_the_text(text: str) -> None:
     assert max(len(first), len(second)) < len(text)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(any_text)
 def test_every_text_has_one_unit_vector(embedder: FastEmbedder, text: str) -> None:
     (vector,) = embedder.embed_passages([text])

@@ -93,14 +93,8 @@ class Scratch:
         return warm.popen(command, cwd=self.root, env=self.environment, **options)
 
     def run_raw(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        pipe = subprocess.PIPE
-        process = self.start(*args, stdin=pipe, stdout=pipe, stderr=pipe)
-        try:
-            out, err = process.communicate(stdin, timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        command = [*installed_command(), *args]
+        return warm.run(command, data=stdin, timeout=TIMEOUT_S, cwd=self.root, env=self.environment)
 
     def run(self, *args: str) -> Result:
         """The command, as a process of its own."""

@@ -43,6 +43,8 @@ CODE = [sys.executable, "-c"]
 _HARMLESS = {"PYTHONUTF8", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 REPOSITORY = Path(__file__).parents[2]
 _MOST_BYTES = 100_000
+WAIT_S = 60
+"""For a process on a busy machine; nothing ever waits for it to pass."""
 
 
 class Process:
@@ -176,6 +178,19 @@ class WarmProcess:
         for descriptor in (*theirs, tell):
             os.close(descriptor)
         return Process(command, pid, end, ours, text=text)
+
+    def run(
+        self, command: Sequence[str], *, data: Any = None, timeout: float = WAIT_S, **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """What a process writes that reads ``data``; ``options`` as of `popen`."""
+        pipe = subprocess.PIPE
+        process = self.popen(command, stdin=pipe, stdout=pipe, stderr=pipe, **options)
+        try:
+            out, err = process.communicate(data, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(command, process.wait(), out, err)
 
     def close(self) -> None:
         """End it."""

@@ -240,6 +240,7 @@ def test_where_no_process_can_be_started_that_is_told_everywhere(
 
 
 @pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_a_text_of_the_largest_size_is_a_document(tmp_path: Path) -> None:
     root = tmp_path / "notes"
     root.mkdir()
