@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -147,29 +148,8 @@ class Scan:
         self, parent: RuledFolder | None, folder_path: str, real_root: str
     ) -> Iterator[ScannedFile | ScanSkip]:
         """The items below a directory, in the order of their paths."""
-        descent = Descent(self.root, folder_path)
-        stack = [self._walk(descent, parent, folder_path, real_root)]
-        try:
-            while stack:
-                for item in stack[-1]:
-                    if isinstance(item, (ScannedFile, ScanSkip)):
-                        yield item
-                        continue
-                    folder, path = item
-                    try:
-                        descent.enter(path.rpartition("/")[2])
-                    except OSError as error:
-                        if not is_vanished(error):
-                            yield unreadable(path, error, is_directory=True)
-                        continue
-                    stack.append(self._walk(descent, folder, path, real_root))
-                    break
-                else:
-                    stack.pop()
-                    if stack:
-                        descent.leave()
-        finally:
-            descent.close()
+        with closing(Descent(self.root, folder_path)) as descent:
+            yield from self._walk(descent, parent, folder_path, real_root)
 
     def _check_same(self) -> None:
         """
@@ -186,12 +166,8 @@ class Scan:
 
     def _walk(
         self, descent: Descent, parent: RuledFolder | None, folder_path: str, real_root: str
-    ) -> Iterator[ScannedFile | ScanSkip | tuple[RuledFolder, str]]:
-        """
-        The items of one directory in order; a sub-directory is given as (folder, path).
-
-        ``descent``: is in the directory when the first item is asked for.
-        """
+    ) -> Iterator[ScannedFile | ScanSkip]:
+        """The items in a directory, in which ``descent`` is, and below it."""
         self._at_folder()
         excluded = self.excluded
         prefix = f"{folder_path}/" if folder_path else ""
@@ -216,7 +192,14 @@ class Scan:
             path = prefix + name
             decision = decide(self.rules, folder, path, status, real_root)
             if decision is None:
-                yield folder, path
+                try:
+                    descent.enter(name)
+                except OSError as error:
+                    if not is_vanished(error):
+                        yield unreadable(path, error, is_directory=True)
+                    continue
+                yield from self._walk(descent, folder, path, real_root)
+                descent.leave()
             elif isinstance(decision, (ScannedFile, ScanSkip)):
                 yield decision
             else:
