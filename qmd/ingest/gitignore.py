@@ -41,6 +41,10 @@ _POSIX_CLASSES = {
     "xdigit": "0-9A-Fa-f",
 }
 _WILD = re.compile(r"[*?\[\\]")
+#: A class, a character or a range in brackets; a backslash escapes the next character.
+_BRACKET_ITEM = re.compile(
+    r"\[:(?P<class>[^\]]*):\]|(?P<first>\\?.)(?:-(?P<last>\\.|[^\]\\]))?", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,86 +311,42 @@ def _tokens(pattern: str) -> list[str] | None:
             tokens.append(_SLASH if escaped == "/" else re.escape(escaped))
             position += 1
         elif character == "[":
-            bracket = _Bracket(pattern, position)
-            token = bracket.read()
-            if token is None:
+            bracket = _bracket(pattern, position)
+            if bracket is None:
                 return None
-            tokens.append(token)
-            position = bracket.position
+            tokens.append(bracket[0])
+            position = bracket[1]
         else:
             tokens.append(re.escape(character))
     return tokens
 
 
-class _Bracket:
-    """Reads ``[…]`` in a pattern. ``position`` is after the "[" at first, after the "]" at last."""
+def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
+    """
+    Read ``[…]`` in a pattern, from behind the "[" on.
 
-    def __init__(self, pattern: str, position: int) -> None:
-        self.pattern = pattern
-        self.position = position
-        self._items: list[str] = []
-        self._previous: str | None = None  # the character that may begin a range
-
-    def read(self) -> str | None:
-        """The regex for one character; None if git lets the pattern match nothing."""
-        negated = self._next() in ("!", "^")
-        if negated:
-            self.position += 1
-        is_first = True  # a "]" in the first place is a character
-        while is_first or self._next() != "]":
-            is_first = False
-            if not self._read_item():
+    Returns:
+        The regex for one character, and the position behind the "]"; None if git lets the pattern
+        match nothing.
+    """
+    negated = pattern.startswith(("!", "^"), position)
+    start = position = position + negated
+    items: list[str] = []
+    while position == start or not pattern.startswith("]", position):  # the first may be a "]"
+        item = _BRACKET_ITEM.match(pattern, position)
+        if item is None:  # it has no end
+            return None
+        position = item.end()
+        if item["class"] is not None:
+            if item["class"] not in _POSIX_CLASSES:
                 return None
-        self.position += 1
-        inside = "".join(self._items)
-        if negated:
-            return f"[^/{inside}]"
-        return f"(?!/)[{inside}]" if inside else _NEVER
-
-    def _next(self, offset: int = 0) -> str:
-        """The character at the position plus ``offset``; "" after the end of the pattern."""
-        return self.pattern[self.position + offset : self.position + offset + 1]
-
-    def _read_item(self) -> bool:
-        """Read a character, range or class; False if the bracket is invalid or has no end."""
-        if not self._next():
-            return False
-        if self._next() == "[" and self._next(1) == ":":
-            end = self.pattern.find("]", self.position + 2)
-            if end < 0:
-                return False
-            if end > self.position + 2 and self.pattern[end - 1] == ":":
-                return self._read_class(end)
-        if self._next() == "-" and self._previous is not None and self._next(1) not in ("", "]"):
-            return self._read_range()
-        character = self._read_character()
-        self._items.append(re.escape(character))
-        self._previous = character
-        return bool(character)
-
-    def _read_class(self, end: int) -> bool:
-        """Read ``[:name:]``, whose last "]" is at ``end``; False if there is no such class."""
-        regex = _POSIX_CLASSES.get(self.pattern[self.position + 2 : end - 1])
-        if regex is None:
-            return False
-        self._items.append(regex)
-        self._previous = None
-        self.position = end + 1
-        return True
-
-    def _read_range(self) -> bool:
-        """Read ``-z`` of ``a-z``; the "a" is an item already."""
-        self.position += 1
-        first, last = self._previous or "", self._read_character()
-        if last and first <= last:
-            self._items.append(f"{re.escape(first)}-{re.escape(last)}")
-        self._previous = None
-        return bool(last)
-
-    def _read_character(self) -> str:
-        """Read a character; "" if the pattern ends. A backslash escapes the next character."""
-        if self._next() == "\\":
-            self.position += 1
-        character = self._next()
-        self.position += 1
-        return character
+            items.append(_POSIX_CLASSES[item["class"]])
+            continue
+        first, last = item["first"][-1], (item["last"] or "")[-1:]
+        items.append(re.escape(first))
+        if first <= last:
+            items.append(f"{re.escape(first)}-{re.escape(last)}")
+    inside = "".join(items)
+    if negated:
+        return f"[^/{inside}]", position + 1
+    return f"(?!/)[{inside}]" if inside else _NEVER, position + 1
