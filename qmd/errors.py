@@ -33,6 +33,7 @@ Every exception qmd raises on purpose.
     ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
+    ├─ RemoteError                    what the running server answered; it has the server's code
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
     ├─ FileAccessError                the operating system refused to write a file; os_error
@@ -750,3 +751,11 @@ class TransientInferenceError(InferenceError):
     ) -> None:
         super().__init__(message, hint=hint, quoted=quoted)
         self.retry_after_s = retry_after_s
+
+
+class RemoteError(QmdError):
+    """What the server answered; ``code`` is that of its error, if it names one."""
+
+    def __init__(self, message: str, hint: str | None, code: str) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code or QmdError.code

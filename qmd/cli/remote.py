@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 from urllib.parse import quote, urlencode
 
-from qmd.errors import NotFoundError, QmdError
+from qmd.errors import NotFoundError, QmdError, RemoteError
 from qmd.system import running
 from qmd.values.facts import wire_fields
 
@@ -72,14 +72,6 @@ class Remote:
             f"What answers at {self._server.url} is no qmd server of this version.",
             hint="Restart the server.",
         )
-
-
-class RemoteError(QmdError):
-    """What the server answered; ``code`` is that of its error, if it names one."""
-
-    def __init__(self, message: str, hint: str | None, code: str) -> None:
-        super().__init__(message, hint=hint)
-        self.code = code or QmdError.code
 
 
 def received(value_type: type, sent: Mapping[str, Any]) -> SimpleNamespace:
