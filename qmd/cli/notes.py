@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -30,6 +31,7 @@ from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+    from qmd.operations import Operation
 
 
 # --- the text to write ---------------------------------------------------------------
@@ -88,22 +90,9 @@ def note_() -> None:
     """
 
 
-@command(
-    "read",
-    examples=("qmd note read notes/2025/plan", "qmd note read plan --vault ~/vault > plan.md"),
-)
-@click.argument("path", shell_complete=complete.documents)
-@setting_option("vault")
-@json_option
-def read(path: str, as_json: bool) -> None:
-    """
-    Print a note as it is on the disk now.
-
-    A name alone is enough if only one note has it. On a terminal control characters are
-    made harmless; in a file or a pipe every byte of a UTF-8 note arrives.
-    """
-    with _opened() as notes:
-        result = notes.read(path)
+def read(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+    with _opened() as kb:
+        result = operation.run(kb, **arguments)
     if result.path != result.requested:
         note(f"{result.requested}: {result.path} is the one note that is meant.")
     if as_json:
@@ -148,9 +137,9 @@ def create(
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other.")
     data = _text(source, content)
-    with _opened(to_write=True) as notes:
+    with _opened(to_write=True) as kb:
         try:
-            created = notes.create(
+            created = kb.notes.create(
                 path,
                 data,
                 mode="append" if append else "overwrite" if overwrite else "new",
@@ -168,18 +157,9 @@ def create(
         write(f"{one_line(message)}\n")
 
 
-@command("list", examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"))
-@click.argument("path", default="", shell_complete=complete.documents)
-@setting_option("vault")
-@json_option
-def list_(path: str, as_json: bool) -> None:
-    """
-    List what lies directly in a folder: folders first, then files.
-
-    Without PATH it is the root of the vault.
-    """
-    with _opened() as notes:
-        listing = notes.list_folder(path)
+def list_(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+    with _opened() as kb:
+        listing = operation.run(kb, **arguments)
     text = notes_texts.listing(listing)
     if as_json:
         kinds = {True: "folder", False: "file"}
@@ -193,21 +173,19 @@ def list_(path: str, as_json: bool) -> None:
         write("".join(f"{line}\n" for line in lines))
 
 
-note_.add_command(read)
 note_.add_command(create)
-note_.add_command(list_)
 
 
 @contextmanager
-def _opened(*, to_write: bool = False) -> Iterator[Notes]:
-    """Open the notes; a vault that is a directory can be read without a database."""
+def _opened(*, to_write: bool = False) -> Iterator[Any]:
+    """Open what has the notes; a vault that is a directory can be read without a database."""
     command_session = session()
     vault = command_session.settings.vault
     if vault is not None and not to_write and is_missing(command_session.settings.db):
-        yield Notes(lambda: Vault.of_directory(vault))
+        yield SimpleNamespace(notes=Notes(lambda: Vault.of_directory(vault)))
         return
     with command_session.open(write=to_write, create=to_write and vault is not None) as kb:
-        yield kb.notes
+        yield kb
 
 
 def _text(source: str | None, content: str | None) -> str | bytes:

@@ -156,12 +156,13 @@ def _params(operation: Operation, field: FieldFacts) -> Iterable[Decorator]:
 def _argument(field: FieldFacts) -> Decorator:
     shell = field.get(Shell) or Shell()
     # With a default, also None, click takes a command line without the argument.
-    default: dict[str, Any] = {} if field.is_required else {"default": field.default}
+    value = field.default if shell.default is MISSING else shell.default
+    default: dict[str, Any] = {} if value is MISSING else {"default": value}
     return click.argument(
         field.name,
         type=QueryWord() if shell.join == " " else _type(field),
         nargs=-1 if shell.join else 1,
-        required=field.is_required,
+        required=not default,
         metavar=shell.metavar or None,
         shell_complete=getattr(complete, shell.completes, None),
         **default,

@@ -17,7 +17,7 @@ from qmd.files.notes import FolderEntry, Listing, Mode, Note, WrittenNote
 from qmd.operations.definition import ByHand, operation
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import Reply, TextBlock
-from qmd.values.facts import AsSent, Describe, Obvious, OmitDefault
+from qmd.values.facts import AsSent, Describe, Obvious, OmitDefault, Shell
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 
@@ -109,8 +109,11 @@ def _read(note: Note) -> Reply:
 
 
 @operation(
-    command=None,
     tool=_by_hand(_read),
+    command="note read",
+    done_by="notes:read",
+    options=("vault",),
+    examples=("qmd note read notes/2025/plan", "qmd note read plan --vault ~/vault > plan.md"),
     zh="按路径（结果的 file 即是）读取磁盘上整篇笔记的当前内容；名称唯一时给名称即可。",
 )
 def read_note(
@@ -122,9 +125,17 @@ def read_note(
             "From the vault's root: Daily/2025-01-15.md",
             zh="从库的根目录起的路径，例如 Daily/2025-01-15.md",
         ),
+        Shell(completes="documents"),
     ],
 ) -> Note:
-    """Read a whole note as it is on the disk now, by its path (a hit's file is one) or name."""
+    """
+    Read a whole note as it is on the disk now.
+
+    By its path (a hit's file is one) or name.
+
+    On a terminal control characters are made harmless; in a file or a pipe every byte of a UTF-8
+    note arrives.
+    """
     return kb.notes.read(path)
 
 
@@ -169,7 +180,10 @@ def create_note(
 
 
 @operation(
-    command=None,
+    command="note list",
+    done_by="notes:list_",
+    options=("vault",),
+    examples=("qmd note list", "qmd note list notes/2025", "qmd note list --json"),
     tool=_by_hand(lambda folder: _reply(NoteResult(success=True, data=listing(folder)))),
     zh="列出库中一个文件夹直接包含的内容：先 📁 文件夹，后 📄 文件。",
 )
@@ -182,6 +196,7 @@ def list_folder(
             'From the vault\'s root, which is "" or /',
             zh="从库的根目录起的路径；空字符串或 / 为根目录",
         ),
+        Shell(completes="documents", default=""),
     ],
 ) -> Listing:
     """List what lies directly in a folder of the vault: 📁 folders, then 📄 files."""

@@ -1,5 +1,5 @@
 """
-The REST endpoints: `operations` makes those of `qmd.operations`, and those that only a server has.
+The REST endpoints: `definition` makes those of `qmd.operations`, and those that only a server has.
 
 Handlers block and run on worker threads.
 """
@@ -13,7 +13,7 @@ from qmd.server.endpoints import (
     health,
     pushing,
 )
-from qmd.server.endpoints.operations import endpoints_in, endpoints_of
+from qmd.server.endpoints.definition import endpoints_in, endpoints_of
 
 ENDPOINTS = (
     *endpoints_of("searches"),
