@@ -78,7 +78,6 @@ def setup(only_print: bool, as_json: bool) -> None:
 
 def _offer(clients: Sequence[Client], home: Path, *, only_print: bool) -> None:
     """Add qmd to clients, or show the changes; a file that cannot be changed stops no other."""
-
     program = _program_and_settings()
     refused = []
     for client in clients:
@@ -104,7 +103,6 @@ def _offer(clients: Sequence[Client], home: Path, *, only_print: bool) -> None:
 
 def _clients(home: Path) -> list[tuple[Client, bool, bool | None]]:
     """Each client, whether it is installed, and whether it has qmd; None if nobody can tell."""
-
     rows = []
     for client in CLIENTS:
         try:
@@ -169,7 +167,6 @@ def install_(
     file is kept beside it as FILE.before-qmd. Options of the tools, and settings given as options
     or variables, become part of the entry.
     """
-
     home = Path.home()
     client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
     arguments = typed_options(ctx, tool_options)
@@ -226,7 +223,6 @@ def _address_entry(client: Client) -> Entry:
 
 
 def _print_entry(client: Client, name: str, entry: Entry) -> None:
-
     if client in BY_HAND:
         note(f"{client.name}: import this as JSON in Settings, MCP servers.")
     if client.format == "toml":
@@ -245,7 +241,6 @@ def _add(
         InputError: The file cannot be changed.
         QmdError: What the entry names does not answer.
     """
-
     has_database = not is_missing(session().settings.db)
     change = install.plan(client, home, name, entry)
     if not change.diff():
@@ -279,7 +274,6 @@ def _add(
 
 
 def _take_out(client: Client, home: Path, name: str, *, asks: bool, dry_run: bool) -> None:
-
     change = install.plan_undo(client, home, name)
     if not _agreed(change, f"Take qmd out of {client.name}?", asks=asks, dry_run=dry_run):
         return

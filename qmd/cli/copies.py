@@ -108,7 +108,6 @@ def migrate_to(target: str) -> CopyReport:
     Collections, contexts, documents, vectors, history and conversations are copied; this database
     stays as it is. An interrupted copy goes on where it was. Tokens and the audit log stay here.
     """
-
     session().interrupted = "What was copied stays; the same command goes on."
     with session().open() as kb, progress_bar() as progress:
         return kb.copy_to(target, progress=progress)

@@ -163,7 +163,6 @@ def _escaped(text: str) -> str:
 
 def _shown(page: str) -> bool:
     """Show a page with ``man``; False if that is not installed or refuses it."""
-
     with tempfile.NamedTemporaryFile("w", suffix=".1", encoding="utf-8", delete=False) as file:
         file.write(page)
     try:

@@ -55,7 +55,6 @@ def _link() -> tuple[str, str]:
         NotFoundError: No server runs for the database.
         QmdError: The server makes no link.
     """
-
     option = session().database_option
     hint = (
         f"Start one with 'qmd up{option}', or at each login with"
@@ -102,7 +101,6 @@ def edit(name: str) -> None:
 
     NAME is as for 'qmd get'. The editor is the setting, else $VISUAL, else $EDITOR.
     """
-
     editor = chosen_editor()
     if editor is None:
         raise ConfigError("No editor is set.", hint=_editor_hint())
@@ -133,5 +131,4 @@ def chosen_editor() -> str | None:
 
 
 def _editor_hint() -> str:
-
     return _NO_EDITOR.format(names=", ".join(EDITORS))

@@ -112,7 +112,6 @@ mcp_options = together(
 
 def server_options(transport: str) -> Decorator:
     """The options of ``qmd server``; ``transport`` is the default transport."""
-
     return together(
         click.option(
             "--transport", type=click.Choice(["both", "mcp", "http"]), default=transport,

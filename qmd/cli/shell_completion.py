@@ -201,7 +201,6 @@ def completion(shell: str) -> None:
     It completes commands and options, and from your database collections, documents, tags,
     properties, models and conversations.
     """
-
     register()
     root = click.get_current_context().find_root()
     shell_class = get_completion_class(shell)
