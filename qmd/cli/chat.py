@@ -106,8 +106,7 @@ def ask(
     Ctrl-C stops an answer, Ctrl-D ends. QUESTION '-' is all of stdin; without one, each line of a
     pipe is a question of the same conversation.
     """
-    if goes_on and chat_id:
-        raise click.UsageError("--continue and --chat exclude each other.")
+    _check_chat(goes_on, chat_id)
     check_writes(asked_for=may_write, allowed=may_write, yes=yes, read_only=read_only)
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     has_question = any(word.strip() for word in question)
@@ -137,6 +136,12 @@ def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
     reply = turn.reply()
     tools = [dict(event.data) for event in reply.tools]
     return {"question": turn.question, "model": model, **to_wire(reply), "tools": tools}
+
+
+def _check_chat(goes_on: bool, chat_id: str | None) -> None:
+    """Raises click.UsageError: The options name two conversations."""
+    if goes_on and chat_id:
+        raise click.UsageError("--continue and --chat exclude each other.")
 
 
 def _open(command_session: Session, *, read_only: bool) -> KnowledgeBase:
