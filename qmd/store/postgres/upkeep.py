@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import NoReturn
-
-from qmd.errors import ServerDatabaseError
-from qmd.store.postgres import migrate
-from qmd.store.postgres.library import Connection
 from qmd.store.sql import Sql, meta
 from qmd.store.sql.upkeep import Leftovers
 
@@ -47,29 +40,3 @@ def state_of_chunks(sql: Sql) -> object | None:
 def out_of_step(sql: Sql) -> dict[str, int]:
     """Nothing: the postings of a document belong to its row."""
     return {}
-
-
-def problems(
-    connection: Connection, progress: Callable[[int, int, str], object] | None
-) -> list[str]:
-    """None that this program could see: the server checks its own files."""
-    return []
-
-
-def migrations(connection: Connection) -> list[str]:
-    return migrate.applied(connection)
-
-
-def copy(
-    connection: Connection,
-    target: Path,
-    *,
-    replace: bool,
-    progress: Callable[[int, int], object] | None,
-) -> NoReturn:
-    """Raises ServerDatabaseError."""
-    raise ServerDatabaseError(
-        "qmd backs up database files; this database is on a server.",
-        hint="Use the server's own tools: pg_dump -Fc URL > FILE, and pg_restore to put it"
-        " back. See docs/postgresql.md.",
-    )

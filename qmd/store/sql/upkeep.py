@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from qmd.errors import ScopeError
+from qmd.errors import ScopeError, ServerDatabaseError
 from qmd.store.sql import Connection, Sql, meta
 
 #: Telling the texts of so many documents apart takes 20 ms.
@@ -134,13 +134,14 @@ class Upkeep:
             ScopeError: In a scope.
         """
         self._require_whole()
-        problems: list[str] = self._engine.problems(self._sql.connection, progress)
-        return problems
+        if self._sql.dialect.is_shared:
+            return []  # the server checks its own files
+        problems = self._sql.engine("damage").first_problems(self._sql.connection, progress)
+        return list(problems)
 
     def migrations(self) -> list[str]:
         """The names of the migrations that made the schema, in order."""
-        names: list[str] = self._engine.migrations(self._sql.connection)
-        return names
+        return list(self._sql.engine("migrate").applied(self._sql.connection))
 
     def copy_to(
         self,
@@ -165,7 +166,13 @@ class Upkeep:
             ScopeError: In a scope.
         """
         self._require_whole()
-        copy = self._engine.copy
+        if self._sql.dialect.is_shared:
+            raise ServerDatabaseError(
+                "qmd backs up database files; this database is on a server.",
+                hint="Use the server's own tools: pg_dump -Fc URL > FILE, and pg_restore to put it"
+                " back. See docs/postgresql.md.",
+            )
+        copy = self._sql.engine("copies").copy
         return int(copy(self._sql.connection, target, replace=replace, progress=progress))
 
     def _require_whole(self) -> None:

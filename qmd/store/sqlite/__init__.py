@@ -10,10 +10,7 @@ if TYPE_CHECKING:
     from qmd.store.sqlite import (
         common_word_build,
         common_word_scores,
-        common_words,
-        copies,
         damage,
-        migrate,
         scope,
         scoped_full_text,
         store,
@@ -23,10 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "common_word_build",
     "common_word_scores",
-    "common_words",
-    "copies",
     "damage",
-    "migrate",
     "scope",
     "scoped_full_text",
     "store",

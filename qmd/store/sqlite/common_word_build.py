@@ -14,7 +14,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
-from qmd.store import sqlite
 from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.common_words import (
@@ -23,6 +22,7 @@ from qmd.store.sqlite.common_words import (
     OUTSIDE_PATHS,
     WEIGHT_SCALE,
     totals,
+    varints,
 )
 from qmd.store.sqlite.word_plan import Open, PlanStep, ReadTerms, going_on, plan
 from qmd.system import cancellation
@@ -312,7 +312,7 @@ def read_lengths(reader: Reader) -> bytes:
     (highest,) = connection.execute("SELECT max(id) FROM z_documents_fts_docsize").fetchone()
     lengths = libraries.np.zeros((highest or 0) + 1, libraries.np.uint32)
     for document_id, sizes in connection.execute("SELECT id, sz FROM z_documents_fts_docsize"):
-        lengths[document_id] = sum(sqlite.common_words.varints(sizes))
+        lengths[document_id] = sum(varints(sizes))
     return lengths.tobytes()
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from qmd import libraries
-from qmd.store import sqlite
 from qmd.store.sql import Sql
 from qmd.store.sql.upkeep import Leftovers
-from qmd.store.sqlite import migrate
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
 from qmd.store.sqlite.library import Connection, ReadingConnection
 
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
-    from qmd.store.sqlite.damage import CheckProgress
 
 #: What `cleanup` removes.
 LEFTOVERS = (
@@ -139,21 +135,3 @@ def out_of_step(sql: Sql) -> dict[str, int]:
 def rebuild_full_text(connection: Connection) -> None:
     """Make the index anew from the texts."""
     cast("Table", _database(connection)["z_documents_fts"]).rebuild_fts()
-
-
-def problems(connection: Connection, progress: CheckProgress | None) -> list[str]:
-    return sqlite.damage.first_problems(connection, progress)
-
-
-def migrations(connection: Connection) -> list[str]:
-    return migrate.applied(connection)
-
-
-def copy(
-    connection: Connection,
-    target: Path,
-    *,
-    replace: bool,
-    progress: Callable[[int, int], object] | None,
-) -> int:
-    return sqlite.copies.copy(connection, target, replace=replace, progress=progress)
