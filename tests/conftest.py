@@ -112,6 +112,21 @@ def pytest_collection(session: pytest.Session) -> None:
     _measurement.switch(on=False)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """
+    The tests of a module that are counted come before those that are not.
+
+    A thread that one of them starts for others is counted until coverage first pauses.
+    """
+    modules = {item.path: number for number, item in enumerate(items)}
+    items.sort(key=lambda item: (modules[item.path], not _is_counted(item)))
+
+
+def _is_counted(item: pytest.Item) -> bool:
+    return item.get_closest_marker("unmeasured") is None
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -120,7 +135,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Before the fixtures of a test, also those that several share."""
-    _measurement.switch(on=item.get_closest_marker("unmeasured") is None)
+    _measurement.switch(on=_is_counted(item))
     _new.is_on = item.get_closest_marker("migrates") is None
     warm.is_on = item.get_closest_marker("cold") is None
 

@@ -106,6 +106,7 @@ def test_every_text_and_list_of_a_tool_has_a_bound(
 
 
 @pytest.mark.parametrize(("endpoint", "name", "value"), ENDPOINT_CASES)
+@pytest.mark.unmeasured
 def test_every_text_and_list_of_an_endpoint_has_a_bound(
     client: TestClient, endpoint: RestEndpoint, name: str, value: Any
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_photo_has_no_more_fields_than_there_are(kb: KnowledgeBase) -> None:
     assert len(json.dumps(caught.value.data)) < 500
 
 
+@pytest.mark.unmeasured
 def test_what_is_within_the_bounds_passes(client: TestClient) -> None:
     body = {"query": "x " * (MAX_QUERY // 2), "tags": [f"t{n}" for n in range(MAX_TAGS)]}
     assert client.post("/search", json=body).status_code == 200

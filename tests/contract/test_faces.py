@@ -259,6 +259,7 @@ def test_every_operation_is_called() -> None:
         for arguments in calls
     ],
 )
+@pytest.mark.unmeasured
 def test_every_face_gives_the_value_that_python_gives(
     served: Served, name: str, arguments: Mapping[str, Any], face: str
 ) -> None:
@@ -298,6 +299,7 @@ def served_to_the_shell(operation: Operation) -> bool:
 
 @pytest.mark.parametrize("face", ["command", "endpoint"])
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.unmeasured
 def test_every_face_changes_the_same(
     fresh: Callable[[str], AbstractContextManager[Served]], name: str, face: str
 ) -> None:
