@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from qmd.parse.lines import byte_line_starts
@@ -69,7 +70,7 @@ def chunk(text: str, outline: Outline) -> tuple[Chunk, ...]:
     """Cut a text into chunks; a text without blocks has none."""
     if not outline.blocks:
         return ()
-    pieces = _Chunker(text, outline).pieces()
+    pieces = _Chunker(text, outline).pack(0)
     ascii_only = text.isascii()
     chunks: list[Chunk] = []
     at_char = at_byte = 0
@@ -120,9 +121,6 @@ class _Chunker:
             cum.append(3 * len(text.encode()) - len(text))
         self.cum = cum
         self.sections = _sections(outline)
-
-    def pieces(self) -> list[_Piece]:
-        return self.pack(0)
 
     def pack(self, index: int) -> list[_Piece]:
         """The pieces of a section with its subsections: one if it fits, else those of each part."""
@@ -321,14 +319,8 @@ def _join(before: _Piece, piece: _Piece) -> _Piece:
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The headings with which both paths begin."""
-    if one == other:
-        return one
-    length = 0
-    for left, right in zip(one, other):  # noqa: B905 (the shorter one ends it)
-        if left != right:
-            break
-        length += 1
-    return one[:length]
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return one if one == other else tuple(left for left, _ in pairs)
 
 
 def _cost(text: str) -> int:

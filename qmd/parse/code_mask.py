@@ -57,15 +57,11 @@ def mask_comments(text: str) -> str:
             continue
         pieces.append(text[at:begin])
         at = match.end()
-        pieces.append(_hidden_text(text[begin:at]))
+        # Line ends stay, so that the next line still begins a line.
+        pieces.append(_NO_LINE_END.sub(HIDDEN, text[begin:at]))
         begin = -1
     pieces.append(text[at:])
     return "".join(pieces)
-
-
-def _hidden_text(text: str) -> str:
-    """A mask that keeps line ends, so that the next line still begins a line."""
-    return _NO_LINE_END.sub(HIDDEN, text)
 
 
 def _hidden_lines(size: int) -> str:
@@ -89,12 +85,6 @@ def _mask_spans(text: str) -> str:
             at = end
     pieces.append(text[at:])
     return "".join(pieces)
-
-
-def _next_block_edge(text: str, at: int) -> int:
-    """The next offset at which a paragraph may end."""
-    match = _BLOCK_EDGE.search(text, at)
-    return match.start() if match else len(text)
 
 
 def _mask_any_spans(text: str) -> str:
@@ -121,7 +111,8 @@ def _mask_any_spans(text: str) -> str:
         stop = runs[closer][1]
         # A code span ends with its paragraph: a stray backtick must not swallow the page.
         if edge < end:
-            edge = _next_block_edge(text, end)
+            match = _BLOCK_EDGE.search(text, end)
+            edge = match.start() if match else len(text)
         if stop > edge:
             index += 1
             continue

@@ -32,8 +32,16 @@ _RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _QUOTE = re.compile(r"[ \t]{0,3}>[ \t]?")
 _DEFINITION = re.compile(r"\[[^\[\]]{1,999}\]:")
-_VERBATIM = re.compile(r"<(?:pre|script|style|textarea)(?:[\s>]|$)", re.IGNORECASE)
-_VERBATIM_END = re.compile(r"</(?:pre|script|style|textarea)>", re.IGNORECASE)
+#: What begins and ends HTML of which nothing is text.
+_HIDDEN_HTML = tuple(
+    (re.compile(opening, re.IGNORECASE), re.compile(ending, re.IGNORECASE))
+    for opening, ending in (
+        ("<!--", "-->"),
+        (r"<(?:pre|script|style|textarea)(?:[\s>]|$)", "</(?:pre|script|style|textarea)>"),
+        (r"<\?", r"\?>"),
+        (r"<!\[CDATA\[", r"\]\]>"),
+    )
+)
 _HTML_BLOCK = re.compile(
     r"</?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|"
     r"details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|"
@@ -78,10 +86,7 @@ class Outline:
 def outline(text: str, body_start: int = 0) -> Outline:
     """The outline of the text from ``body_start`` on, the offset of the start of a line."""
     lines, starts = lines_and_starts(text)
-    first = 0
-    if body_start:
-        first = bisect_left(starts, body_start)
-    scanner = _Scanner(lines, starts, first)
+    scanner = _Scanner(lines, starts, bisect_left(starts, body_start))
     scanner.run()
     return Outline(
         lines, starts, scanner.blocks, tuple(scanner.headings), scanner.hidden, scanner.definitions
@@ -150,8 +155,7 @@ class _Scanner:
         body = line
         if line[0] in " \t":
             body = line.lstrip(" \t")
-            lead = line[: len(line) - len(body)]
-            indent = len(lead.expandtabs(4)) if "\t" in lead else len(lead)
+            indent = _columns(line[: len(line) - len(body)])
         if self.items:
             if self.block < 0 and indent < self.items[0]:
                 self.leave_items(body, indent)
@@ -216,9 +220,9 @@ class _Scanner:
         self.headings.append(Heading(level, heading_text(raw), start + 1, self.starts[start]))
         self.at = end
 
-    def setext(self, body: str) -> bool:
+    def setext(self, body: str, indent: int, base: int) -> bool:
         """A run of ``=`` or ``-`` under a paragraph."""
-        if self.paragraph < 0 or body.rstrip(" \t").strip(body[0]):
+        if base or self.paragraph < 0 or body.rstrip(" \t").strip(body[0]):
             return False
         if self.starts[self.at] - self.starts[self.paragraph] > 2 * _MAX_SETEXT:
             return False  # not joined again for each further line of signs
@@ -228,13 +232,10 @@ class _Scanner:
         self.add_heading(1 if body[0] == "=" else 2, raw, self.paragraph, self.at + 1)
         return True
 
-    def equals(self, body: str, indent: int, base: int) -> bool:
-        return not base and self.setext(body)
-
     def dash(self, body: str, indent: int, base: int) -> bool:
-        if not base and self.setext(body):
+        if self.setext(body, indent, base):
             return True
-        return self.table(body) or self.star(body, indent, base)
+        return self.table(body, indent, base) or self.star(body, indent, base)
 
     def star(self, body: str, indent: int, base: int) -> bool:
         """``*``, ``-``, ``_`` or ``+``: a rule or a list item."""
@@ -277,22 +278,19 @@ class _Scanner:
         return True
 
     def fence_in_item(self, mark: str, column: int) -> None:
-        """An item line that opens a fence."""
+        """An item line that opens a fence; it belongs to the fence's block."""
         self.at += 1
         self.close()
         self.fence_until(mark, self.at - 1, column)
-        if len(self.blocks) > 1:
-            self.join_last()
-
-    def join_last(self) -> None:
-        """An item line that opens a fence belongs to the fence's block."""
+        if len(self.blocks) == 1:
+            return
         item, fence = self.blocks[-2:]
         if item.end - 1 > item.start:
             self.blocks[-2:] = [Block(item.kind, item.start, item.end - 1), fence]
         else:
             self.blocks[-2:] = [fence]
 
-    def table(self, body: str) -> bool:
+    def table(self, body: str, indent: int, base: int) -> bool:
         """The rule below a table's head makes the line above it a table."""
         if self.paragraph < 0 or "|" not in body:
             return False
@@ -309,9 +307,6 @@ class _Scanner:
         self.lazy = True
         self.at += 1
         return True
-
-    def pipe(self, body: str, indent: int, base: int) -> bool:
-        return self.table(body)
 
     def fence(self, body: str, indent: int, base: int) -> bool:
         match = _FENCE.match(body)
@@ -356,8 +351,7 @@ class _Scanner:
             line = lines[at]
             body = line.lstrip(" \t")
             if body:
-                lead = line[: len(line) - len(body)]
-                if (len(lead.expandtabs(4)) if "\t" in lead else len(lead)) < need:
+                if _columns(line[: len(line) - len(body)]) < need:
                     break
                 end = at + 1
             elif at > end and at - end > 2:
@@ -397,18 +391,11 @@ class _Scanner:
         self.at = at
 
     def html(self, body: str, indent: int, base: int) -> bool:
-        if body.startswith("<!--"):
-            self.html_until("-->", 4)
-            return True
-        if _VERBATIM.match(body):
-            self.verbatim()
-            return True
-        if body.startswith("<?"):
-            self.html_until("?>", 2)
-            return True
-        if body.startswith("<![CDATA["):
-            self.html_until("]]>", 9)
-            return True
+        for opening, ending in _HIDDEN_HTML:
+            match = opening.match(body)
+            if match is not None:
+                self.html_until(ending, self.lines[self.at].index("<") + match.end())
+                return True
         if _HTML_BLOCK.match(body) or (
             self.paragraph < 0 and not self.lazy and len(body) < 1024 and _LONE_TAG.match(body)
         ):
@@ -424,27 +411,14 @@ class _Scanner:
             return True
         return False
 
-    def html_until(self, mark: str, skip: int) -> None:
+    def html_until(self, ending: re.Pattern[str], start: int) -> None:
+        """Take lines up to one that has the ending, in the current one behind ``start``."""
         lines = self.lines
-        count = len(lines)
-        line = lines[self.at]
-        at = self.at + 1
-        if line.find(mark, line.index("<") + skip) < 0:
-            while at < count:
-                at += 1
-                if mark in lines[at - 1]:
-                    break
-        self.take("html", at, hidden=True)
-
-    def verbatim(self) -> None:
-        lines = self.lines
-        count = len(lines)
         at = self.at
-        while at < count:
+        while at < len(lines) and not ending.search(lines[at], start):
             at += 1
-            if _VERBATIM_END.search(lines[at - 1]):
-                break
-        self.take("html", at, hidden=True)
+            start = 0
+        self.take("html", min(at + 1, len(lines)), hidden=True)
 
     def comment(self, body: str, indent: int, base: int) -> bool:
         """Obsidian's ``%%``, up to the next ``%%`` in another line; without one it is text."""
@@ -466,19 +440,23 @@ class _Scanner:
         return False
 
 
+def _columns(lead: str) -> int:
+    return len(lead.expandtabs(4)) if "\t" in lead else len(lead)
+
+
 _HANDLERS = {
     "#": _Scanner.heading,
     "%": _Scanner.comment,
     "`": _Scanner.fence,
     "~": _Scanner.fence,
     "-": _Scanner.dash,
-    "=": _Scanner.equals,
+    "=": _Scanner.setext,
     "*": _Scanner.star,
     "_": _Scanner.star,
     "+": _Scanner.item,
     ">": _Scanner.quote,
-    "|": _Scanner.pipe,
-    ":": _Scanner.pipe,
+    "|": _Scanner.table,
+    ":": _Scanner.table,
     "<": _Scanner.html,
     "[": _Scanner.bracket,
     **dict.fromkeys("0123456789", _Scanner.item),

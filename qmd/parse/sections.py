@@ -60,7 +60,8 @@ def section(text: str, headings: Sequence[str]) -> Section | None:
         at = fitting[0] if fitting else None
     if at is None:
         return None
-    return every[at].with_others(tuple(every[index].start_line for index in fitting if index != at))
+    others = tuple(every[index].start_line for index in fitting if index != at)
+    return replace(every[at], others=others)
 
 
 def _matches(
@@ -316,6 +317,3 @@ class Section:
     body_char: int
     end_char: int
     others: tuple[int, ...] = ()
-
-    def with_others(self, lines: tuple[int, ...]) -> Section:
-        return replace(self, others=lines)
