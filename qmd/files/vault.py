@@ -19,6 +19,7 @@ from qmd import libraries
 from qmd.engine_text import engine_text
 from qmd.errors import InvalidPathError
 from qmd.files.writing.policy import ResolvedPath
+from qmd.ingest.rules import DEPENDENCIES
 from qmd.system import cancellation
 from qmd.system.beneath import walk_beneath
 from qmd.system.surrogates import is_utf8, shown
@@ -31,7 +32,7 @@ ILLEGAL = '<>:"|?*'
 
 MAX_PATH = 4096  # characters; no system takes a longer one
 
-_NOT_SEARCHED = frozenset({"node_modules", "__pycache__"})
+
 #: In a vault with more files and folders, no note is looked for by a part of its path.
 _MOST_ENTRIES = 200_000
 
@@ -213,7 +214,7 @@ def _walk(root: Path, name: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_searched(folder: os.DirEntry[str]) -> bool:
-    return not folder.name.startswith(".") and folder.name not in _NOT_SEARCHED
+    return not folder.name.startswith(".") and folder.name not in DEPENDENCIES
 
 
 # --- notes whose path is like another----------------------------------------------------
