@@ -94,7 +94,7 @@ def block(text: str, block_id: str) -> TextSpan | None:
     if not lines:
         return None
     first, last = source.block_lines(lines[0] - 1)
-    return source.span(first, last, tuple(lines[1:]))
+    return TextSpan(first + 1, last + 1, source.char(first), source.char(last), tuple(lines[1:]))
 
 
 class Anchors:
@@ -145,29 +145,22 @@ class _Text:
             open_headings.append(index)
             paths.append(tuple(headings[each].text for each in open_headings))
         return tuple(
-            self.section(heading, path, body, end)
+            Section(
+                heading=heading,
+                path=path,
+                start_line=heading.line,
+                body_line=body + 1,
+                end_line=end + 1,
+                start_char=heading.start_char,
+                body_char=self.char(body),
+                end_char=self.char(end),
+            )
             for heading, path, body, end in zip(headings, paths, bodies, ends, strict=True)
-        )
-
-    def section(self, heading: Heading, path: tuple[str, ...], body: int, end: int) -> Section:
-        return Section(
-            heading=heading,
-            path=path,
-            start_line=heading.line,
-            body_line=body + 1,
-            end_line=end + 1,
-            start_char=heading.start_char,
-            body_char=self.char(body),
-            end_char=self.char(end),
         )
 
     def char(self, line: int) -> int:
         starts = self.outline.starts
         return starts[line] if line < len(starts) else len(self.text)
-
-    def span(self, first: int, last: int, others: tuple[int, ...]) -> TextSpan:
-        """The span of the lines ``[first, last)``, from 0."""
-        return TextSpan(first + 1, last + 1, self.char(first), self.char(last), others)
 
     def names(self, each: Section) -> frozenset[str]:
         """The plain forms of a heading: as shown, and as written with its links and emphasis."""
