@@ -199,5 +199,9 @@ def list_folder(
         Shell(completes="documents", default=""),
     ],
 ) -> Listing:
-    """List what lies directly in a folder of the vault: 📁 folders, then 📄 files."""
+    """
+    List what lies directly in a folder of the vault.
+
+    First 📁 folders, then 📄 files.
+    """
     return kb.notes.list_folder(path)
