@@ -32,6 +32,8 @@ def load(
     places = {**(attributes or {}), **(libraries or {})}
 
     def __getattr__(name: str) -> object:
+        if name == "__path__":  # of a module that is no package: an import would ask for it again
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         place = places.get(name) or f"{package}.{name}"
         try:
             __import__(place)  # importlib does the same, and costs a start two modules

@@ -70,9 +70,10 @@ def test_read_only_leaves_out_the_tool_that_writes(start: Start, tmp_path: Path)
     listed = client.call("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["read_note", "list_folder"]
     refused = "Writing is switched off here. Start it without --read-only to allow it."
-    assert client.tool("create_note", path="notes/old", content="x") == bad(
-        f"Failed to write file: {refused}"
-    )
+    assert client.tool("create_note", path="notes/old", content="x") == {
+        "_meta": {"qmd/error": "note_access"},
+        **bad(f"Failed to write file: {refused}"),
+    }
     assert client.call("tools/call", {"name": "delete_note"})["error"]["code"] == -32602
     assert client.tool("read_note", path="notes/old") == good("# Old\n\na zebra\n")
     assert (tmp_path / "notes/old.md").read_bytes() == b"# Old\n\na zebra\n"
@@ -123,7 +124,9 @@ def test_results_and_errors_are_worded_as_specified(start: Start, tmp_path: Path
         ),
     ]
     for tool, arguments, expected in steps:
-        assert client.tool(tool, **arguments) == expected, (tool, arguments)
+        reply = client.tool(tool, **arguments)
+        code = reply.pop("_meta", {}).get("qmd/error")
+        assert (reply, bool(code)) == (expected, expected["isError"]), (tool, arguments)
     assert (vault / "a/b.txt.md").read_bytes() == text.encode()
     assert [each.name for each in vault.rglob("*")] == ["a", "b.txt.md"]
 
