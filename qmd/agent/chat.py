@@ -15,8 +15,8 @@ A `AgentTurn` is one question and all that comes of it. From another thread or f
   further one, on the turn's thread, so it must only pass the event on (for asyncio:
   ``loop.call_soon_threadsafe``). It returns a function that ends the subscription.
 - ``turn.stop()`` ends the wait for the model at once; a tool that writes is finished first.
-- ``turn.answer(question, agreed)`` answers the event ``question`` of a write that waits.
-- ``turn.status`` and ``turn.wait(timeout_s)``; ``turn.text()`` is the answer so far.
+- ``turn.decide(consent_id, agreed)`` agrees to the write of an event ``question``, or declines it.
+- ``turn.status`` and ``turn.wait(timeout_s)``; ``turn.answer`` is the text of the answer.
 
 Of the service: ``chats.turn(chat_id)`` is the turn that runs, or the last one of this process;
 ``chats.retry(chat_id)`` resumes a turn that failed, was stopped, interrupted or reached a limit;
@@ -36,9 +36,9 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
 from qmd.agent.keeping import ChatMemory, KeptChat
-from qmd.agent.questions import ANSWER_S
 from qmd.agent.stopping import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
@@ -79,7 +79,7 @@ class Chats:
         may_write: Whether mode ``write`` is allowed.
         is_kept: Whether conversations are kept in the database, if that can be written; else in
             memory, the latest ones.
-        toolsets, max_rounds, turn_s, question_s, confirm: As in `TurnRules`.
+        toolsets, max_rounds, turn_s, consent_s, confirm: As in `TurnRules`.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class Chats:
         toolsets: Sequence[str] = (),
         max_rounds: int = 10,
         turn_s: float = TURN_S,
-        question_s: float = ANSWER_S,
+        consent_s: float = CONSENT_S,
         confirm: Confirm | None = None,
     ) -> None:
         self._kb = kb
         self._model = model
         self._may_write = may_write
-        self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, question_s, confirm)
+        self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, consent_s, confirm)
         self._keeper = kb if is_kept and not kb.is_read_only else ChatMemory()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process

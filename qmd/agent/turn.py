@@ -13,15 +13,14 @@ from typing import Any, Literal
 
 from qmd.agent import history
 from qmd.agent.citations import citation_check
+from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.keeping import ChatMemory, KeptChat
 from qmd.agent.loop import MAX_ITERATIONS, ExecutionLoop, LoopResult
 from qmd.agent.prompt import Prompt, prompt_for, tokens
-from qmd.agent.questions import ANSWER_S, Questions
 from qmd.agent.stopping import ChatModel
-from qmd.engine_text import engine_text
-from qmd.errors import NotFoundError, QmdError, WritesForbiddenError
+from qmd.errors import QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
@@ -36,7 +35,7 @@ from qmd.values.proposed import Confirm
 from qmd.values.tokens import estimate_tokens
 
 TURN_S = 1800.0
-"""The longest time of a turn, in seconds, with tools and questions to the person."""
+"""The longest time of a turn, in seconds, with tools and the person's consents."""
 
 MOST_KEPT_BYTES = MAX_CHAT_BYTES // 8
 """The most bytes that are kept of the events of a turn, and of its messages."""
@@ -53,14 +52,14 @@ class TurnRules:
         toolsets: The toolsets that the model may use; none for all.
         max_rounds: How often the model is asked for one question, at most.
         turn_s: The longest time of a turn, in seconds.
-        question_s: How long a question about a write waits for its answer, in seconds.
+        consent_s: How long a write waits for the person's consent, in seconds.
         confirm: Agrees to writes; None to ask the person by an event of the turn.
     """
 
     toolsets: tuple[str, ...] = ()
     max_rounds: int = MAX_ITERATIONS
     turn_s: float = TURN_S
-    question_s: float = ANSWER_S
+    consent_s: float = CONSENT_S
     confirm: Confirm | None = None
 
 
@@ -79,6 +78,9 @@ class AgentTurn:
         number: Counts from 1 within the conversation.
         mode: Whether the model may write what the person agrees to.
         is_kept: Whether the conversation outlives the process.
+        question: The person's.
+        answer: The text of the answer; "" while there is none.
+        consents: The writes that the person is asked about; None if the turn only reads.
         error: What ended the turn, if an error did.
         result: What the run of the model and its tools came to; None until that has ended.
         repeated: How many of the events are not of this run, but of those before it.
@@ -110,12 +112,12 @@ class AgentTurn:
         self.status: TurnStatus = "running"
         self._stop = Cancellation()
         self.log = EventLog()
-        self.questions: Questions | None = None
+        self.consents: Consents | None = None
         self.error: QmdError | None = None
         self.result: LoopResult | None = None
         self._asker = current_session()
         self._messages = stored.messages
-        self._answer = ""
+        self.answer = ""
         self._is_out_of_time = False
         self._is_interrupted = False
         self._ended = threading.Event()
@@ -153,16 +155,16 @@ class AgentTurn:
     def reply(self) -> ChatReply:
         """What has come of the question so far."""
         events = self.log.all()
-        answer: Any = next((event.data for event in events if event.kind == "answer"), {})
+        checked: Any = next((event.data for event in events if event.kind == "answer"), {})
         return ChatReply(
             chat=self.chat,
             name=self.name,
             number=self.number,
             status=self.status,
             kept=self.is_kept,
-            answer=self.text(),
-            citations=answer.get("citations", []),
-            unsupported=answer.get("unsupported", []),
+            answer=self.answer,
+            citations=checked.get("citations", []),
+            unsupported=checked.get("unsupported", []),
             tools=tuple(e for e in events if e.kind in ("tool_started", "tool_finished")),
             error=next((event.data for event in events if event.kind == "error"), None),
         )
@@ -173,10 +175,6 @@ class AgentTurn:
         if self._is_out_of_time:
             return f"stopped after {self._rules.turn_s / 60:g} minutes. Ask for less at once."
         return None if self.result is None else self.result.warning
-
-    def text(self) -> str:
-        """The text of the answer; "" while there is none."""
-        return self._answer
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end of the turn; returns whether it has ended."""
@@ -191,12 +189,12 @@ class AgentTurn:
         self._is_interrupted = True
         self._stop.cancel()
 
-    def answer(self, question: str, agreed: bool) -> None:
+    def decide(self, consent_id: str, agreed: bool) -> None:
         """
-        Answer the question whether a write may be done.
+        Agree to a write that waits, or decline it.
 
         Raises:
-            NotFoundError: It does not wait for an answer.
+            NotFoundError: It does not wait.
             WritesForbiddenError: Another session has asked for this turn. Its person sees the
                 question, and agrees for itself alone.
         """
@@ -205,11 +203,9 @@ class AgentTurn:
                 "Another client began this turn, and only that one may answer for it.",
                 hint="Answer it there, or stop the turn and ask from here.",
             )
-        if self.questions is None:
-            raise NotFoundError(
-                engine_text("No question {question} waits for an answer.", question=question)
-            )
-        self.questions.answer(question, agreed=agreed)
+        if self.consents is None:
+            raise not_waiting(consent_id)
+        self.consents.decide(consent_id, agreed=agreed)
 
     @property
     def follows_a_running_one(self) -> bool:
@@ -264,13 +260,13 @@ class AgentTurn:
             else:
                 work.enter_context(in_session(self._asker))
             if self.mode == "write":
-                self.questions = Questions(
+                self.consents = Consents(
                     self.log,
                     self._stop,
                     name=self._kb.file_name,
-                    timeout_s=self._rules.question_s,
+                    timeout_s=self._rules.consent_s,
                 )
-                work.enter_context(confirming(self._rules.confirm or self.questions))
+                work.enter_context(confirming(self._rules.confirm or self.consents))
             work.enter_context(self._stop.active())
             yield
 
@@ -352,7 +348,7 @@ class AgentTurn:
             return "stopped"
         if result.reached_max_iterations:
             return "limit"
-        self._answer = result.final_response
+        self.answer = result.final_response
         return "done"
 
     def _end(self, status: TurnStatus, seconds: float) -> None:
@@ -367,7 +363,7 @@ class AgentTurn:
     def _keep(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> bool:
         """Keep the state of the turn; False, and it is logged, if that fails."""
         state = self._stored._replace(
-            answer=self._answer,
+            answer=self.answer,
             status=status,
             seconds=seconds,
             events=_events_json(events),
@@ -385,8 +381,8 @@ class AgentTurn:
         if len(self._messages.encode()) <= MOST_KEPT_BYTES:
             return self._messages
         messages = [Message("user", self.question)]
-        if self._answer:
-            messages.append(Message("assistant", self._answer))
+        if self.answer:
+            messages.append(Message("assistant", self.answer))
         return history.to_json(messages, Fence(""))
 
     def _run_out_of_time(self) -> None:

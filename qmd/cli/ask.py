@@ -124,7 +124,7 @@ def ask(
             model=llm.LlmClient(settings),
             is_kept=False,
             turn_s=_NO_LIMIT_S,
-            question_s=_NO_LIMIT_S,
+            consent_s=_NO_LIMIT_S,
             confirm=cli.ask_view.consent(yes=yes),
             **limits,
         ) as chats,

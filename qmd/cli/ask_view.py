@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from qmd.agent.citations import CheckedAnswer, format_citation, marked
-from qmd.agent.questions import shortened
+from qmd.agent.consents import shortened
 from qmd.cli.terminal import (
     Wrapping,
     choose,
@@ -101,7 +101,7 @@ class TurnScreen:
         """The answer of a turn that is done, with what the check of its citations found."""
         checked = turn.result.checked if turn.result is not None else CheckedAnswer()
         if not self._live:
-            write_text(marked(turn.text(), checked, strict=self._strict) + "\n")
+            write_text(marked(turn.answer, checked, strict=self._strict) + "\n")
             sys.stdout.flush()
             return
         for citation in checked.citations:

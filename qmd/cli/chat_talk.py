@@ -117,7 +117,7 @@ class Talk:
             for event in islice(turn.events(), turn.repeated, None):
                 if event.kind == "question":
                     view.end()
-                    _answer(turn, event)
+                    _ask_for_consent(turn, event)
                 elif not silent:
                     view.show(event)
         except KeyboardInterrupt:
@@ -255,14 +255,14 @@ def note_lines(text: str) -> None:
         note(line)
 
 
-def _answer(turn: AgentTurn, question: ChatEvent) -> None:
+def _ask_for_consent(turn: AgentTurn, question: ChatEvent) -> None:
     """Ask the person about a write. Raises KeyboardInterrupt: Ctrl-C, which stops the turn."""
-    number = str(question.data["question"])
-    if turn.questions is None:
+    consent_id = str(question.data["question"])
+    if turn.consents is None:
         return
     try:
-        agreed = is_agreed(str(question.data["heading"]), turn.questions.lines(number))
-        turn.answer(number, agreed)
+        agreed = is_agreed(str(question.data["heading"]), turn.consents.lines(consent_id))
+        turn.decide(consent_id, agreed)
     except QmdError as error:  # it has waited too long
         note(f"qmd: {error}", style="warning")
 

@@ -252,7 +252,7 @@ def test_a_conversation_goes_on_natively_from_what_is_kept(tmp_path: Path) -> No
             kb.index()
             first = Chats(kb).start("When?")
             assert first.wait(60)
-            assert first.text() == "On Tuesday."
+            assert first.answer == "On Tuesday."
             second = Chats(kb).start("And Friday?", first.chat)  # another service: all from disk
             assert second.wait(60)
     roles = [message["role"] for message in server.requests[2].messages]

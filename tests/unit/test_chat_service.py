@@ -208,13 +208,13 @@ class TestWrites:
         assert not (notes / "answer.md").exists()
         kb.notes.create("notes/other", "written meanwhile, and nobody was asked")
         with pytest.raises(NotFoundError):
-            turn.answer("q9", True)
-        turn.answer(str(question["question"]), True)
+            turn.decide("q9", True)
+        turn.decide(str(question["question"]), True)
         events = ended(turn)
         assert (notes / "answer.md").read_text() == "# New"
         assert data(events, "answered") == [{"question": "q1", "agreed": True, "outcome": "agreed"}]
         with pytest.raises(NotFoundError):
-            turn.answer("q1", True)
+            turn.decide("q1", True)
 
     def test_only_the_session_that_asked_may_agree(self, kb: KnowledgeBase, notes: Path) -> None:
         chats = Chats(kb, model=ScriptedModel(self.WRITE, "Written."))
@@ -223,16 +223,16 @@ class TestWrites:
         question = str(self.question(turn).data["question"])
         for session in ("rest-1", "browser-2"):
             with in_session(session), pytest.raises(WritesForbiddenError):
-                turn.answer(question, True)
+                turn.decide(question, True)
         with in_session("browser-1"):
-            turn.answer(question, True)
+            turn.decide(question, True)
         ended(turn)
         assert (notes / "answer.md").read_text() == "# New"
 
     def test_a_declined_write_is_told_to_the_model(self, kb: KnowledgeBase, notes: Path) -> None:
         model = ScriptedModel(self.WRITE, "Not written.")
         turn = Chats(kb, model=model).start("Write it", mode="write")
-        turn.answer(str(self.question(turn).data["question"]), False)
+        turn.decide(str(self.question(turn).data["question"]), False)
         ended(turn)
         assert "declined" in model.requests[-1][-1].content
         assert not (notes / "answer.md").exists()
@@ -241,7 +241,7 @@ class TestWrites:
         self, kb: KnowledgeBase, notes: Path
     ) -> None:
         model = ScriptedModel(self.WRITE, "Not written.")
-        turn = Chats(kb, model=model, question_s=0.01).start("Write it", mode="write")
+        turn = Chats(kb, model=model, consent_s=0.01).start("Write it", mode="write")
         assert data(ended(turn), "answered")[0]["outcome"] == "timeout"
         assert "nobody answered" in model.requests[-1][-1].content
 
@@ -259,7 +259,7 @@ class TestWrites:
         turn = Chats(kb, model=model).start("Write it", mode="write")
         question = self.question(turn)
         (notes / "answer.md").write_text("by hand")
-        turn.answer(str(question.data["question"]), True)
+        turn.decide(str(question.data["question"]), True)
         ended(turn)
         assert (notes / "answer.md").read_text() == "by hand"
         assert "has changed since" in model.requests[-1][-1].content
@@ -277,7 +277,7 @@ class TestWrites:
         question = self.question(turn)
         if other_move:
             kb.move_note("notes/two.md", "notes/three.md")  # nobody is asked, and nothing waits
-        turn.answer(str(question.data["question"]), True)
+        turn.decide(str(question.data["question"]), True)
         ended(turn)
         assert (notes / "moved.md").exists() is not other_move
         assert ("Other notes were moved" in model.requests[-1][-1].content) is other_move

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from qmd.agent.questions import described, heading, shortened
+from qmd.agent.consents import described, heading, shortened
 from qmd.values.proposed import ProposedFields, ProposedText
 
 NOTE = Path("/vault/plan.md")

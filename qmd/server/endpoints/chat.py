@@ -129,7 +129,7 @@ def answer_chat(
     The event `question` of the turn shows the change. Only the session that began the turn may
     answer: the page in that browser, or REST with the same `X-QMD-Session`.
     """
-    call.chats.turn(chat).answer(question, agreed)
+    call.chats.turn(chat).decide(question, agreed)
     return ChatDone("answered", chat)
 
 

@@ -95,10 +95,10 @@ def _last_turn(visit: Visit) -> Shown:
 def _change(visit: Visit) -> Shown:
     """The whole change that a question is about."""
     question = visit.query("question")
-    questions = _running_turn(visit).questions
-    if questions is None:
+    consents = _running_turn(visit).consents
+    if consents is None:
         raise NotFoundError(f"There is no question {question}.")
-    return Shown("ask_change.html", {"lines": questions.lines(question)})
+    return Shown("ask_change.html", {"lines": consents.lines(question)})
 
 
 def _events(visit: Visit) -> Response:
@@ -200,7 +200,7 @@ def _answer(visit: Visit) -> Answer:
     agree = visit["agree"]
     if agree not in ("yes", "no"):
         raise InputError("The answer to a question is yes or no.")
-    _running_turn(visit).answer(visit["question"], agree == "yes")
+    _running_turn(visit).decide(visit["question"], agree == "yes")
     return _done(visit)
 
 

@@ -23,17 +23,17 @@ from qmd.values.proposed import (
     ProposedText,
 )
 
-ANSWER_S = 300.0
-"""The longest wait for an answer, in seconds; then the write is declined."""
+CONSENT_S = 300.0
+"""The longest wait for a person's consent, in seconds; then the write is declined."""
 
 
-class Questions:
+class Consents:
     """
-    The questions of one turn; a `qmd.values.proposed.Confirm`.
+    What a person is asked to agree to in one turn; a `qmd.values.proposed.Confirm`.
 
     Args:
-        name: How a file is called in the question.
-        timeout_s: How long each question waits.
+        name: How a file is called in the event.
+        timeout_s: How long each write waits.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Questions:
         stop: Cancellation,
         *,
         name: Callable[[Path], str],
-        timeout_s: float = ANSWER_S,
+        timeout_s: float = CONSENT_S,
     ) -> None:
         self._log = log
         self._stop = stop
@@ -50,7 +50,7 @@ class Questions:
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._count = 0
-        self._waiting: _Question | None = None  # a turn writes one thing at a time
+        self._waiting: _Consent | None = None  # a turn writes one thing at a time
 
     def __call__(self, proposed: Proposed) -> bool:
         """
@@ -62,12 +62,12 @@ class Questions:
         lines = described(proposed)
         shown, left_out = shortened(lines)
         self._count += 1
-        question = _Question(f"q{self._count}", lines)
+        consent = _Consent(f"q{self._count}", lines)
         with self._lock:
-            self._waiting = question
+            self._waiting = consent
         self._log.add(
             "question",
-            question=question.id,
+            question=consent.id,
             tool=proposed.tool,
             file=self._name(proposed.path),
             heading=heading(proposed),
@@ -76,17 +76,17 @@ class Questions:
             asked_at=clock.now(),
             timeout_s=self._timeout_s,
         )
-        self._stop.add(question.ended.set)
+        self._stop.add(consent.ended.set)
         if not self._stop.is_cancelled:
-            question.ended.wait(self._timeout_s)
-        self._stop.remove(question.ended.set)
+            consent.ended.wait(self._timeout_s)
+        self._stop.remove(consent.ended.set)
         with self._lock:
             self._waiting = None
-        agreed = question.agreed
+        agreed = consent.agreed
         outcome = "agreed" if agreed else "declined"
         if agreed is None:
             outcome = "stopped" if self._stop.is_cancelled else "timeout"
-        self._log.add("answered", question=question.id, agreed=agreed is True, outcome=outcome)
+        self._log.add("answered", question=consent.id, agreed=agreed is True, outcome=outcome)
         if outcome == "stopped":
             raise WriteDeclinedError("Nothing was written: the person stopped this turn.")
         if agreed is None:
@@ -96,41 +96,42 @@ class Questions:
             )
         return agreed
 
-    def answer(self, question: str, *, agreed: bool) -> None:
-        """Answer a question. Raises NotFoundError if it does not wait."""
+    def decide(self, consent_id: str, *, agreed: bool) -> None:
+        """Agree to a write or decline it. Raises NotFoundError if it does not wait."""
         with self._lock:
-            waiting = self._the(question)
+            waiting = self._the(consent_id)
             if waiting.agreed is not None:
-                raise self._no_question(question)
+                raise not_waiting(consent_id)
             waiting.agreed = agreed
         waiting.ended.set()
 
-    def lines(self, question: str) -> list[str]:
-        """The whole change that a question is about. Raises NotFoundError if it does not wait."""
+    def lines(self, consent_id: str) -> list[str]:
+        """The whole change that a consent is about. Raises NotFoundError if it does not wait."""
         with self._lock:
-            return self._the(question).lines
+            return self._the(consent_id).lines
 
-    def _the(self, question: str) -> _Question:
-        if self._waiting is None or self._waiting.id != question:
-            raise self._no_question(question)
+    def _the(self, consent_id: str) -> _Consent:
+        if self._waiting is None or self._waiting.id != consent_id:
+            raise not_waiting(consent_id)
         return self._waiting
-
-    @staticmethod
-    def _no_question(question: str) -> NotFoundError:
-        return NotFoundError(
-            engine_text("No question {question} waits for an answer.", question=question),
-            hint="It was answered before, or has waited too long.",
-        )
 
 
 @dataclass
-class _Question:
+class _Consent:
     """A write that waits; ``agreed`` is None until somebody answers."""
 
     id: str
     lines: list[str]
     agreed: bool | None = None
     ended: threading.Event = field(default_factory=threading.Event)
+
+
+def not_waiting(consent_id: str) -> NotFoundError:
+    """The error for a consent that nobody waits for."""
+    return NotFoundError(
+        engine_text("No question {question} waits for an answer.", question=consent_id),
+        hint="It was answered before, or has waited too long.",
+    )
 
 
 # --- a proposed change in words -------------------------------------------------------
