@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import MISSING, is_dataclass
 from functools import cache
-from typing import Any, Literal, NoReturn, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import click
 
@@ -24,10 +24,12 @@ from qmd.errors import InputError, OutsideRootsError
 from qmd.operations import Operation, every_command
 from qmd.operations.definition import Replied
 from qmd.search.query.dates import filter_date
+from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     DateOrSpan,
     FieldFacts,
     ForCommands,
+    OnProperties,
     Range,
     Shell,
     Singular,
@@ -36,6 +38,7 @@ from qmd.values.facts import (
 from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import to_wire
 
+T = TypeVar("T")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -213,16 +216,32 @@ def _type(field: FieldFacts) -> Any:
     """The type of an option as click has it."""
     hint, bounds = _item(field) or without_none(field.hint), field.get(Range)
     if bounds is not None:
-        return (click.IntRange if hint is int else _Fraction)(bounds.low, bounds.high)
+        return (_Count if hint is int else _Fraction)(bounds.low, bounds.high)
     if field.has(DateOrSpan):
         return _date
+    if field.has(OnProperties):
+        return _condition
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return hint if isinstance(hint, type) else _as_json_or_text
 
 
+class _Count(click.IntRange):
+    """A whole number in a range, in words: 1 to 1,000."""
+
+    name = "whole number"
+
+    def _describe_range(self) -> str:
+        return _in_words(self.min, self.max)
+
+
 class _Fraction(click.FloatRange):
     """A number in a range: NaN is in none, though no comparison refuses it."""
+
+    name = "number"
+
+    def _describe_range(self) -> str:
+        return _in_words(self.min, self.max)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -231,11 +250,27 @@ class _Fraction(click.FloatRange):
         return number
 
 
+def _in_words(low: float | None, high: float | None) -> str:
+    if high is None:
+        return f"{low:,} or more"
+    return f"{low:,} to {high:,}"
+
+
 def _date(text: str) -> str:
+    return _read_by(filter_date, text)
+
+
+def _condition(text: str) -> str:
+    _read_by(parse_filter, text)
+    return text
+
+
+def _read_by(read: Callable[[str], T], text: str) -> T:
+    """What ``read`` makes of the text of an option; what it refuses is wrong usage."""
     try:
-        return filter_date(text)
+        return read(text)
     except InputError as error:
-        raise click.BadParameter(f"{error}. {error.hint}") from error
+        raise click.BadParameter(f"{str(error).rstrip('.')}. {error.hint}") from error
 
 
 def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
