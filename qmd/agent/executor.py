@@ -29,7 +29,8 @@ the file of a document in brackets.
 
 _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
-    "The person must start it with --write to allow that."
+    "The person must allow that first: with --write in a terminal, or with the mode write "
+    "(May write on the page)."
 )
 
 

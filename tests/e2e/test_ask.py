@@ -202,7 +202,8 @@ class TestSafety:
         assert [each["success"] for each in results] == [False, False, True]
         assert results[0]["error"] == (
             "Tool 'create_note' writes, and this run only reads. Nothing was changed. "
-            "The person must start it with --write to allow that."
+            "The person must allow that first: with --write in a terminal, or with the mode write "
+            "(May write on the page)."
         )
         assert "### create_note" not in server.requests[0].messages[0]["content"]
         assert not list(scratch.root.rglob("never*"))

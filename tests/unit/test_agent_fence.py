@@ -263,5 +263,8 @@ def test_a_knowledge_base_without_confirmation_is_only_read(tmp_path: Path) -> N
             assert (tool.name in names) == tool.read_only
             if not tool.read_only:
                 result = executor.execute(ToolCall(tool.name, {}))
-                assert "must start it with --write" in str(result.error)
+                assert str(result.error).endswith(
+                    "The person must allow that first: with --write in a terminal, or with the "
+                    "mode write (May write on the page)."
+                )
     assert list((tmp_path / "notes").iterdir()) == []
