@@ -134,6 +134,8 @@ class NoteEditor:
             The other errors of `FileWriter.rewrite`.
         """
         data = read_note(note)
+        # A first draft without a lock: most refusals, previews and edits that change nothing end
+        # here. The second is of what the file holds when it is written, which may be another text.
         draft = self._draft(note, data, edit, if_docid)
         if preview or draft.content == data:
             return EditedNote(note.file, draft.old_docid, written=False, diff=draft.diff)
