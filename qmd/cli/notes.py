@@ -150,7 +150,7 @@ def create(
             raise
     message = notes_texts.written(created)
     if created.problem is not None:
-        note(f"Not searchable yet: {created.problem}", style="warning")
+        note(f"Not searchable: {created.problem}", style="warning")
     if as_json:
         write_json(notes_texts.NoteResult(success=True, data=message, path=created.path))
     else:
@@ -258,7 +258,7 @@ def summary(
         return
     write(one_line(summary_texts.message(written, language)) + "\n")
     if written.problem is not None:
-        note(f"Not searchable yet: {written.problem}", style="warning")
+        note(f"Not searchable: {written.problem}", style="warning")
 
 
 def _on_disk(kb: KnowledgeBase, file: str) -> str:

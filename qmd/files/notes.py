@@ -23,6 +23,7 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.files.edits.text_file import ended_like
+from qmd.files.indexed_file import exclusion_of_file, require_shown
 from qmd.files.vault import (
     Vault,
     can_exist,
@@ -87,7 +88,8 @@ class WrittenNote:
 
     Attributes:
         bytes: The size of the file now.
-        problem: A sentence that says why the index does not have the note yet; None if it has.
+        problem: Why the index does not have the note, in sentences; None if it has, or if the note
+            is in no collection.
     """
 
     path: str
@@ -186,6 +188,7 @@ class Notes:
 
         Raises:
             NoteExistsError: There is a note, and the mode is "new".
+            ConflictError: A rule keeps the path out of the index, and the mode is "new".
             InvalidPathError: As `read`, or some systems cannot store such a name.
             NoteAccessError: The disk, its permissions or the write policy do not allow it.
         """
@@ -205,8 +208,12 @@ class Notes:
                 f"Failed to write file: the collection's folder is not there: {place.root}",
                 hint="Bring it back, or remove the collection.",
             )
+        files = self._files()
+        # The tool create_note has no such refusal in its specification: it gets the `problem`.
+        exclusion = exclusion_of_file(files.store, place.target)
+        if mode == "new":
+            require_shown(requested, exclusion)
         try:
-            files = self._files()
             files.policy.check_name(requested if "" in vault.roots else requested.partition("/")[2])
             data = b"" if mode == "append" else _encoded(content, "utf-8", requested)
 
@@ -228,7 +235,7 @@ class Notes:
             raise _refused(error) from error
         except OSError as error:
             raise _failed("write file", requested, error) from error
-        return WrittenNote(requested, action, written.bytes, written.problem)
+        return WrittenNote(requested, action, written.bytes, written.problem or exclusion)
 
     def list_folder(self, path: str = "") -> Listing:
         """

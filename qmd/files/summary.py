@@ -11,6 +11,7 @@ from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
 from qmd.files.edits.text_file import ended_like, line_end
+from qmd.files.indexed_file import exclusion_of_file
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import is_utf8, shown
@@ -35,7 +36,7 @@ class WrittenSummary:
     """
     The file that holds the summary, all links followed, and how it was written.
 
-    ``problem``: why searches do not find the text yet, in a sentence.
+    ``problem``: why searches do not find the text, in sentences.
     """
 
     path: Path
@@ -92,7 +93,8 @@ class Summary:
             written = self._files.rewrite(path, content_of, tool=TOOL)
         except OSError as error:
             raise FileAccessError(shown(path), error) from error
-        return WrittenSummary(written.path, checked_mode, written.problem)
+        problem = written.problem or exclusion_of_file(self._files.store, written.path)
+        return WrittenSummary(written.path, checked_mode, problem)
 
     def _appendix(
         self, present: bytes | None, text: str, path: str, language: Language | None

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import files, ingest, values
-from qmd.engine_text import engine_text, sentences
+from qmd.engine_text import engine_text
 from qmd.errors import (
-    ConflictError,
     DocumentNotFoundError,
     FileChangedError,
     InvalidPathError,
@@ -155,11 +154,7 @@ class EditingMethods(FileMethods):
         )
         vault.check_new(file)
         place = vault.locate(file)
-        exclusion = self._exclusion(store, file)
-        if exclusion is not None:
-            raise ConflictError(
-                engine_text("{file} would not be shown: {reason}", file=file, reason=exclusion)
-            )
+        files.indexed_file.require_shown(file, self._exclusion(store, file))
         return edits.note_editor.NoteEditor(store, self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
@@ -186,9 +181,7 @@ class EditingMethods(FileMethods):
         name, _, path = file.partition("/")
         with store.reading() as reader:
             [collection] = [each for each in reader.collections.all() if each.name == name]
-        rules = ingest.rules.Rules.of_collection(collection)
-        verdict = ingest.why.exclusion_of_new_file(rules, path, collection.name)
-        return None if verdict is None else sentences(verdict.reason, verdict.remedy)
+        return files.indexed_file.exclusion_in(collection, path)
 
     @open_to_scopes
     def delete_note(

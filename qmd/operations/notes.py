@@ -40,7 +40,7 @@ class NoteResult:
 
     Attributes:
         path: The note's path, if it differs from the requested one.
-        problem: Why searches do not find the new text yet.
+        problem: Why searches do not find the new text.
         suggestions: Notes with similar names.
     """
 

@@ -14,6 +14,7 @@ from support import child
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import (
+    ConflictError,
     FolderNotFoundError,
     InvalidPathError,
     NoteAccessError,
@@ -657,3 +658,32 @@ def test_a_listing_names_folders_first_and_everything_in_them(
         "📁 .obsidian\n📁 Zoo\n📁 empty\n📄 .hidden\n📄 a.png\n📄 b.md"
     )
     assert notes_texts.listing(kb.notes.list_folder("empty/")) == "(empty folder)"
+
+
+# --- what the rules of a collection leave out ---------------------------------------------
+
+
+def test_a_note_that_no_search_will_show_is_refused_where_its_tool_allows_it(
+    many: KnowledgeBase, tmp_path: Path
+) -> None:
+    put(tmp_path / "home/.qmdignore", "skip/\n")
+    for create in (
+        lambda: many.create_note("home/skip/new", "x"),
+        lambda: many.notes.create("home/skip/new", "x", mode="new"),
+    ):
+        with pytest.raises(ConflictError, match=r"home/skip/new\.md would not be shown: .*skip/"):
+            create()
+    assert not (tmp_path / "home/skip").exists()
+    written = many.notes.create("home/skip/new", "a quagga")
+    assert written.problem is not None and "matches 'skip'" in written.problem
+    assert many.notes.create("home/seen", "a quagga").problem is None
+    assert [hit.file for hit in many.search("quagga").hits] == ["home/seen.md"]
+
+
+def test_a_note_in_two_collections_is_shown_if_one_of_them_takes_it(
+    many: KnowledgeBase, tmp_path: Path
+) -> None:
+    put(tmp_path / "home/.qmdignore", "recipes/\n")
+    many.add_collection(tmp_path / "home/recipes")
+    assert many.notes.create("home/recipes/soup", "a quagga", mode="new").problem is None
+    assert [hit.file for hit in many.search("quagga").hits] == ["recipes/soup.md"]

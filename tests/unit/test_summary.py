@@ -87,6 +87,14 @@ def test_overwriting_leaves_the_content_alone(summary: Summary) -> None:
     assert summary_texts.message(done) == f"总结已成功写入文件：{path}"
 
 
+def test_a_summary_that_no_search_will_show_says_so(kb: KnowledgeBase, summary: Summary) -> None:
+    kb.add_collection(Path.cwd())
+    Path("skip").mkdir()
+    Path(".qmdignore").write_text("skip/\n")
+    assert "matches 'skip'" in str(summary.update("new", "skip/week.md").problem)
+    assert summary.update("new", "week.md").problem is None
+
+
 def test_the_file_in_the_answer_has_no_links_in_it(summary: Summary) -> None:
     Path("real").mkdir()
     Path("link").symlink_to("real")
