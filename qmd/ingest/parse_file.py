@@ -25,9 +25,11 @@ from qmd.ingest.new_document import (
 )
 from qmd.ingest.read_file import read_file, read_parts, settled
 from qmd.parse.canvas import parse_canvas
+from qmd.parse.decode import decode
 from qmd.parse.document import parse_document
 from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of
 from qmd.parse.photo.document import parse_photo
+from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
 
 #: A parser takes the path, and the bytes of the whole file; if its format reads parts, a
@@ -65,6 +67,28 @@ def parse_file(job: FileJob) -> ParsedFile:
     if digest == job.stored_hash:
         return SameText(state)
     return new_document(job.file.path, parsed, digest, state)
+
+
+def document_text(path: str, data: bytes) -> str | None:
+    """
+    The text of the document that a file with these bytes is, whose hash is its docid.
+
+    Args:
+        path: The file's path with ``/``; only its name counts.
+
+    Returns:
+        None if it is no document.
+    """
+    file_format = format_of(path)
+    try:
+        if file_format is MARKDOWN:
+            return decode(data).text  # its parser finds more, and takes longer
+        parse = PARSERS.get(file_format)
+        if parse is None:
+            return None
+        return parse(path, PhotoSource.of_bytes(data) if file_format.reads_parts else data).text
+    except IngestError:
+        return None
 
 
 def _parse(job: FileJob) -> tuple[ParsedDocument, FileState]:

@@ -34,7 +34,8 @@ def deleted(note: EditedNote) -> str:
     """The text for a deletion."""
     file = one_line(note.file)
     if not note.written:
-        return f"Preview, nothing was deleted: {file} is {note.docid}\n{note.diff}"
+        docid = note.docid or "no document"
+        return f"Preview, nothing was deleted: {file} is {docid}\n{note.diff}"
     text = f"Deleted {file} (change {note.change}; its content is in the history)"
     return _with_problem(text, note.problem)
 
@@ -47,7 +48,8 @@ def moved(note: MovedNote) -> str:
 def _moved_lines(note: MovedNote) -> Iterator[str]:
     before, after = one_line(note.moved_from), one_line(note.file)
     if note.written:
-        yield f"Moved {before} to {after}, now {note.docid} (change {note.change})"
+        now = "" if note.docid is None else f", now {note.docid}"
+        yield f"Moved {before} to {after}{now} (change {note.change})"
     else:
         docid = "" if note.docid is None else f" ({note.docid})"
         yield f"Preview, nothing was written: {before}{docid} would move to {after}"

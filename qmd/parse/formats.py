@@ -2,7 +2,7 @@
 Lists the formats of files that become documents, and finds the format of a file by its suffix.
 
 A new format is a row in `FORMATS`, a parser in a module beside this one, and a line for it in
-`qmd.ingest.parse_file.PARSERS`.
+`qmd.ingest.parse_file.PARSERS`; `qmd.files.moves.rewrite.REWRITERS` may have one, too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class FileFormat:
             file may be of any size. Otherwise it takes all bytes, and the size has a limit.
         is_read: Whether files of this format become documents. Others are skipped: as text, their
             markup would be searched.
+        is_edited: Whether the text of its documents is that of its files, so that it can be edited.
+        has_links: Whether its documents may have links, which a move of a note has to mind.
         remedy: What to do with a file that holds something else; a sentence begins with it.
     """
 
@@ -32,14 +34,17 @@ class FileFormat:
     reads_parts: bool = False
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
     is_read: bool = True
+    is_edited: bool = False
+    has_links: bool = True
 
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.
-MARKDOWN = FileFormat("Markdown", ())
+MARKDOWN = FileFormat("Markdown", (), is_edited=True)
 PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
     reads_parts=True,
+    has_links=False,
     remedy="Give it the suffix of the format it is in",
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
@@ -64,6 +69,11 @@ def format_of(path: str) -> FileFormat:
 def is_photo(path: str) -> bool:
     """Whether a file of this name is read as a photo."""
     return format_of(path) is PHOTO
+
+
+def is_shown_as_markdown(path: str) -> bool:
+    """Whether the document of such a file is Markdown; all formats but plain text give Markdown."""
+    return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
 
 
 def kind_of(path: str) -> str:

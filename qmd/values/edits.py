@@ -224,7 +224,7 @@ class MovedNote:
         file: ``collection/path`` after the move.
         moved_from: ``collection/path`` before.
         docid: That of the note as it is now, for the next ``if_docid``: after the move that of the
-            moved text, after a preview that of the text at the old path; None if it is no text.
+            moved text, after a preview that of the text at the old path; None if it is no document.
         written: False for a preview.
         notes: How many notes were rewritten, or would be; ``rewritten`` lists the first.
         links: How many links in these.

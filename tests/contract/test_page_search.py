@@ -43,6 +43,18 @@ def test_a_title_is_not_repeated_in_the_excerpt(client: httpx.Client) -> None:
     assert excerpts(client, "tag:boats")
 
 
+def test_the_cards_of_a_canvas_are_markdown_too(tmp_path: Path) -> None:
+    card = (
+        '{"nodes":[{"type":"text","x":0,"y":0,"width":9,"height":9,"text":"A **mast** [[b|c]]"}]}'
+    )
+    files = {".obsidian/app.json": "{}", "map.canvas": card}
+    with (
+        serve(tmp_path, files, embed=False) as served,
+        httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client,
+    ):
+        assert excerpts(client, "mast") == ["A mast c"]
+
+
 def test_a_query_for_signs_shows_them(client: httpx.Client) -> None:
     assert any("[[Harbour" in line for line in excerpts(client, '"[[Harbour"'))
 

@@ -25,6 +25,7 @@ from qmd.operations import edit_texts, texts
 from qmd.operations.replies import TextBlock
 from qmd.tools.toolsets import select
 from qmd.values.edits import NoteEdit
+from tests.support import photos
 
 Files = dict[str, bytes]
 
@@ -192,6 +193,52 @@ def test_a_note_that_has_changed_since_it_was_read_is_not_moved(
     with pytest.raises(FileChangedError):
         kb.move_note("Old", "New", if_docid=docid)
     assert (notes / "a/Old.md").exists()
+
+
+CARD = b'{"nodes": [{"type": "text", "x": 0, "y": 0, "width": 9, "height": 9, "text": "%s"}]}'
+
+
+@pytest.mark.parametrize("name", ["map.canvas", "tower.jpg"])
+def test_a_docid_is_that_of_the_text_in_the_index_whatever_the_format(
+    kb: KnowledgeBase, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "life" / name
+    if name == "tower.jpg":
+        photos.make(file)
+    else:
+        file.parent.mkdir()
+        file.write_bytes(CARD % b"see [[Old]]")
+    kb.add_collection(file.parent, mask="**/*.{canvas,jpg}")
+    kb.index()
+    docid = kb.get(name).document.docid
+    assert kb.delete_note(name, if_docid=docid, preview=True).docid == docid
+    assert kb.move_note(name, "new", if_docid=docid, preview=True).docid == docid
+    moved = kb.move_note(name, "new", if_docid=docid)
+    now = kb.get(moved.file).document.docid
+    assert moved.docid == now
+    if name == "map.canvas":
+        (tmp_path / "life/new.canvas").write_bytes(CARD % b"by hand")
+        with pytest.raises(FileChangedError, match=f"since it was read as {now}") as caught:
+            kb.delete_note("new.canvas", if_docid=now)
+        assert (caught.value.diff or "").endswith("-see [[Old]]\n+by hand\n")
+        (tmp_path / "life/new.canvas").write_bytes(b"{")
+        with pytest.raises(FileChangedError, match=r"\(it is no document now\)"):
+            kb.delete_note("new.canvas", if_docid=now)
+        return
+    kb.delete_note(moved.file, if_docid=now)
+    assert not list(file.parent.iterdir())
+
+
+def test_a_file_that_is_no_document_has_no_docid_and_is_moved_and_deleted(
+    kb: KnowledgeBase, notes: Path
+) -> None:
+    (notes / "no text.md").write_bytes(bytes(range(256)))
+    moved = kb.move_note("notes/no text.md", "bytes")
+    assert (moved.docid, moved.file) == (None, "notes/bytes.md")
+    assert edit_texts.moved(moved).startswith("Moved notes/no text.md to notes/bytes.md (change ")
+    preview = kb.delete_note("notes/bytes.md", preview=True)
+    assert "notes/bytes.md is no document\n" in edit_texts.deleted(preview)
+    assert kb.delete_note("notes/bytes.md", if_docid=preview.docid).written
 
 
 def test_links_written_since_the_last_index_run_are_rewritten(

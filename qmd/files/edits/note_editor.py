@@ -25,7 +25,8 @@ from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
-from qmd.parse.formats import MARKDOWN, format_of
+from qmd.ingest.parse_file import document_text
+from qmd.parse.formats import format_of
 from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 if TYPE_CHECKING:
@@ -206,11 +207,10 @@ class NoteEditor:
         Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
         """
         data = read_note(note)
-        text = shown_text(data)
-        require_docid(self._store, note, text, if_docid)
-        diff = short_diff(text, "")
+        require_docid(self._store, note, data, if_docid)
+        diff = short_diff(shown_text(data), "")
         if preview:
-            return EditedNote(note.file, docid_of(text), written=False, diff=diff)
+            return EditedNote(note.file, docid_of_file(note, data), written=False, diff=diff)
         digest = hashlib.sha256(data).hexdigest()
         try:
             with self._files.change(tool=DELETE) as change:
@@ -233,7 +233,7 @@ class NoteEditor:
         """What the edit makes of a content. Raises QmdError."""
         require_note(note)
         source = TextFile.decoded(note.file, data)
-        require_docid(self._store, note, source.text, if_docid)
+        require_docid(self._store, note, data, if_docid)
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)
         if len(new) > MAX_BYTES:
@@ -242,9 +242,17 @@ class NoteEditor:
 
 
 def require_note(note: NotePlace) -> None:
-    """Raises EditError: the file is of another format."""
-    if format_of(note.file) is not MARKDOWN:
-        raise EditError(f"{note.file} is no note: a {format_of(note.file).name}.")
+    """Raises EditError: the file is of a format that is only read."""
+    file_format = format_of(note.file)
+    if not file_format.is_edited:
+        raise EditError(
+            engine_text(
+                "{file} is only read here: its format is {kind}.",
+                file=note.file,
+                kind=file_format.name,
+            ),
+            hint="Change it with the program that wrote it; searches find the new text.",
+        )
 
 
 def read_note(note: NotePlace) -> bytes:
@@ -272,9 +280,12 @@ def _too_long(note: NotePlace, template: str) -> EditError:
     return EditError(engine_text(template, file=note.file, most=f"{MAX_BYTES:,}"))
 
 
-def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None) -> None:
+def require_docid(store: Store, note: NotePlace, data: bytes, if_docid: str | None) -> None:
     """
     Check that a note has the docid that a client has read; None is any.
+
+    Args:
+        data: The content of its file.
 
     Raises:
         InputError: It is no docid.
@@ -286,14 +297,15 @@ def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None
     if match is None:
         raise InputError(f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits.")
     digits = match[1].lower()
-    if _hash(text).startswith(digits):
+    text = document_text(note.file, data)
+    if text is not None and _hash(text).startswith(digits):
         return
     with store.reading() as reader:
         read_text = _text_with_hash(reader, note, digits)
     raise FileChangedError(
         note.file,
-        since=f"it was read as #{digits} (it is {docid_of(text)} now)",
-        diff=None if read_text is None else short_diff(read_text, text),
+        since=f"it was read as #{digits} (it is {docid_of_file(note, data) or 'no document'} now)",
+        diff=None if read_text is None else short_diff(read_text, text or ""),
         text_read=read_text,
     )
 
@@ -301,6 +313,12 @@ def require_docid(store: Store, note: NotePlace, text: str, if_docid: str | None
 def docid_of(text: str) -> str:
     """The docid of a document with this text."""
     return f"#{_hash(text)[:6]}"
+
+
+def docid_of_file(note: NotePlace, data: bytes) -> str | None:
+    """The docid of a note whose file has this content; None if that is no document."""
+    text = document_text(note.file, data)
+    return None if text is None else docid_of(text)
 
 
 def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
@@ -311,7 +329,8 @@ def _text_with_hash(reader: Reader, note: NotePlace, digits: str) -> str | None:
         return reader.documents.text(document.id)
     for revision in reader.revisions.history(str(note.place.target)):
         content = reader.revisions.content(revision.id) if revision.kind == "content" else None
-        if content is not None and _hash(text := shown_text(content)).startswith(digits):
+        text = None if content is None else document_text(note.file, content)
+        if text is not None and _hash(text).startswith(digits):
             return text
     return None
 

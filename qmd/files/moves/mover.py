@@ -20,19 +20,26 @@ from qmd.errors import (
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.note_editor import (
     NotePlace,
-    docid_of,
+    docid_of_file,
     not_there,
     read_note,
     require_docid,
 )
 from qmd.files.edits.text_file import TextFile
-from qmd.files.moves.move import CANVAS_SUFFIX, Move, plan_move
-from qmd.files.moves.rewrite import LinkInText, Rewritten, rewritten, rewritten_canvas
+from qmd.files.moves.move import Move, plan_move
+from qmd.files.moves.rewrite import (
+    NOT_IN_THIS_FORMAT,
+    REWRITERS,
+    LinkInText,
+    Rewritten,
+    rewritten,
+)
 from qmd.files.vault import Vault
 from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
+from qmd.ingest.parse_file import document_text
 from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
-from qmd.parse.formats import is_photo
+from qmd.parse.formats import format_of
 from qmd.system import cancellation
 from qmd.values.edits import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
 
@@ -48,12 +55,12 @@ class _NewContent(NamedTuple):
     A note after a move.
 
     Attributes:
+        before: What its file holds.
         data: None if it stays as it is.
-        text: None if it is no text.
     """
 
-    data: bytes | None
-    text: str | None
+    before: bytes
+    data: bytes | None = None
     diff: str = ""
     links: int = 0
     left: tuple[LinkInText, ...] = ()
@@ -92,7 +99,7 @@ class _Links:
         self._unchanged: list[UnchangedLink] = []
 
     def rewrite_moved(self, note: _LinkingNote, data: bytes) -> str | None:
-        """Rewrite the links in the moved note; returns its docid, None if it is no text."""
+        """Rewrite the links in the moved note; returns its docid, None if it is no document."""
         content = self._content(note, data)
         if self._change is not None and content.data is not None:
             # The index has to see the move before the text changes: the same text at another
@@ -100,7 +107,7 @@ class _Links:
             self._files.index(self._change.changed)
         content = self._written(note, data, content)
         self._add(note.after.file, content)
-        return None if content.text is None else docid_of(content.text)
+        return docid_of_file(note.after, content.before if content.data is None else content.data)
 
     def rewrite_other(self, note: _LinkingNote) -> None:
         """Rewrite the links in another note."""
@@ -159,31 +166,32 @@ class _Links:
                 self._change.rewrite(note.after.place, new)
         except (QmdError, OSError) as error:
             reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
-            before = None if content.text is None else _text(data)
-            links = _rewritten(note, before or "").changed
+            links = _rewritten(note, _text(note.file, data) or "").changed
             left = tuple(link._replace(reason=reason) for link in links)
-            return _NewContent(None, before, left=(*left, *content.left))
+            return _NewContent(data, left=(*left, *content.left))
         return content
 
     def _content(self, note: _LinkingNote, data: bytes) -> _NewContent:
-        """The new content of a note. Raises DecodeError."""
-        text = None if is_photo(note.file) else _text(data)
+        """The new content of a note."""
+        text = _text(note.file, data)
         if text is None:
-            return _NewContent(None, None)
+            return _NewContent(data)
         new = _rewritten(note, text)
         if not new.changed:
-            return _NewContent(None, text, left=new.left)
+            return _NewContent(data, left=new.left)
         reason = _NOT_ASKED
-        if self._rewrite:
+        if format_of(note.file) not in REWRITERS:
+            reason = NOT_IN_THIS_FORMAT
+        elif self._rewrite:
             try:
                 new_data = TextFile.decoded(note.file, data).encode(new.text)
             except EditError as error:
                 reason = error.message
             else:
                 diff = short_diff(text, new.text)
-                return _NewContent(new_data, new.text, diff, len(new.changed), new.left)
+                return _NewContent(data, new_data, diff, len(new.changed), new.left)
         left = [link._replace(reason=reason) for link in new.changed]
-        return _NewContent(None, text, left=tuple(sorted((*left, *new.left))))
+        return _NewContent(data, left=tuple(sorted((*left, *new.left))))
 
 
 class NoteMover:
@@ -219,15 +227,13 @@ class NoteMover:
         """
         self._require_free(note, target)
         data = read_note(note)
-        text = None if is_photo(note.file) else _text(data)
-        if if_docid is not None:
-            require_docid(self._store, note, text or "", if_docid)
-        inside, others = self._plan(note, target, text)
+        require_docid(self._store, note, data, if_docid)
+        inside, others = self._plan(note, target, _text(note.file, data))
         moved = MovedNote(target.file, note.file, None, written=False)
         if preview:
             links = _Links(self._files, None, rewrite=rewrite_links)
-            if links.rewrite_moved(inside, data) is not None and text is not None:
-                moved = replace(moved, docid=docid_of(text))
+            links.rewrite_moved(inside, data)
+            moved = replace(moved, docid=docid_of_file(note, data))
             for other in others:
                 links.rewrite_other(other)
             return links.reply(moved)
@@ -283,12 +289,19 @@ class NoteMover:
 
 
 def _rewritten(note: _LinkingNote, text: str) -> Rewritten:
-    rewrite = rewritten_canvas if note.file.lower().endswith(CANVAS_SUFFIX) else rewritten
+    # A format without a rewriter is converted to Markdown, of which this says what it would lose.
+    rewrite = REWRITERS.get(format_of(note.file), rewritten)
     path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
     return rewrite(text, note.move, path, path_after)
 
 
-def _text(data: bytes) -> str | None:
+def _text(file: str, data: bytes) -> str | None:
+    """The text with the links of a file; None if it is no text, or its format has no links."""
+    file_format = format_of(file)
+    if not file_format.has_links:
+        return None
+    if file_format not in REWRITERS:
+        return document_text(file, data)
     try:
         return decode(data).text
     except DecodeError:

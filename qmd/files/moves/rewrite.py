@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from qmd.files.moves.move import Move, is_relative, written_path
 from qmd.parse import frontmatter
+from qmd.parse.formats import CANVAS, MARKDOWN, FileFormat
 from qmd.parse.links import LinkSpan, link_spans
 from qmd.values.names import fold, link_path
 
+NOT_IN_THIS_FORMAT = "links in files of this format are not rewritten"
 NO_SPELLING = "its new name cannot stand in such a link"
 OTHER_COLLECTION = "links do not lead into another collection"
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -247,3 +249,11 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+#: What rewrites the links of a file. Of a format without a rewriter, a move lists the links that
+#: lose their target.
+REWRITERS: Mapping[FileFormat, Callable[[str, Move, str, str | None], Rewritten]] = {
+    MARKDOWN: rewritten,
+    CANVAS: rewritten_canvas,
+}

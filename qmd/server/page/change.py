@@ -45,7 +45,10 @@ def _ask_to_delete(visit: Visit) -> Shown:
 
 
 def _delete(visit: Visit) -> str:
-    deleted = visit.kb.delete_note(visit.file, if_docid=visit["docid"])
+    if "docid" not in visit.form:
+        raise InputError("The form lacks the docid of the note.")
+    # It is empty for a file that is no document.
+    deleted = visit.kb.delete_note(visit.file, if_docid=visit["docid"] or None)
     visit.notify(visit.text("edit.deleted", file=deleted.file), change=deleted.change)
     return "/"
 

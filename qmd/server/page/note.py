@@ -21,7 +21,7 @@ from qmd.errors import (
     SectionNotFoundError,
     VectorIndexMissingError,
 )
-from qmd.parse.formats import CANVAS, format_of, is_photo
+from qmd.parse.formats import format_of, is_photo, is_shown_as_markdown
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
@@ -40,7 +40,7 @@ from qmd.server.page.note_text import (
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
-from qmd.values.names import NOTE_SUFFIXES, fold
+from qmd.values.names import fold
 from qmd.values.reading import DocumentDetails, DocumentSlice
 
 MOST_LINKS = 500
@@ -144,9 +144,12 @@ def _view(
         create_title="" if visit.site.read_only else visit.text("note.create"),
         no_section_title=visit.text("note.no_section"),
     )
-    is_canvas = format_of(document.path) is CANVAS
-    is_markdown = is_canvas or fold(document.path).endswith(NOTE_SUFFIXES)
-    may_edit = is_markdown and not is_canvas and visit.site.may_write_in(document.collection)
+    is_markdown = is_shown_as_markdown(document.path)
+    may_edit = (
+        is_markdown
+        and format_of(document.path).is_edited
+        and visit.site.may_write_in(document.collection)
+    )
     part = visit.page_number("part")
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])

@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 
 from qmd.engine_text import engine_text
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
+from qmd.parse.formats import is_photo, is_shown_as_markdown
 from qmd.server.page.language import lines_of
 from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
-from qmd.values.names import NOTE_SUFFIXES
 from qmd.values.search import SHOWING
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ _STEP = 20  # hits of the first page, and how many more the link at its end show
 _MAX_HITS = 200
 _RECENT = 8
 _MEANT = 3  # names that are offered where nothing matches
-_PHOTOS = (".jpg", ".jpeg", ".png", ".heic")
-_MARKDOWN = (*NOTE_SUFFIXES, *_PHOTOS)  # what a photo says about itself is Markdown, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +171,10 @@ def _shown(view: SearchView, reply: SearchReply) -> Mapping[str, object]:
         "sentences": sentences[1:] if reply.suggestion else sentences,
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {
-            hit.file: _lines(hit, split, shown if hit.file.lower().endswith(_MARKDOWN) else str)
+            hit.file: _lines(hit, split, shown if is_shown_as_markdown(hit.file) else str)
             for hit in reply.hits
         },
-        "photos": {hit.file for hit in reply.hits if hit.file.lower().endswith(_PHOTOS)},
+        "photos": {hit.file for hit in reply.hits if is_photo(hit.file)},
         "more": more.address() if is_full else None,
     }
 

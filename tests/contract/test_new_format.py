@@ -1,0 +1,117 @@
+"""A format of files that a stranger adds to a copy of qmd, as in CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import Scratch
+
+REPOSITORY = Path(__file__).parents[2]
+
+#: What runs is a copy, which no fork has.
+pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
+
+#: File → what is added to it: the row, the parser and its line.
+ADDED = {
+    "qmd/parse/formats.py": """
+
+ORG = FileFormat("Org", (".org",))
+FORMATS = (*FORMATS, ORG)
+""",
+    "qmd/parse/org.py": r"""
+import dataclasses
+import re
+
+from qmd.parse.decode import decode
+from qmd.parse.document import parse_markdown
+
+
+def parse_org(path, data):
+    decoded = decode(data)
+    text = re.sub(r"\[\[file:([^]]+)\]\]", r"[\1](\1)", decoded.text)
+    text = re.sub(r"(?m)^\*+(?= )", lambda stars: "#" * len(stars[0]), text)
+    return parse_markdown(path, dataclasses.replace(decoded, text=text))
+""",
+    "qmd/ingest/parse_file.py": """
+
+from qmd.parse.formats import ORG
+from qmd.parse.org import parse_org
+
+PARSERS = {**PARSERS, ORG: parse_org}
+""",
+}
+#: ``python -m qmd`` would take the package of the current directory.
+LAUNCH = "import sys; sys.path.insert(0, {!r}); from qmd.__main__ import run; run()"
+
+
+class Copy:
+    """A folder of notes with the format, and the command of the copy."""
+
+    def __init__(self, scratch: Scratch, code: Path) -> None:
+        self.scratch = scratch
+        self._command = [sys.executable, "-c", LAUNCH.format(str(code))]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._command, *arguments],
+            cwd=self.scratch.root,
+            env=self.scratch.environment,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    code = tmp_path_factory.mktemp("code")
+    for name in ("qmd", "migrations"):
+        shutil.copytree(REPOSITORY / name, code / name)  # with what is compiled
+    for name, text in ADDED.items():
+        with (code / name).open("a", encoding="utf-8") as file:
+            file.write(text)
+    copy = Copy(Scratch(tmp_path_factory.mktemp("org")), code)
+    copy.scratch.write("notes/b.md", "# B\n")
+    copy.scratch.write("notes/plan.org", "* Plan\n\nA zebra, see [[file:b.md]].\n")
+    assert copy.run("collection", "add", "notes", "--mask", "**/*.{md,org}").returncode == 0
+    return copy
+
+
+def test_searches_show_the_converted_text(copy: Copy) -> None:
+    [hit] = copy.json("search", "zebra")
+    assert (hit["file"], hit["title"]) == ("notes/plan.org", "Plan")
+    assert "[b.md](b.md)" in copy.run("get", "notes/plan.org").stdout
+
+
+def test_a_docid_is_that_of_the_converted_text(copy: Copy) -> None:
+    [hit] = copy.json("search", "zebra")
+    for command in (("rm", "notes/plan.org"), ("mv", "notes/plan.org", "other")):
+        would_be = copy.json(*command, "--if-docid", hit["docid"], "--preview")
+        assert would_be["docid"] == hit["docid"]
+
+
+@pytest.mark.parametrize("note", ["notes/b.md", "notes/plan.org"])
+def test_a_move_lists_the_links_that_it_cannot_rewrite(copy: Copy, note: str) -> None:
+    [left] = copy.json("mv", note, "notes/folder/c", "--preview")["unchanged"]
+    assert (left["line"], left["link"]) == (3, "[b.md](b.md)")
+    assert left["reason"] == "links in files of this format are not rewritten"
+
+
+def test_what_is_only_read_is_not_edited(copy: Copy) -> None:
+    before = (copy.scratch.root / "notes/plan.org").read_bytes()
+    done = copy.run("note", "edit", "notes/plan.org", "append", "--text", "x")
+    assert done.returncode == 1
+    assert "notes/plan.org is only read here: its format is Org." in done.stderr
+    assert (copy.scratch.root / "notes/plan.org").read_bytes() == before
