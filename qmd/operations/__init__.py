@@ -28,7 +28,7 @@ __all__ = [
     "operations_of",
 ]
 
-__getattr__ = lazy.load(__name__, modules=("hits",))
+__getattr__ = lazy.load(__name__)
 
 FAMILIES = (
     *("searches", "reading", "graph", "documents", "editing"),
