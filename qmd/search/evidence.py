@@ -253,12 +253,7 @@ def measure_documents(
             if chunk_id in by_chunk
         }
         measures.append(_measure_best("tokens", embedded.text, values, best_ids))
-    nearness = {
-        document_id: candidate.nearness
-        for document_id, candidate in candidates.items()
-        if candidate.chunk_id is not None
-    }
-    retrieved.set_relative_nearness(nearness, unembedded_ids)
+    retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-class Order(NamedTuple):
+class Ranking(NamedTuple):
     """
     The documents of all runs in order.
 
@@ -61,7 +61,7 @@ def rank(
 
     Returns:
         The first ``request.depth`` candidates, best first, and among them those further ones of
-        which the query is a name; and `Order.is_measured`.
+        which the query is a name; and `Ranking.is_measured`.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
     scores: Mapping[int, float] = {}
@@ -76,18 +76,18 @@ def rank(
             if score is not None
         }
     if request.rerank and not scores and retrieved.nearest:
-        order = _by_evidence(reader, request, retrieved, models, fused)
+        ranking = _by_evidence(reader, request, retrieved, models, fused)
     else:
-        order = _by_ranks(retrieved, fused, scores)
+        ranking = _by_ranks(retrieved, fused, scores)
     candidates = []
-    for place, (document_id, blend) in enumerate(order.blends.items()):
+    for place, (document_id, blend) in enumerate(ranking.blends.items()):
         if request.depth is None or place < request.depth or document_id in question.named:
             candidate = retrieved.candidates[document_id]
             candidate.blend = blend
             if request.explain:
-                candidate.explanation = order.explain(document_id)
+                candidate.explanation = ranking.explain(document_id)
             candidates.append(candidate)
-    return candidates, order.is_measured
+    return candidates, ranking.is_measured
 
 
 def _by_evidence(
@@ -96,7 +96,7 @@ def _by_evidence(
     retrieved: Retrieved,
     models: SearchModels,
     fused: Mapping[int, float],
-) -> Order:
+) -> Ranking:
     """The order by evidence; documents with equal evidence stay in the fused order."""
     measures, problem = measure_documents(reader, retrieved, list(fused), models, request.without)
     retrieved.problems += filter(None, [problem])
@@ -108,12 +108,12 @@ def _by_evidence(
         return {"parts": parts, "sum": totals[document_id], "best": best}
 
     blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-    return Order(blends, explain, is_measured=True)
+    return Ranking(blends, explain, is_measured=True)
 
 
 def _by_ranks(
     retrieved: Retrieved, fused: Mapping[int, float], scores: Mapping[int, float]
-) -> Order:
+) -> Ranking:
     """
     The fused order, into which the scores of a reranker are mixed if there are any.
 
@@ -132,7 +132,7 @@ def _by_ranks(
             "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
         }
 
-    return Order(blend_scores(fused, scores), explain, is_measured=False)
+    return Ranking(blend_scores(fused, scores), explain, is_measured=False)
 
 
 def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:

@@ -46,6 +46,15 @@ class Retrieved:
         """Document id → nearness, of those that the vectors found for the original query."""
         return self.by_meaning[0].values if self.by_meaning else {}
 
+    @property
+    def nearest_chunks(self) -> Mapping[int, float]:
+        """Document id → nearness, of the candidates whose nearest chunk is known."""
+        return {
+            document_id: candidate.nearness
+            for document_id, candidate in self.candidates.items()
+            if candidate.chunk_id is not None
+        }
+
     def set_relative_nearness(
         self, nearness: Mapping[int, float], unembedded_ids: Collection[int]
     ) -> None:
