@@ -133,6 +133,8 @@ class NoteEditor:
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.rewrite`.
         """
+        # Drafted twice: here for the preview and an edit that changes nothing, and again below on what
+        # the file holds once its folder is locked, because others may have written it meanwhile.
         data = read_note(note)
         draft = self._draft(note, data, edit, if_docid)
         if preview or draft.content == data:
