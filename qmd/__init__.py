@@ -29,7 +29,6 @@ telemetry.switch_off()
 
 __getattr__ = lazy.load(
     __name__,
-    modules=("inference",),
     attributes={
         "Filters": "qmd.values",
         "Hit": "qmd.values",

@@ -3,7 +3,8 @@ Load the modules of a package when one is used (PEP 562), so that imports stand 
 
     __getattr__ = lazy.load(__name__, attributes={"Store": "qmd.store.store"})
 
-`from qmd import store` then costs one small file, and `store.Store` loads what it needs.
+`from qmd import store` then costs one small file, and `store.Store` loads what it needs. A module
+of the package needs no word here: type checkers learn of it from an import under `TYPE_CHECKING`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
 
 def load(
@@ -21,7 +22,6 @@ def load(
     *,
     attributes: Mapping[str, str] | None = None,
     libraries: Mapping[str, str] | None = None,
-    modules: Collection[str] = (),
 ) -> Callable[[str], object]:
     """
     The `__getattr__` of `package`: its modules by their names, attributes of the modules named, and

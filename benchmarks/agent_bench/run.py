@@ -111,7 +111,7 @@ def run(
 def _measure(
     kb: KnowledgeBase, question: AgentQuestion, files: frozenset[str], model: ChatModel, ask: Ask
 ) -> AgentAnswer:
-    hits = kb.answer("query", SearchRequest(question.text, limit=SEARCH_DEPTH)).hits
+    hits = kb.run_search("query", SearchRequest(question.text, limit=SEARCH_DEPTH)).hits
     meter = _Meter(model)
     start_s = perf_counter()
     turn = ask(question.text, meter)

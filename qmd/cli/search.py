@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qmd import cli
-from qmd import search as steps
+from qmd import cli, search
 from qmd.cli.places import places
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
@@ -58,7 +57,7 @@ def answer(
     where = places(_collections, full_path=full_path)
     if max_tokens is not None:
         size = partial(cli.render_hits.printed_tokens, output=output, where=where)
-        reply = steps.budget.fit_hits(reply, max_tokens, size, frame_tokens=_FRAME_TOKENS)
+        reply = search.budget.fit_hits(reply, max_tokens, size, frame_tokens=_FRAME_TOKENS)
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif operation.name != "search" and reply.needs_embedding:

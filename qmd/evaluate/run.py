@@ -214,7 +214,7 @@ def _run_system(
     for question in questions:
         request = replace(SYSTEMS[system].request, query=question.text, filters=filters)
         start_s = perf_counter()
-        reply = kb.answer(SYSTEMS[system].command, request)
+        reply = kb.run_search(SYSTEMS[system].command, request)
         ms = round((perf_counter() - start_s) * 1000, 2)
         answers.append(_answer(question.id, reply, grades[question.id], ms))
         if reply.degraded is not None:

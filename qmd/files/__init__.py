@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files import chats, indexed_file, notes, pushed, revisions, summary, undo, vault
+    from qmd.files import chats as chats
+    from qmd.files import indexed_file as indexed_file
+    from qmd.files import notes as notes
+    from qmd.files import pushed as pushed
+    from qmd.files import revisions as revisions
+    from qmd.files import summary as summary
+    from qmd.files import undo as undo
+    from qmd.files import vault as vault
 
-__all__ = ["chats", "indexed_file", "notes", "pushed", "revisions", "summary", "undo", "vault"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,28 +7,14 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.ingest import (
-        collection_paths,
-        embedding,
-        events,
-        git_pull,
-        index,
-        new_collection,
-        rules,
-        vault,
-        why,
-    )
+    from qmd.ingest import collection_paths as collection_paths
+    from qmd.ingest import embedding as embedding
+    from qmd.ingest import events as events
+    from qmd.ingest import git_pull as git_pull
+    from qmd.ingest import index as index
+    from qmd.ingest import new_collection as new_collection
+    from qmd.ingest import rules as rules
+    from qmd.ingest import vault as vault
+    from qmd.ingest import why as why
 
-__all__ = [
-    "collection_paths",
-    "embedding",
-    "events",
-    "git_pull",
-    "index",
-    "new_collection",
-    "rules",
-    "vault",
-    "why",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -12,8 +12,7 @@ from qmd import models, search
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.search import meaning
 from qmd.values import SearchReply, SearchRequest
-from qmd.values.facts import ForCommands, field_facts
-from qmd.values.search import VSEARCH_MIN_SCORE
+from qmd.values.facts import DefaultFor, ForCommands, field_facts
 
 if TYPE_CHECKING:
     from qmd.search.meaning.loaded_vectors import CodesFile
@@ -29,7 +28,7 @@ OwnerT = TypeVar("OwnerT")
 
 
 def takes_fields(
-    request_type: Callable[RequestFields, SearchRequest], **defaults: object
+    request_type: Callable[RequestFields, SearchRequest],
 ) -> Callable[
     [Callable[[OwnerT, SearchRequest], SearchReply]],
     Callable[Concatenate[OwnerT, RequestFields], SearchReply],
@@ -39,16 +38,19 @@ def takes_fields(
 
     The name of the method is that of its command; a field that is for other commands is a
     TypeError.
-
-    Args:
-        defaults: Where they differ from those of the request.
     """
     request_with = cast("Callable[..., SearchRequest]", request_type)
 
     def wrap(
         method: Callable[[OwnerT, SearchRequest], SearchReply],
     ) -> Callable[Concatenate[OwnerT, RequestFields], SearchReply]:
-        signature = _signature(method.__name__, defaults)
+        command = method.__name__
+        signature = _signature(command)
+        defaults = {
+            field.name: field.for_command(command).default
+            for field in field_facts(SearchRequest)
+            if field.has(DefaultFor)
+        }
 
         @functools.wraps(method)
         def with_fields(
@@ -63,18 +65,16 @@ def takes_fields(
     return wrap
 
 
-def _signature(command: str, defaults: dict[str, object]) -> Signature:
+def _signature(command: str) -> Signature:
     """What `help` and editors show, and calls are checked by."""
     parameters = [
         Parameter(
             field.name,
             Parameter.POSITIONAL_OR_KEYWORD if field.is_required else Parameter.KEYWORD_ONLY,
-            default=defaults.get(
-                field.name, Parameter.empty if field.is_required else field.default
-            ),
+            default=Parameter.empty if field.is_required else field.default,
             annotation=field.hint,
         )
-        for field in field_facts(SearchRequest)
+        for field in (each.for_command(command) for each in field_facts(SearchRequest))
         if (commands := field.get(ForCommands)) is None or command in commands.names
     ]
     this = Parameter("self", Parameter.POSITIONAL_ONLY)
@@ -101,9 +101,9 @@ class SearchMethods(Parts):
             CollectionNotFoundError: A filter names an unknown collection.
             NotFoundError: No document has the property to sort or group by.
         """
-        return self.answer("search", request)
+        return self.run_search("search", request)
 
-    @takes_fields(SearchRequest, min_score=VSEARCH_MIN_SCORE)
+    @takes_fields(SearchRequest)
     @open_to_scopes
     def vsearch(self, request: SearchRequest) -> SearchReply:
         """
@@ -118,13 +118,13 @@ class SearchMethods(Parts):
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
             InputError, CollectionNotFoundError: As `search`.
         """
-        return self.answer("vsearch", request)
+        return self.run_search("vsearch", request)
 
     @takes_fields(SearchRequest)
     @open_to_scopes
     def query(self, request: SearchRequest) -> SearchReply:
         """
-        Search by words and by meaning, fuse both rankings and rerank the best.
+        Search by words and by meaning, and rank by the evidence of both.
 
         Without vectors full text answers alone, and ``reply.degraded`` says why. The arguments
         are the fields of `SearchRequest`.
@@ -132,10 +132,10 @@ class SearchMethods(Parts):
         Raises:
             InputError, CollectionNotFoundError: As `search`.
         """
-        return self.answer("query", request)
+        return self.run_search("query", request)
 
     @open_to_scopes
-    def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
+    def run_search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
         """
         Run the search that ``command`` names, with all its options as one value.
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.models import catalogue, checked, embedders, guard, remembered
+    from qmd.models import catalogue as catalogue
+    from qmd.models import checked as checked
+    from qmd.models import embedders as embedders
+    from qmd.models import guard as guard
+    from qmd.models import remembered as remembered
 
-__all__ = ["catalogue", "checked", "embedders", "guard", "remembered"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

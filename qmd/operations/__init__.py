@@ -2,7 +2,7 @@
 What qmd does, each operation declared once: `definition` says what is derived from a declaration.
 
 A family is a module of this package. It is imported when one of its operations is used, so that
-`qmd search` loads none.
+`qmd search` loads `searches` alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "operations_of",
 ]
 
-__getattr__ = lazy.load(__name__, modules=("hits",))
+__getattr__ = lazy.load(__name__)
 
 FAMILIES = (
     *("searches", "reading", "graph", "documents", "editing"),
@@ -49,12 +49,12 @@ def operations_of(family: str) -> list[Operation]:
 
 
 def every_operation() -> list[Operation]:
-    """All with a command, a tool and an endpoint."""
+    """Those of the families with endpoints; some have no command, some no tool."""
     return [each for family in FAMILIES for each in operations_of(family)]
 
 
 def every_tool() -> list[Operation]:
-    """All with a tool."""
+    """All of all families; those whose `toolset` is None have no tool."""
     alone = [each for family in TOOLS_ALONE for each in operations_of(family)]
     return [*every_operation(), *alone]
 

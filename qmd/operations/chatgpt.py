@@ -62,7 +62,7 @@ def search(
     Search the user's own documents by words and by meaning, in English and Chinese. Returns the
     best documents first; fetch reads one by its id.
     """
-    reply = kb.answer("query", SearchRequest(query))
+    reply = kb.run_search("query", SearchRequest(query))
     return ConnectorResults(
         tuple(ConnectorResult(hit.file, hit.title, hit.uri) for hit in reply.hits)
     )

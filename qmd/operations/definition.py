@@ -179,7 +179,6 @@ class Operation:
         in_shell_alone: A short form of another operation, for people who type.
         destroys: No hint of the shell suggests it to a person who typed another name.
         idempotent: Whether a second call with the same arguments changes nothing.
-        defaults: Of arguments, where they differ from those of the value whose fields they are.
         errors: What it raises besides errors of its arguments.
     """
 
@@ -216,7 +215,6 @@ class Operation:
     in_shell_alone: bool = False
     destroys: bool = False
     idempotent: bool = True
-    defaults: Mapping[str, Any] = {}
     errors: tuple[type[QmdError], ...] = ()
     lane: Lane = "read"
 
@@ -288,7 +286,7 @@ class Operation:
                 fields += wire_fields(field.hint)
             elif not field.has(NotSent):
                 fields.append(field)
-        return tuple(each.with_default(self.defaults.get(each.name)) for each in fields)
+        return tuple(each.for_command(self.name) for each in fields)
 
     @cached_property
     def arguments(self) -> tuple[FieldFacts, ...]:

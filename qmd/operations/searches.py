@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import qmd.search
 from qmd import operations, values
-from qmd import search as steps
 from qmd.errors import CollectionNotFoundError, NotFoundError
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.values.facts import Describe, Inline, InSchema, Unlisted
-from qmd.values.search import MAX_SEARCHES, VSEARCH_MIN_SCORE, SearchReply, SearchRequest
+from qmd.values.search import MAX_SEARCHES, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -89,7 +89,7 @@ def search(kb: KnowledgeBase, request: Request, all: All = False) -> SearchReply
     title:, description:, path:, tag: before a word; key:value, key:>4 for properties. Best hits
     first; get reads a hit's file.
     """
-    return kb.answer("search", _limited(request, all))
+    return kb.run_search("search", _limited(request, all))
 
 
 @operation(
@@ -100,7 +100,6 @@ def search(kb: KnowledgeBase, request: Request, all: All = False) -> SearchReply
     **_ALIKE,
     examples=('qmd vsearch "how to recover from a failed deploy"', "qmd vsearch 如何备份 -n 3"),
     bodies=({"query": "how do we back up the database?"},),
-    defaults={"min_score": VSEARCH_MIN_SCORE},
 )
 def vsearch(kb: KnowledgeBase, request: Request, all: All = False) -> SearchReply:  # noqa: A002
     """
@@ -110,7 +109,7 @@ def vsearch(kb: KnowledgeBase, request: Request, all: All = False) -> SearchRepl
 
     It needs the vectors that 'qmd embed' makes.
     """
-    return kb.answer("vsearch", _limited(request, all))
+    return kb.run_search("vsearch", _limited(request, all))
 
 
 def _without_query(sent: Any) -> Any:
@@ -128,7 +127,7 @@ def _without_query(sent: Any) -> Any:
 @operation(
     tool=_by_hand(_without_query),
     title="Hybrid query",
-    zh="效果最好：全文与向量合并并重排；比 search 慢。适合自然语言提问。"
+    zh="效果最好：全文与向量合并，由两者共同决定次序；比 search 慢。适合自然语言提问。"
     "没有向量时只用全文作答，并在 degraded 中说明。query 也可写成多行：'lex: 词'、'vec: 句子'、"
     "'hyde: 假想的答案'、'intent: 目的'。",
     **_ALIKE,
@@ -166,7 +165,7 @@ def query(
     Both decide the order, and so does a reranker that you name.
     """
     text = in_lines(request.query, searches) if searches else request.query
-    return kb.answer("query", _limited(replace(request, query=text), all))
+    return kb.run_search("query", _limited(replace(request, query=text), all))
 
 
 def in_lines(query: str, searches: Iterable[TypedSearch]) -> str:
@@ -174,7 +173,7 @@ def in_lines(query: str, searches: Iterable[TypedSearch]) -> str:
     lines = [
         f"{each.type}: {' '.join(each.query.split())}" for each in searches if each.query.strip()
     ]
-    if lines and query.strip() and steps.question.parse_lines(query) is None:
+    if lines and query.strip() and qmd.search.question.parse_lines(query) is None:
         text = " ".join(query.split())
         query = f"lex: {text}\nvec: {text}"
     return "\n".join(filter(None, (query.strip(), *lines))) if lines else query

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.parse import dates, yaml_values
-
-__all__ = ["PARSER_VERSION", "dates", "yaml_values"]
+    from qmd.parse import dates as dates
+    from qmd.parse import yaml_values as yaml_values
 
 PARSER_VERSION: int = 4
 """To be raised when the same bytes give another result; stored documents are then parsed anew."""
 
-__getattr__ = lazy.load(__name__, modules=("dates", "yaml_values"))
+__getattr__ = lazy.load(__name__)

@@ -30,8 +30,8 @@ class Candidate:
         chunk_id: The document's chunk nearest to the question; None if it is not known.
         cosine: The cosine of this chunk and the question, -1..1.
         nearness: The cosine without the direction that all texts share.
-        near: By which the judge goes: `qmd.search.meaning.nearness.relative_nearness`; None if it
-            is not known.
+        relative_nearness: By which the judge goes: `nearness` on the scale of the model
+            (`qmd.search.meaning.nearness.relative_nearness`); None if it is not known.
         blend: 0..1; candidates are sorted by it, best first.
         explanation: The parts of the blend, if the request asks for them.
         page: The document. Only candidates that are judged have it, and what follows.
@@ -47,7 +47,7 @@ class Candidate:
     chunk_id: int | None = None
     cosine: float = 0.0
     nearness: float = 0.0
-    near: float | None = None
+    relative_nearness: float | None = None
     blend: float = 0.0
     explanation: Mapping[str, Any] = field(default_factory=dict)
     page: FullDocument = field(init=False, repr=False, compare=False)

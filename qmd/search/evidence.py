@@ -22,7 +22,7 @@ from qmd.errors import InferenceError
 from qmd.search import meaning
 from qmd.search.question import RUN_DEPTH
 from qmd.search.retrieve import Retrieved
-from qmd.values import ModelSpec, Part
+from qmd.values import Part
 from qmd.values.search import EvidencePart
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def measure_documents(
             if chunk_id in by_chunk
         }
         measures.append(_measure_best("tokens", embedded.text, values, best_ids))
-    _set_near(retrieved, embedded.spec, unembedded_ids)
+    retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
 
 
@@ -270,15 +270,6 @@ def _unembedded_ids(
         return frozenset(absent)
     rows = reader.vectors.for_documents(embedded.model, sorted(absent), 1)
     return frozenset(absent - {document_id for _, document_id, _ in rows})
-
-
-def _set_near(retrieved: Retrieved, spec: ModelSpec, unembedded_ids: Collection[int]) -> None:
-    """A document whose vectors were not looked at is taken to be as near as the run's last one."""
-    last = list(retrieved.nearest.values())[-1]
-    for document_id, candidate in retrieved.candidates.items():
-        if document_id not in unembedded_ids:
-            nearness = last if candidate.chunk_id is None else candidate.nearness
-            candidate.near = meaning.nearness.relative_nearness(nearness, spec)
 
 
 def _measure_runs(
@@ -328,7 +319,7 @@ def _measure_best(
 def _compare_tokens(
     reader: Reader,
     model: StoredModel,
-    question: TokenStates,
+    tokens: TokenStates,
     chunk_ids: Sequence[int],
     models: SearchModels,
 ) -> tuple[dict[int, float], str | None]:
@@ -336,7 +327,7 @@ def _compare_tokens(
     try:
         embedder = models.embedder() if models.embedder is not None else None
         nearness = meaning.late_interaction.token_nearness(
-            reader, model, question, chunk_ids, embedder, most=COMPUTED
+            reader, model, tokens, chunk_ids, embedder, most=COMPUTED
         )
     except InferenceError as error:
         return {}, f"Tokens not compared: {error}"

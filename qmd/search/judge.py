@@ -72,7 +72,7 @@ class Grounds(NamedTuple):
     Attributes:
         coverage: The share of the query's words that the document holds, 0..1. Rare words count
             more. An exact hit has 1; None if the query has no words.
-        nearness: `Candidate.near`.
+        nearness: `Candidate.relative_nearness`.
         lead: By how much its blend exceeds that of the best other candidate, as a share of the best
             blend, -1..1. If a page answers a question, the next one is often far behind; a question
             that none answers has many that are about as good.
@@ -151,7 +151,7 @@ def judge(
         score, in their order.
     """
     # Only a small collection has few candidates with vectors; few may hold the words anywhere.
-    has_vectors = any(candidate.near is not None for candidate in candidates)
+    has_vectors = any(candidate.relative_nearness is not None for candidate in candidates)
     leads = measure_leads(
         [candidate.blend for candidate in candidates],
         is_measured=is_measured,
@@ -186,7 +186,7 @@ def _judge_each(
             candidate.page = page
             candidate.grounds = Grounds(
                 1.0 if is_exact else coverage,
-                candidate.near,
+                candidate.relative_nearness,
                 lead,
                 words.document_count,
                 max(map(words.title_coverage, page.names)),

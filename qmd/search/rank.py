@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
@@ -33,8 +33,20 @@ if TYPE_CHECKING:
     from qmd.search.question import SearchModels
     from qmd.store import Reader
 
-Explain = Callable[[int], Mapping[str, Any]]
-"""Gives the parts of the blend of a document."""
+
+class Ranking(NamedTuple):
+    """
+    The documents of all runs in order.
+
+    Attributes:
+        blends: Document id → 0..1, best first.
+        explain: Gives the parts of the blend of a document.
+        is_measured: Whether blends say how far apart documents are. Those of ranks do not.
+    """
+
+    blends: Mapping[int, float]
+    explain: Callable[[int], Mapping[str, Any]]
+    is_measured: bool
 
 
 def rank(
@@ -43,11 +55,13 @@ def rank(
     question: Question,
     retrieved: Retrieved,
     models: SearchModels,
-) -> None:
+) -> tuple[list[Candidate], bool]:
     """
-    Put the documents of all runs in order: `Retrieved.ranked`.
+    Put the documents of all runs in order.
 
-    Those are the first ``request.depth`` candidates, and those of which the query is a name.
+    Returns:
+        The first ``request.depth`` candidates, best first, and among them those further ones of
+        which the query is a name; and `Ranking.is_measured`.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
     scores: Mapping[int, float] = {}
@@ -62,69 +76,63 @@ def rank(
             if score is not None
         }
     if request.rerank and not scores and retrieved.nearest:
-        measures, problem = measure_documents(
-            reader, retrieved, list(fused), models, request.without
-        )
-        totals = dict(rank_by_evidence(fused, measures))
-        best = next(iter(totals.values()))
-        blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-        retrieved.problems += filter(None, [problem])
-
-        def explain(document_id: int) -> Mapping[str, Any]:
-            parts = [measure.explain(document_id) for measure in measures]
-            return {"parts": parts, "sum": totals[document_id], "best": best}
-
-        retrieved.ranked = _best(blends, request, question, retrieved, explain)
-        retrieved.is_measured = True
-        return
-    _set_near(retrieved)
-    blends = blend_scores(fused, scores)
-    places = {document_id: place for place, document_id in enumerate(fused)}
-
-    def explain_fusion(document_id: int) -> Mapping[str, Any]:
-        weights = blend_weights(places[document_id]) if scores else (1.0, 0.0)
-        explained = _explain_ranks(retrieved, document_id, fused[document_id])
-        return explained | {
-            "rerank": scores.get(document_id),
-            "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
-        }
-
-    retrieved.ranked = _best(blends, request, question, retrieved, explain_fusion)
-
-
-def _best(
-    blends: Mapping[int, float],
-    request: SearchRequest,
-    question: Question,
-    retrieved: Retrieved,
-    explain: Explain,
-) -> list[Candidate]:
-    """The candidates of the best documents, and of those of which the query is a name."""
+        ranking = _by_evidence(reader, request, retrieved, models, fused)
+    else:
+        ranking = _by_ranks(retrieved, fused, scores)
     candidates = []
-    for place, (document_id, blend) in enumerate(blends.items()):
+    for place, (document_id, blend) in enumerate(ranking.blends.items()):
         if request.depth is None or place < request.depth or document_id in question.named:
             candidate = retrieved.candidates[document_id]
             candidate.blend = blend
             if request.explain:
-                candidate.explanation = explain(document_id)
+                candidate.explanation = ranking.explain(document_id)
             candidates.append(candidate)
-    return candidates
+    return candidates, ranking.is_measured
 
 
-def _set_near(retrieved: Retrieved) -> None:
+def _by_evidence(
+    reader: Reader,
+    request: SearchRequest,
+    retrieved: Retrieved,
+    models: SearchModels,
+    fused: Mapping[int, float],
+) -> Ranking:
+    """The order by evidence; documents with equal evidence stay in the fused order."""
+    measures, problem = measure_documents(reader, retrieved, list(fused), models, request.without)
+    retrieved.problems += filter(None, [problem])
+    totals = dict(rank_by_evidence(fused, measures))
+    best = next(iter(totals.values()))
+
+    def explain(document_id: int) -> Mapping[str, Any]:
+        parts = [measure.explain(document_id) for measure in measures]
+        return {"parts": parts, "sum": totals[document_id], "best": best}
+
+    blends = {each: total / best if best else 1.0 for each, total in totals.items()}
+    return Ranking(blends, explain, is_measured=True)
+
+
+def _by_ranks(
+    retrieved: Retrieved, fused: Mapping[int, float], scores: Mapping[int, float]
+) -> Ranking:
     """
-    Say how near the candidates are to the question; how near to an expansion does not count.
+    The fused order, into which the scores of a reranker are mixed if there are any.
 
-    A document that a full run does not hold is taken to be as near as the run's last one.
+    How near a document is to an expansion does not count.
     """
-    if retrieved.embedded is None:
-        return
-    nearest = retrieved.nearest
-    last = list(nearest.values())[-1] if len(nearest) >= RUN_DEPTH else None
-    for document_id, candidate in retrieved.candidates.items():
-        nearness = nearest.get(document_id, last)
-        if nearness is not None:
-            candidate.near = meaning.nearness.relative_nearness(nearness, retrieved.embedded.spec)
+    # A run that is not full has all documents with vectors.
+    is_full = len(retrieved.nearest) >= RUN_DEPTH
+    outside_ids = retrieved.candidates.keys() - retrieved.nearest.keys()
+    retrieved.set_relative_nearness(retrieved.nearest, () if is_full else outside_ids)
+    places = {document_id: place for place, document_id in enumerate(fused)}
+
+    def explain(document_id: int) -> Mapping[str, Any]:
+        weights = blend_weights(places[document_id]) if scores else (1.0, 0.0)
+        return _explain_ranks(retrieved, document_id, fused[document_id]) | {
+            "rerank": scores.get(document_id),
+            "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
+        }
+
+    return Ranking(blend_scores(fused, scores), explain, is_measured=False)
 
 
 def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:
@@ -208,7 +216,8 @@ def rank_by_nearness(
                     raised[document_id] = expansion.text, score
     for document_id, candidate in candidates.items():
         # Near to the question: an expander makes texts that are near to some document anyway.
-        candidate.near = meaning.nearness.relative_nearness(candidate.nearness, spec)
+        nearness_of = meaning.nearness.relative_nearness
+        candidate.relative_nearness = nearness_of(candidate.nearness, spec)
         if request.explain:
             candidate.explanation = _explain_nearness(candidate, spec, raised.get(document_id))
     return sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Retrieved:
     """
-    What both retrievers have returned, and in what order it is.
+    What both retrievers have returned.
 
     Attributes:
         words: The words of the original query and their weights.
@@ -31,8 +31,6 @@ class Retrieved:
             retrieval by meaning failed.
         embedded: The original query as the embedding model read it; None without a run by meaning.
         candidates: Document id → candidate, for the documents of all runs.
-        ranked: The candidates of the reply, best first, when they are in order.
-        is_measured: Whether their blends say how far apart they are; not if ranks decide.
         problems: Sentences that say what could not be done; none if all was.
     """
 
@@ -41,14 +39,41 @@ class Retrieved:
     by_meaning: Sequence[Run] = ()
     embedded: QuestionVector | None = None
     candidates: dict[int, Candidate] = field(default_factory=dict)
-    ranked: list[Candidate] = field(default_factory=list)
-    is_measured: bool = False
     problems: list[str] = field(default_factory=list)
 
     @property
     def nearest(self) -> Mapping[int, float]:
         """Document id → nearness, of those that the vectors found for the original query."""
         return self.by_meaning[0].values if self.by_meaning else {}
+
+    @property
+    def nearest_chunks(self) -> Mapping[int, float]:
+        """Document id → nearness, of the candidates whose nearest chunk is known."""
+        return {
+            document_id: candidate.nearness
+            for document_id, candidate in self.candidates.items()
+            if candidate.chunk_id is not None
+        }
+
+    def set_relative_nearness(
+        self, nearness: Mapping[int, float], unembedded_ids: Collection[int]
+    ) -> None:
+        """
+        Say how near each candidate is to the question, on the scale of the model.
+
+        Args:
+            nearness: Of the documents whose vectors were looked at. Any other is taken to be as
+                near as the last one of the original query's run.
+            unembedded_ids: Documents without vectors, of which nothing is said.
+        """
+        if self.embedded is None or not self.nearest:
+            return
+        last = list(self.nearest.values())[-1]
+        for document_id, candidate in self.candidates.items():
+            if document_id not in unembedded_ids:
+                candidate.relative_nearness = meaning.nearness.relative_nearness(
+                    nearness.get(document_id, last), self.embedded.spec
+                )
 
 
 def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrieved:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.server import app, http, oauth, process, streams
+    from qmd.server import app as app
+    from qmd.server import http as http
+    from qmd.server import oauth as oauth
+    from qmd.server import process as process
+    from qmd.server import streams as streams
 
-__all__ = ["app", "http", "oauth", "process", "streams"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -42,7 +42,6 @@ __all__ = [
 
 __getattr__ = lazy.load(
     __name__,
-    modules=("embedding_claims", "postgres", "scoped_store", "sqlite"),
     attributes={
         "ChangeFeed": "qmd.store.postgres.changes",
         "Reader": "qmd.store.reader",

@@ -7,8 +7,9 @@ from qmd import lazy
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from qmd.system import editors, http_client, installation, running
+    from qmd.system import editors as editors
+    from qmd.system import http_client as http_client
+    from qmd.system import installation as installation
+    from qmd.system import running as running
 
-__all__ = ["editors", "http_client", "installation", "running"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.tools import images
+    from qmd.tools import images as images
 
-__all__ = ["images"]
-
-__getattr__ = lazy.load(__name__, modules=("images",))
+__getattr__ = lazy.load(__name__)

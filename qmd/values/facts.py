@@ -232,6 +232,16 @@ class ForCommands:
         self.ignored = ignored
 
 
+class DefaultFor:
+    """The default that the field has for one command, where it differs from that of the others."""
+
+    __slots__ = ("command", "default")
+
+    def __init__(self, command: str, default: object) -> None:
+        self.command = command
+        self.default = default
+
+
 class FieldFacts:
     """
     A field or property of a dataclass with its facts.
@@ -256,14 +266,15 @@ class FieldFacts:
             self.wire_name = self.name if renamed is None else renamed.text
         self.default = default
 
-    def with_default(self, default: object) -> FieldFacts:
-        """The field with another default; itself for None."""
-        if default is None:
+    def for_command(self, command: str) -> FieldFacts:
+        """The field with the default that it has for a command."""
+        other = self.get(DefaultFor)
+        if other is None or other.command != command:
             return self
         changed = object.__new__(FieldFacts)  # the module copy would be one more to load
         for name in FieldFacts.__slots__:
             setattr(changed, name, getattr(self, name))
-        changed.default = default
+        changed.default = other.default
         return changed
 
     @property

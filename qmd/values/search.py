@@ -10,6 +10,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.values.facts import (
     DateOrSpan,
+    DefaultFor,
     Describe,
     ForCommands,
     Inline,
@@ -211,7 +212,7 @@ class SearchRequest:
         rerank: By the reranker if the settings have one, else by the evidence of full text and
             vectors; if False, the fused order stays.
         expand: In other wordings too, if the settings have an expander.
-        candidates: How many fused documents are reranked.
+        candidates: How many fused documents a reranker scores.
         intent: For the expander and the reranker.
         max_tokens: The reply shortens snippets, from the last hit upwards, and then leaves out the
             last hits, until it is estimated to have at most this many tokens. None for no bound.
@@ -237,6 +238,7 @@ class SearchRequest:
         Describe("Drop hits that score less", zh="舍弃得分更低的结果"),
         Obvious(),
         Shell("S"),
+        DefaultFor("vsearch", VSEARCH_MIN_SCORE),
     ] = 0
     filters: Annotated[Filters, Inline()] = Filters()
     sort: Sort = None
@@ -265,7 +267,7 @@ class SearchRequest:
         Unlisted(),
         OmitDefault(),
         ForCommands("query", ignored=True),
-        Describe("Rerank the best"),
+        Describe("Order by the evidence or a named model; if off, leave the fused order"),
     ] = True
     expand: Annotated[
         bool,

@@ -99,14 +99,8 @@ def test_errors_say_what_to_do(face: McpFace) -> None:
 
 def test_the_listing_is_small(face: McpFace) -> None:
     tools = with_client(face.server, lambda client: client.list_tools()).tools
-    assert [tool.name for tool in tools] == [
-        "links",
-        "check_links",
-        "tags",
-        "recent",
-        "similar",
-        "outline",
-        "properties",
-    ]
+    names = {tool.name for tool in tools}
+    assert {"links", "check_links"} <= names  # which stand for
+    assert not {"backlinks", "broken", "orphans"} & names
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
     assert len(json.dumps(listing, separators=(",", ":"))) <= 5_000

@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 #: What runs is a copy, which no fork has.
 pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
 
-#: File → what is added to it. A test is the fourth, this one; `Orphan` is any listed document.
+#: File → what is added to it, as steps 1 to 4 have it; `Orphan` is any listed document.
 ADDED = {
     "qmd/operations/graph.py": '''
 
@@ -54,17 +54,23 @@ def hubs(
     "qmd/kb/graph.py": """
 
 def _hubs(self, backlinks, *, limit=50):
-    from qmd.values.graph import Hubs, Orphan
-
     with self._store.reading() as reader:
-        documents = reader.documents.below(None)
-    counts = {each: self.backlinks(each.file).total for each in documents}
-    hubs = [Orphan(each) for each, count in counts.items() if count >= backlinks]
-    return Hubs(tuple(hubs[: _most(limit)]), len(hubs))
+        return graph.hubs.hubs(reader, backlinks, limit=_most(limit))
 
 
 GraphMethods.hubs = open_to_scopes(_hubs)
 """,
+    "qmd/search/graph/hubs.py": '''
+from qmd.search.graph.links import backlinks_to
+from qmd.values.graph import Hubs, Orphan
+
+
+def hubs(reader, backlinks, *, limit):
+    documents = reader.documents.below(None)
+    counts = {each: backlinks_to(reader, each, limit=1).total for each in documents}
+    hubs = [Orphan(each) for each, count in counts.items() if count >= backlinks]
+    return Hubs(tuple(hubs[:limit]), len(hubs))
+''',
     "qmd/values/graph.py": '''
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def test_names_say_what_a_thing_is() -> None:
         for name, line in bound_names(tree)
         if name.strip("_").lower() in VAGUE_NAMES
     ]
-    assert vague == []
+    assert not vague, f"say what the thing is; these names do not: {', '.join(sorted(VAGUE_NAMES))}"
 
 
 def functions(tree: ast.Module) -> Iterator[Function]:
@@ -92,7 +92,7 @@ def test_no_function_has_more_paths_than_a_reader_can_follow() -> None:
         for function in functions(tree)
         if (paths := complexity(function)) > MAX_COMPLEXITY
     }
-    assert complex_functions == {}
+    assert not complex_functions, f"more than {MAX_COMPLEXITY} paths: make functions of parts"
 
 
 def module_name(file: str) -> str:
@@ -129,7 +129,7 @@ def test_no_module_imports_in_a_circle() -> None:
         if not free:
             break
         imports = {name: targets - free for name, targets in imports.items() if name not in free}
-    assert sorted(imports) == []
+    assert not imports, "these modules import each other in a circle"
 
 
 def attributes_of_packages(tree: ast.Module, packages: set[str]) -> Iterator[tuple[str, str]]:
@@ -171,7 +171,7 @@ def test_a_package_has_what_others_use_of_it() -> None:
         for package, name in sorted({*attributes_of_packages(tree, {*packages, "qmd.libraries"})})
         if not offers(importlib.import_module(package), name)
     ]
-    assert missing == []
+    assert not missing, "neither a module nor an attribute of the package"
 
 
 def public_annotations(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -200,7 +200,7 @@ def test_public_signatures_name_their_types() -> None:
         for name, annotation in public_annotations(tree)
         if any(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(annotation))
     ]
-    assert untyped == []
+    assert not untyped, "public signatures say which type they take and return, not Any"
 
 
 def test_a_class_name_has_one_meaning() -> None:
@@ -209,4 +209,5 @@ def test_a_class_name_has_one_meaning() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(file)
-    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+    several = {name: files for name, files in homes.items() if len(files) > 1}
+    assert not several, "one name, one meaning: name one of these classes differently"

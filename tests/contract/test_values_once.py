@@ -29,7 +29,7 @@ BEFORE_OPTION = "    rerank: Annotated["
 #: The step of a search that heeds the option and fills the field.
 STEP = """
 
-def _answer_in_tongue(self, command, request, _answer=KnowledgeBase.answer):
+def _answer_in_tongue(self, command, request, _answer=KnowledgeBase.run_search):
     from dataclasses import replace
 
     reply = _answer(self, command, request)
@@ -37,7 +37,7 @@ def _answer_in_tongue(self, command, request, _answer=KnowledgeBase.answer):
     return replace(reply, hits=tuple(hits))
 
 
-KnowledgeBase.answer = _answer_in_tongue
+KnowledgeBase.run_search = _answer_in_tongue
 """
 
 #: ``python -m qmd`` would take the package of the current directory.

@@ -176,7 +176,7 @@ MEASURED = [part for part in get_args(EvidencePart) if part != "tokens"]
 @pytest.mark.parametrize("without", [(), *((part,) for part in MEASURED), tuple(MEASURED)])
 def test_parts_can_be_left_out(corpus: Corpus, without: tuple[EvidencePart, ...]) -> None:
     request = SearchRequest("red boat", explain=True, without=without)
-    hits = corpus.kb.answer("query", request).hits
+    hits = corpus.kb.run_search("query", request).hits
     assert hits
     for hit in hits:
         assert {shown["part"] for shown in parts(hit)} == set(MEASURED) - set(without)

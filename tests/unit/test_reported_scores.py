@@ -78,9 +78,9 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
     """As any filter does: a document that is not relevant enough is no hit at all."""
     ids = [document_id(corpus, path) for path in ("city.md", "boat.md", "ship.md")]
     candidates = [
-        Candidate(ids[0], "semantic", blend=0.8, near=-0.5),
-        Candidate(ids[1], "exact", blend=0.6, near=1.0),
-        Candidate(ids[2], "semantic", blend=0.3, near=1.0),
+        Candidate(ids[0], "semantic", blend=0.8, relative_nearness=-0.5),
+        Candidate(ids[1], "exact", blend=0.6, relative_nearness=1.0),
+        Candidate(ids[2], "semantic", blend=0.3, relative_nearness=1.0),
     ]
     words = QueryWords(parse("zeppelin"), {}, len(FILES))
 
@@ -104,7 +104,7 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
 
 def test_if_all_blends_are_zero_each_score_is_the_confidence(corpus: Corpus) -> None:
     ids = [document_id(corpus, path) for path in ("city.md", "boat.md")]
-    candidates = [Candidate(number, "semantic", blend=0.0, near=0.0) for number in ids]
+    candidates = [Candidate(number, "semantic", blend=0.0, relative_nearness=0.0) for number in ids]
     words = QueryWords(parse("zeppelin"), {}, len(FILES))
     with corpus.store.reading() as reader:
         judged = judge(reader, SearchRequest("zeppelin"), candidates, words)

@@ -80,7 +80,7 @@ def test_only_words_that_the_filters_let_through_are_suggested(corpus: Corpus) -
 
 
 def test_a_search_may_be_for_what_was_typed(corpus: Corpus) -> None:
-    reply = corpus.kb.answer("search", SearchRequest("vacaton", spelling=False))
+    reply = corpus.kb.run_search("search", SearchRequest("vacaton", spelling=False))
     assert (reply.hits, reply.suggestion, reply.notice) == ((), None, None)
 
 

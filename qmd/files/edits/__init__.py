@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.edits import note_editor, operations, tasks
+    from qmd.files.edits import note_editor as note_editor
+    from qmd.files.edits import operations as operations
+    from qmd.files.edits import tasks as tasks
 
-__all__ = ["note_editor", "operations", "tasks"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.moves import mover, new_place
+    from qmd.files.moves import mover as mover
+    from qmd.files.moves import new_place as new_place
 
-__all__ = ["mover", "new_place"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.photos import exiftool, images, thumbnail
+    from qmd.files.photos import exiftool as exiftool
+    from qmd.files.photos import images as images
+    from qmd.files.photos import thumbnail as thumbnail
 
-__all__ = ["exiftool", "images", "thumbnail"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.posts import archive
+    from qmd.files.posts import archive as archive
 
-__all__ = ["archive"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

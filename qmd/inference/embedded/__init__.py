@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.inference.embedded import graph, runtime, tokenizer, weights
+    from qmd.inference.embedded import graph as graph
+    from qmd.inference.embedded import runtime as runtime
+    from qmd.inference.embedded import tokenizer as tokenizer
+    from qmd.inference.embedded import weights as weights
 
-__all__ = ["graph", "runtime", "tokenizer", "weights"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

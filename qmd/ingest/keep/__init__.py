@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.ingest.keep import background_embedding, follower, freshness, keeper, lock, maintain
+    from qmd.ingest.keep import background_embedding as background_embedding
+    from qmd.ingest.keep import follower as follower
+    from qmd.ingest.keep import freshness as freshness
+    from qmd.ingest.keep import keeper as keeper
+    from qmd.ingest.keep import lock as lock
+    from qmd.ingest.keep import maintain as maintain
 
-__all__ = ["background_embedding", "follower", "freshness", "keeper", "lock", "maintain"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.graph import broken, links, similar, tags
+    from qmd.search.graph import broken as broken
+    from qmd.search.graph import links as links
+    from qmd.search.graph import similar as similar
+    from qmd.search.graph import tags as tags
 
-__all__ = ["broken", "links", "similar", "tags"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.lookup import anchors, documents, globs, resolve, similar
+    from qmd.search.lookup import anchors as anchors
+    from qmd.search.lookup import documents as documents
+    from qmd.search.lookup import globs as globs
+    from qmd.search.lookup import resolve as resolve
+    from qmd.search.lookup import similar as similar
 
-__all__ = ["anchors", "documents", "globs", "resolve", "similar"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)

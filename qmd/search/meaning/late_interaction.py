@@ -45,7 +45,7 @@ def projection_for(reader: Reader, model: StoredModel) -> TokenProjection | None
 def token_nearness(
     reader: Reader,
     model: StoredModel,
-    question: TokenStates,
+    tokens: TokenStates,
     chunk_ids: Sequence[int],
     embedder: Embedder | None = None,
     most: int = 0,
@@ -67,14 +67,14 @@ def token_nearness(
         InferenceError: The embedder failed.
     """
     projection = projection_for(reader, model)
-    if projection is None or not len(question.ids):
+    if projection is None or not len(tokens.ids):
         return {}
     stored = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
     codes = {chunk_id: code for chunk_id, code in stored.items() if is_sound(code)}
     missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in codes][:most]
     if missing and embedder is not None:
         codes |= _compute_codes(reader, projection, missing, embedder, clock)
-    return late_interaction(question, projection, codes)
+    return late_interaction(tokens, projection, codes)
 
 
 def _compute_codes(
@@ -112,7 +112,7 @@ def _compute_codes(
 
 
 def late_interaction(
-    question: TokenStates, projection: TokenProjection, codes: Mapping[int, bytes]
+    tokens: TokenStates, projection: TokenProjection, codes: Mapping[int, bytes]
 ) -> dict[int, float]:
     """
     The mean cosine of the tokens of a question to their nearest tokens in each chunk.
@@ -120,7 +120,7 @@ def late_interaction(
     The mean is weighted by `TokenProjection.weights`.
 
     Args:
-        question: Has at least one token.
+        tokens: Of the question; has at least one token.
         projection: By which the codes were made.
         codes: Chunk id → the codes of its text (`qmd.inference.token_codes`).
 
@@ -130,8 +130,8 @@ def late_interaction(
     Raises:
         ValueError: Codes have an impossible length.
     """
-    coordinates = projection.project_question(question.states)
-    weights = projection.weights(question.ids).tolist()
+    coordinates = projection.project_question(tokens.states)
+    weights = projection.weights(tokens.ids).tolist()
     total = fsum(weights)
     chunk_ids = [chunk_id for chunk_id, packed in codes.items() if packed]
     if not chunk_ids:

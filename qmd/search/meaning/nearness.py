@@ -77,24 +77,24 @@ def bare(model: StoredModel, vector: NDArray[np.float32]) -> QuestionVector:
     return QuestionVector(model, vector, vector, 0.0)
 
 
-def centre(reader: Reader, question: QuestionVector) -> QuestionVector:
+def centre(reader: Reader, embedded: QuestionVector) -> QuestionVector:
     """
     Subtract a part of the mean vector of all texts from a question.
 
     Nothing is subtracted while the index has fewer than `LEAST_SAMPLE` vectors.
     """
-    sample = reader.vectors.sample(question.model, SAMPLE)
+    sample = reader.vectors.sample(embedded.model, SAMPLE)
     if len(sample) < LEAST_SAMPLE:
-        return question
+        return embedded
     mean = vector_matrix(sample).mean(axis=0, dtype=np.float64)
     shared = (CENTRED * mean).astype(np.float32)
     # The offset keeps nearness on the scale of cosines: for an average text both are equal.
-    centred, offset = question.vector - shared, float(CENTRED * (mean @ mean))
-    return replace(question, centred=centred, offset=offset)
+    centred, offset = embedded.vector - shared, float(CENTRED * (mean @ mean))
+    return replace(embedded, centred=centred, offset=offset)
 
 
 def best_chunks(
-    rows: Sequence[tuple[int, int, bytes]], question: QuestionVector
+    rows: Sequence[tuple[int, int, bytes]], embedded: QuestionVector
 ) -> list[Candidate]:
     """
     The documents of chunks, each with its nearest chunk; nearest first, ties by document id.
@@ -105,8 +105,8 @@ def best_chunks(
     if not rows:
         return []
     matrix = vector_matrix([vector for _, _, vector in rows])
-    nearness = (products(matrix, question.centred) + np.float32(question.offset)).tolist()
-    cosines = products(matrix, question.vector).tolist()
+    nearness = (products(matrix, embedded.centred) + np.float32(embedded.offset)).tolist()
+    cosines = products(matrix, embedded.vector).tolist()
     best: dict[int, tuple[float, int, float]] = {}
     for (chunk, document, _), cosine, near in zip(rows, cosines, nearness, strict=True):
         other = best.get(document)
@@ -124,15 +124,15 @@ def nearest(document_id: int, chunk_id: int, cosine: float, nearness: float) -> 
 
 
 def best_chunks_of(
-    reader: Reader, question: QuestionVector, document_ids: Sequence[int]
+    reader: Reader, embedded: QuestionVector, document_ids: Sequence[int]
 ) -> dict[int, Candidate]:
     """Document id → it with its nearest chunk, among its first `MOST_CHUNKS` chunks."""
-    rows = reader.vectors.for_documents(question.model, document_ids, MOST_CHUNKS)
-    return {each.document_id: each for each in best_chunks(rows, question)}
+    rows = reader.vectors.for_documents(embedded.model, document_ids, MOST_CHUNKS)
+    return {each.document_id: each for each in best_chunks(rows, embedded)}
 
 
 def whole_documents(
-    reader: Reader, question: QuestionVector, document_ids: Sequence[int]
+    reader: Reader, embedded: QuestionVector, document_ids: Sequence[int]
 ) -> dict[int, tuple[Candidate, float]]:
     """
     Documents with their nearest chunks, and the mean nearness of all their chunks.
@@ -142,18 +142,18 @@ def whole_documents(
     Returns:
         By document id; documents without vectors are left out.
     """
-    rows = reader.vectors.for_documents(question.model, document_ids, MOST_CHUNKS)
+    rows = reader.vectors.for_documents(embedded.model, document_ids, MOST_CHUNKS)
     if not rows:
         return {}
     matrix = vector_matrix([vector for _, _, vector in rows])
-    nearness = (products(matrix, question.centred) + np.float32(question.offset)).tolist()
+    nearness = (products(matrix, embedded.centred) + np.float32(embedded.offset)).tolist()
     starts = [n for n in range(len(rows)) if n == 0 or rows[n][1] != rows[n - 1][1]]
     best, means = [], []
     for start, end in pairwise([*starts, len(rows)]):
         values = nearness[start:end]
         best.append(start + values.index(max(values)))
         means.append(fsum(values) / len(values))
-    cosines = products(matrix[best], question.vector).tolist()
+    cosines = products(matrix[best], embedded.vector).tolist()
     return {
         rows[row][1]: (nearest(rows[row][1], rows[row][0], cosine, nearness[row]), mean)
         for row, cosine, mean in zip(best, cosines, means, strict=True)

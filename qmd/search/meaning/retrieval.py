@@ -70,7 +70,7 @@ def retrieve_by_meaning(
         reader, replace(plain, text=text, spec=embedder.spec, tokens=tokens)
     )
     cache = models.cache() if models.cache is not None else None
-    return embedded, _nearest_in_scope(reader, embedded, question, cache)
+    return embedded, _nearest_admitted(reader, embedded, question, cache)
 
 
 def retrieve_texts_by_meaning(
@@ -138,15 +138,15 @@ def require_index(reader: Reader, spec: ModelSpec | None) -> StoredModel:
     return model
 
 
-def _nearest_in_scope(
-    reader: Reader, vector: QuestionVector, question: Question, cache: VectorCache | None
+def _nearest_admitted(
+    reader: Reader, embedded: QuestionVector, question: Question, cache: VectorCache | None
 ) -> list[Candidate]:
     """As `nearest_documents`, without the documents that the query excludes."""
     depth, exclusions = question.depth, question.exclusions
     if exclusions is not None and depth is not None:
         depth += depth // 4  # most excluded words are in fewer documents: one scan is then enough
     while True:
-        hits = nearest_documents(reader, vector, question.selection, depth, cache)
+        hits = nearest_documents(reader, embedded, question.selection, depth, cache)
         if exclusions is None:
             return hits
         admitted = [hit for hit in hits if exclusions.admit(reader, hit.document_id)]
@@ -159,7 +159,7 @@ def _nearest_in_scope(
 
 def nearest_documents(
     reader: Reader,
-    question: QuestionVector,
+    embedded: QuestionVector,
     selection: Selection,
     limit: int | None,
     cache: VectorCache | None = None,
@@ -173,30 +173,30 @@ def nearest_documents(
     """
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
         return meaning.nearness.best_chunks(
-            list(reader.vectors.all(question.model, selection)), question
+            list(reader.vectors.all(embedded.model, selection)), embedded
         )[:limit]
     if cache is not None:
-        hits = _nearest_in_memory(reader, question, selection, limit, cache)
+        hits = _nearest_in_memory(reader, embedded, selection, limit, cache)
         if hits is not None:
             return hits
-    return _nearest_in_index(reader, question, selection, limit)
+    return _nearest_in_index(reader, embedded, selection, limit)
 
 
 def _nearest_in_memory(
     reader: Reader,
-    question: QuestionVector,
+    embedded: QuestionVector,
     selection: Selection,
     limit: int,
     cache: VectorCache,
 ) -> list[Candidate] | None:
     """As `nearest_documents`; None if the vectors in memory cannot answer."""
-    direction = question.direction
+    direction = embedded.direction
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while chunks <= MOST_CACHED:
-        rows = cache.nearest(reader, question.model, direction, chunks, selection)
+        rows = cache.nearest(reader, embedded.model, direction, chunks, selection)
         if rows is None:
             return None
-        hits = meaning.nearness.best_chunks(rows, question)
+        hits = meaning.nearness.best_chunks(rows, embedded)
         if len(hits) >= limit:
             return hits[:limit]
         chunks *= 4  # a few long documents had all of these chunks
@@ -205,19 +205,19 @@ def _nearest_in_memory(
 
 def _nearest_in_index(
     reader: Reader,
-    question: QuestionVector,
+    embedded: QuestionVector,
     selection: Selection,
     limit: int,
 ) -> list[Candidate]:
-    direction = question.direction
+    direction = embedded.direction
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
-        rows = reader.vectors.nearest(question.model, direction, chunks, selection)
-        hits = meaning.nearness.best_chunks(rows, question)
+        rows = reader.vectors.nearest(embedded.model, direction, chunks, selection)
+        hits = meaning.nearness.best_chunks(rows, embedded)
         # A few long documents may have all of these chunks: then scan for more, if there are more.
         if len(hits) >= limit or len(rows) < chunks:
             return hits[:limit]
         if chunks >= MAX_NEAREST:
-            rows = list(reader.vectors.all(question.model, selection))
-            return meaning.nearness.best_chunks(rows, question)[:limit]
+            rows = list(reader.vectors.all(embedded.model, selection))
+            return meaning.nearness.best_chunks(rows, embedded)[:limit]
         chunks = min(chunks * 4, MAX_NEAREST)

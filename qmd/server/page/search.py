@@ -128,7 +128,7 @@ def _hits(visit: Visit) -> dict[str, object]:
         search = SearchRequest(
             view.query, limit=view.limit, filters=view.filters, spelling=not is_typing
         )
-        reply = visit.kb.answer(MODES[view.mode], search)  # type: ignore[arg-type]
+        reply = visit.kb.run_search(MODES[view.mode], search)  # type: ignore[arg-type]
         visit.site.note_search(visit.request, cast("SearchKind", view.mode), len(reply.hits))
     except QmdError as error:
         if error.http_status >= 500:

@@ -13,18 +13,14 @@ from qmd import lazy, system
 from qmd.errors import StoreError
 
 if TYPE_CHECKING:
-    from qmd.store.postgres import (
-        changes,
-        embedding_claims,
-        replicated,
-        scope,
-        store,
-        vectors,
-    )
+    from qmd.store.postgres import changes as changes
+    from qmd.store.postgres import embedding_claims as embedding_claims
+    from qmd.store.postgres import replicated as replicated
+    from qmd.store.postgres import scope as scope
+    from qmd.store.postgres import store as store
+    from qmd.store.postgres import vectors as vectors
 
-__all__ = ["changes", "embedding_claims", "replicated", "scope", "store", "vectors"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)
 
 try:
     import psycopg  # noqa: F401

@@ -30,11 +30,13 @@ from typing import (
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store.sql import access, collections, filters, meta, vectors
+    from qmd.store.sql import access as access
+    from qmd.store.sql import collections as collections
+    from qmd.store.sql import filters as filters
+    from qmd.store.sql import meta as meta
+    from qmd.store.sql import vectors as vectors
 
-__all__ = ["access", "collections", "filters", "meta", "vectors"]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)
 
 #: A connection of sqlite3 or of psycopg: their methods are alike, without a common type.
 Connection: TypeAlias = Any

@@ -7,24 +7,12 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store.sqlite import (
-        common_word_build,
-        common_word_scores,
-        damage,
-        scope,
-        scoped_full_text,
-        store,
-        upkeep,
-    )
+    from qmd.store.sqlite import common_word_build as common_word_build
+    from qmd.store.sqlite import common_word_scores as common_word_scores
+    from qmd.store.sqlite import damage as damage
+    from qmd.store.sqlite import scope as scope
+    from qmd.store.sqlite import scoped_full_text as scoped_full_text
+    from qmd.store.sqlite import store as store
+    from qmd.store.sqlite import upkeep as upkeep
 
-__all__ = [
-    "common_word_build",
-    "common_word_scores",
-    "damage",
-    "scope",
-    "scoped_full_text",
-    "store",
-    "upkeep",
-]
-
-__getattr__ = lazy.load(__name__, modules=__all__)
+__getattr__ = lazy.load(__name__)
