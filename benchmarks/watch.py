@@ -25,7 +25,7 @@ from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
 from qmd import KnowledgeBase
-from qmd.ingest.keep.changed_paths import QUIET_S
+from qmd.ingest.keep.watch import QUIET_S
 
 #: Between two searches: people and agents do not ask without a break.
 PAUSE_S = 0.05
