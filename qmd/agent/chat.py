@@ -39,7 +39,7 @@ from dataclasses import replace
 from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
 from qmd.agent.keeping import ChatMemory, KeptChat
-from qmd.agent.stopping import ChatModel
+from qmd.agent.model_call import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
 from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, WritesForbiddenError
@@ -50,6 +50,7 @@ from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
+    MAX_ROUNDS,
     Chat,
     ChatEvent,
     ChatInfo,
@@ -90,7 +91,7 @@ class Chats:
         may_write: bool = True,
         is_kept: bool = True,
         toolsets: Sequence[str] = (),
-        max_rounds: int = 10,
+        max_rounds: int = MAX_ROUNDS,
         turn_s: float = TURN_S,
         consent_s: float = CONSENT_S,
         confirm: Confirm | None = None,

@@ -27,6 +27,8 @@ MAX_CHAT_BYTES = 16 * 1024 * 1024
 MAX_QUESTION = 100_000
 #: The most characters of a conversation's name.
 MAX_NAME = 120
+#: How often the model is asked for one question, at most.
+MAX_ROUNDS = 10
 #: The columns of a name that is made of the first question.
 _NAME_COLUMNS = 60
 
