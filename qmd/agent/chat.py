@@ -38,7 +38,7 @@ from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
-from qmd.agent.keeping import ChatMemory, KeptChat
+from qmd.agent.keeping import ChatMemory, ChatStore, KeptChat
 from qmd.agent.model_call import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
@@ -100,7 +100,7 @@ class Chats:
         self._model = model
         self._may_write = may_write
         self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, consent_s, confirm)
-        self._keeper = kb if is_kept and not kb.is_read_only else ChatMemory()
+        self._chat_store: ChatStore = kb if is_kept and not kb.is_read_only else ChatMemory()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
 
@@ -138,7 +138,7 @@ class Chats:
             new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
-            kept = KeptChat(*self._keeper.stored_chat(chat_id))
+            kept = KeptChat(*self._chat_store.stored_chat(chat_id))
             kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
             number=kept.turns[-1].number + 1 if kept.turns else 1,
@@ -151,7 +151,7 @@ class Chats:
             events="[]",
             messages=to_json([Message("user", question)], Fence("")),
         )
-        return self._launch(AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored))
+        return self._launch(AgentTurn(self._kb, self._chat_store, model, self._rules, kept, stored))
 
     def retry(self, chat_id: str) -> AgentTurn:
         """
@@ -163,7 +163,7 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        kept = KeptChat(*self._keeper.stored_chat(chat_id))
+        kept = KeptChat(*self._chat_store.stored_chat(chat_id))
         if not kept.turns or kept.turns[-1].status not in _RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
@@ -178,7 +178,7 @@ class Chats:
             if kind not in ("started", "error", "ended")
         ]
         return self._launch(
-            AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored, earlier)
+            AgentTurn(self._kb, self._chat_store, model, self._rules, kept, stored, earlier)
         )
 
     def turn(self, chat_id: str) -> AgentTurn:
@@ -212,7 +212,7 @@ class Chats:
         self._mark_abandoned()
         with self._lock:
             live = self._turns.get(chat_id)
-        info, _, stored = self._keeper.stored_chat(chat_id)
+        info, _, stored = self._chat_store.stored_chat(chat_id)
         turns = [shown(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
@@ -265,7 +265,7 @@ class Chats:
             )
 
     def _mark_abandoned(self) -> None:
-        if self._keeper is self._kb:
+        if self._chat_store is self._kb:
             self._kb.end_abandoned_turns()
 
     # -- running -------------------------------------------------------------------------

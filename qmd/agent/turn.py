@@ -16,7 +16,7 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import ChatMemory, KeptChat
+from qmd.agent.keeping import ChatStore, KeptChat
 from qmd.agent.loop import ExecutionLoop, RunState
 from qmd.agent.model_call import ChatModel
 from qmd.agent.prompt import Prompt, prompt_for, tokens
@@ -75,6 +75,7 @@ class AgentTurn:
     A turn that runs or has ended. Thread-safe; `qmd.agent.chat` shows its use.
 
     Args:
+        chat_store: Where the conversation is kept.
         kept: The conversation with its earlier turns.
         stored: The turn as it is kept, with what was said in it before.
         earlier: The events of the turn before it is resumed.
@@ -96,7 +97,7 @@ class AgentTurn:
     def __init__(
         self,
         kb: KnowledgeBase,
-        keeper: KnowledgeBase | ChatMemory,
+        chat_store: ChatStore,
         model: ChatModel,
         rules: TurnRules,
         kept: KeptChat,
@@ -104,7 +105,7 @@ class AgentTurn:
         earlier: Sequence[ChatEvent] = (),
     ) -> None:
         self._kb = kb
-        self._keeper = keeper
+        self._chat_store = chat_store
         self._model = model
         self._rules = rules
         self._past = kept.turns
@@ -115,7 +116,7 @@ class AgentTurn:
         self.mode = kept.info.mode
         self.number = stored.number
         self.question = stored.question
-        self.is_kept = keeper is kb
+        self.is_kept = chat_store is kb
         self.status: TurnStatus = "running"
         self._stop = Cancellation()
         self.log = EventLog()
@@ -228,7 +229,7 @@ class AgentTurn:
         Raises:
             ConflictError: Too many conversations, too long a one, or another process runs the turn.
         """
-        self._keeper.begin_chat_turn(self.chat, self.name, self.mode, self._stored)
+        self._chat_store.begin_chat_turn(self.chat, self.name, self.mode, self._stored)
         threading.Thread(target=self._run, name="qmd-chat", daemon=True).start()
 
     def _run(self) -> None:
@@ -341,7 +342,7 @@ class AgentTurn:
         if new is None:
             return history.questions_of(left_out)
         try:
-            self._keeper.keep_chat_summary(self.chat, new)
+            self._chat_store.keep_chat_summary(self.chat, new)
         except QmdError as error:
             _log.warning("a summary of a conversation could not be kept: %s", error.with_hint)
         return new
@@ -377,7 +378,7 @@ class AgentTurn:
             messages=self._kept_messages(),
         )
         try:
-            self._keeper.keep_chat_turn(self.chat, state)
+            self._chat_store.keep_chat_turn(self.chat, state)
         except QmdError as error:
             _log.warning("a turn of a conversation could not be kept: %s", error.with_hint)
             return False
