@@ -51,6 +51,7 @@ from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
     MAX_ROUNDS,
+    RESUMABLE,
     Chat,
     ChatEvent,
     ChatInfo,
@@ -67,7 +68,6 @@ MOST_RUNNING = 4
 """The most turns that run at once."""
 
 _MOST_ENDED = 50  # turns that have ended and can still be looked at in this process
-_RESUMABLE = ("failed", "stopped", "limit", "interrupted")
 _END_S = 5.0  # how long `close` waits for each turn
 
 
@@ -105,13 +105,14 @@ class Chats:
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
 
     @property
-    def model_name(self) -> str | None:
-        """The name of the language model; None if none is set."""
-        if self._model is not None:
-            return "the model"
-        if not self._is_model_set():
-            return None
-        return self._kb.language_model.server().model
+    def has_model(self) -> bool:
+        """Whether there is a language model to ask."""
+        backends = self._kb.language_model
+        return (
+            self._model is not None
+            or backends.llm_url is not None
+            or backends.key("llm") is not None
+        )
 
     @property
     def may_write(self) -> bool:
@@ -164,7 +165,7 @@ class Chats:
         model = self._require_model()
         self._mark_abandoned()
         kept = KeptChat(*self._chat_store.stored_chat(chat_id))
-        if not kept.turns or kept.turns[-1].status not in _RESUMABLE:
+        if not kept.turns or kept.turns[-1].status not in RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
                 hint="Ask a new question.",
@@ -246,14 +247,10 @@ class Chats:
 
     # -- checks --------------------------------------------------------------------------
 
-    def _is_model_set(self) -> bool:
-        backends = self._kb.language_model
-        return backends.llm_url is not None or backends.key("llm") is not None
-
     def _require_model(self) -> ChatModel:
         if self._model is not None:
             return self._model
-        if not self._is_model_set():
+        if not self.has_model:
             raise NoLanguageModelError
         return LlmClient(self._kb.language_model.server())
 

@@ -17,6 +17,9 @@ ChatMode = Literal["read", "write"]
 TurnStatus = Literal["running", "done", "stopped", "failed", "limit", "interrupted"]
 """``limit``: out of rounds or time. ``interrupted``: the process that ran the turn has ended."""
 
+#: How a turn ends that can be resumed: without an answer.
+RESUMABLE: tuple[TurnStatus, ...] = ("failed", "stopped", "limit", "interrupted")
+
 #: The most conversations that are kept. No old one is removed: a further one is refused.
 MAX_CHATS = 2_000
 #: The most turns of one conversation.
