@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.writing import policy, turns, writer
+    from qmd.files.writing import move_lock, policy, writer
 
-__all__ = ["policy", "turns", "writer"]
+__all__ = ["move_lock", "policy", "writer"]
 
 __getattr__ = lazy.load(__name__, modules=__all__)
