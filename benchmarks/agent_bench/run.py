@@ -10,8 +10,8 @@ from typing import Any
 from agent_bench import metrics
 from agent_bench.fixture import AgentQuestion, AgentQuestions
 from qmd.agent.chat import AgentTurn
-from qmd.agent.loop import LoopResult
-from qmd.agent.stopping import ChatModel
+from qmd.agent.loop import RunState
+from qmd.agent.model_call import ChatModel
 from qmd.errors import ConfigError, InputError
 from qmd.evaluate.names import DocumentNames
 from qmd.inference.llm import ChatAnswer, Event, Message
@@ -118,10 +118,10 @@ def _measure(
     seconds = perf_counter() - start_s
     if isinstance(turn.error, ConfigError):
         raise turn.error
-    result = turn.result or LoopResult(())
+    result = turn.result or RunState(())
     error = None if turn.error is None else str(turn.error)
     if error is None and turn.status != "done":
-        error = f"no answer within {result.iteration_count} rounds"
+        error = f"no answer within {result.rounds} rounds"
     text = result.final_response if error is None else ""
     citations = result.checked.citations if error is None else ()
     facts = metrics.present(text, question.facts)
@@ -137,7 +137,7 @@ def _measure(
         missing=tuple(fact.source for fact in question.facts if fact not in facts),
         wrong=tuple(fact.source for fact in wrong),
         citations=len(citations),
-        rounds=result.iteration_count,
+        rounds=result.rounds,
         tool_calls=len(result.tool_executions),
         tokens=meter.tokens,
         estimated=meter.estimated,

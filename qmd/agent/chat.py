@@ -38,8 +38,8 @@ from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
-from qmd.agent.keeping import ChatMemory, KeptChat
-from qmd.agent.stopping import ChatModel
+from qmd.agent.keeping import ChatMemory, ChatStore, KeptChat
+from qmd.agent.model_call import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
 from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, WritesForbiddenError
@@ -50,6 +50,8 @@ from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
+    MAX_ROUNDS,
+    RESUMABLE,
     Chat,
     ChatEvent,
     ChatInfo,
@@ -66,7 +68,6 @@ MOST_RUNNING = 4
 """The most turns that run at once."""
 
 _MOST_ENDED = 50  # turns that have ended and can still be looked at in this process
-_RESUMABLE = ("failed", "stopped", "limit", "interrupted")
 _END_S = 5.0  # how long `close` waits for each turn
 
 
@@ -90,7 +91,7 @@ class Chats:
         may_write: bool = True,
         is_kept: bool = True,
         toolsets: Sequence[str] = (),
-        max_rounds: int = 10,
+        max_rounds: int = MAX_ROUNDS,
         turn_s: float = TURN_S,
         consent_s: float = CONSENT_S,
         confirm: Confirm | None = None,
@@ -99,18 +100,19 @@ class Chats:
         self._model = model
         self._may_write = may_write
         self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, consent_s, confirm)
-        self._keeper = kb if is_kept and not kb.is_read_only else ChatMemory()
+        self._chat_store: ChatStore = kb if is_kept and not kb.is_read_only else ChatMemory()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
 
     @property
-    def model_name(self) -> str | None:
-        """The name of the language model; None if none is set."""
-        if self._model is not None:
-            return "the model"
-        if not self._is_model_set():
-            return None
-        return self._kb.language_model.server().model
+    def has_model(self) -> bool:
+        """Whether there is a language model to ask."""
+        backends = self._kb.language_model
+        return (
+            self._model is not None
+            or backends.llm_url is not None
+            or backends.key("llm") is not None
+        )
 
     @property
     def may_write(self) -> bool:
@@ -137,7 +139,7 @@ class Chats:
             new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
-            kept = KeptChat(*self._keeper.stored_chat(chat_id))
+            kept = KeptChat(*self._chat_store.stored_chat(chat_id))
             kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
             number=kept.turns[-1].number + 1 if kept.turns else 1,
@@ -150,7 +152,7 @@ class Chats:
             events="[]",
             messages=to_json([Message("user", question)], Fence("")),
         )
-        return self._launch(AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored))
+        return self._launch(AgentTurn(self._kb, self._chat_store, model, self._rules, kept, stored))
 
     def retry(self, chat_id: str) -> AgentTurn:
         """
@@ -162,8 +164,8 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        kept = KeptChat(*self._keeper.stored_chat(chat_id))
-        if not kept.turns or kept.turns[-1].status not in _RESUMABLE:
+        kept = KeptChat(*self._chat_store.stored_chat(chat_id))
+        if not kept.turns or kept.turns[-1].status not in RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
                 hint="Ask a new question.",
@@ -177,7 +179,7 @@ class Chats:
             if kind not in ("started", "error", "ended")
         ]
         return self._launch(
-            AgentTurn(self._kb, self._keeper, model, self._rules, kept, stored, earlier)
+            AgentTurn(self._kb, self._chat_store, model, self._rules, kept, stored, earlier)
         )
 
     def turn(self, chat_id: str) -> AgentTurn:
@@ -211,7 +213,7 @@ class Chats:
         self._mark_abandoned()
         with self._lock:
             live = self._turns.get(chat_id)
-        info, _, stored = self._keeper.stored_chat(chat_id)
+        info, _, stored = self._chat_store.stored_chat(chat_id)
         turns = [shown(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
@@ -245,14 +247,10 @@ class Chats:
 
     # -- checks --------------------------------------------------------------------------
 
-    def _is_model_set(self) -> bool:
-        backends = self._kb.language_model
-        return backends.llm_url is not None or backends.key("llm") is not None
-
     def _require_model(self) -> ChatModel:
         if self._model is not None:
             return self._model
-        if not self._is_model_set():
+        if not self.has_model:
             raise NoLanguageModelError
         return LlmClient(self._kb.language_model.server())
 
@@ -264,7 +262,7 @@ class Chats:
             )
 
     def _mark_abandoned(self) -> None:
-        if self._keeper is self._kb:
+        if self._chat_store is self._kb:
             self._kb.end_abandoned_turns()
 
     # -- running -------------------------------------------------------------------------

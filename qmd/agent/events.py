@@ -104,19 +104,19 @@ class EventLog:
 # --- the data of some events ------------------------------------------------------------
 
 
-LONGEST_RESULT = 4_000
-"""The most characters of a tool's result in an event."""
+LONGEST_SHOWN = 4_000
+"""The most characters of a tool's result in an event, which a person is shown."""
 
 
 def finished_data(number: int, execution: ToolExecution) -> dict[str, Any]:
     """Of ``tool_finished``; ``number`` counts the calls of a turn from 1."""
     text = execution.result.text
-    more = len(text) - LONGEST_RESULT
+    more = len(text) - LONGEST_SHOWN
     return {
         "call": number,
         "tool": execution.call.tool,
         "success": execution.result.success,
-        "result": text if more <= 0 else f"{text[:LONGEST_RESULT]}\n… {more:,} more characters",
+        "result": text if more <= 0 else f"{text[:LONGEST_SHOWN]}\n… {more:,} more characters",
         "characters": len(text),
         "duration_ms": round(execution.duration_s * 1000),
         "read": execution.result.reading.as_json(),
@@ -124,7 +124,7 @@ def finished_data(number: int, execution: ToolExecution) -> dict[str, Any]:
 
 
 def bad_block_data(block: Malformed) -> dict[str, Any]:
-    return {"type": block.kind, "error": block.error, "block": block.source[:LONGEST_RESULT]}
+    return {"type": block.kind, "error": block.error, "block": block.source[:LONGEST_SHOWN]}
 
 
 def error_data(error: QmdError) -> dict[str, Any]:

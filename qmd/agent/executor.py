@@ -79,8 +79,8 @@ class ToolExecutor:
     """
     The tools of one knowledge base. `execute` turns each error of a tool into a result.
 
-    Tools that write are offered only if the knowledge base was opened with ``confirm_writes``:
-    a document may persuade a model to write, so the user must agree to each write.
+    Tools that write are offered only if a person confirms each write of this thread's work
+    (`KnowledgeBase.confirms_writes`): a document may persuade a model to write.
     """
 
     def __init__(self, kb: KnowledgeBase, tools: Sequence[Tool[Any]]) -> None:
@@ -109,8 +109,8 @@ class ToolExecutor:
             error = f"Tool '{call.tool}' is not available (tool not found)"
             return ToolResult(success=False, error=error)
         try:
-            validate(tool.arguments, call.params)
-            return _result(tool.call(self._kb, call.params, DIALECT))
+            arguments = validate(tool.arguments, call.params)
+            return _result(tool.call_checked(self._kb, arguments, DIALECT))
         except InvalidArgumentsError as problem:
             return ToolResult(success=False, error=_problems(tool, problem))
         except QmdError as error:  # the tool's specification demands an error, not a reply

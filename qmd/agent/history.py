@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from qmd.agent.model_call import ChatModel, ask
 from qmd.agent.prompt import shortened, tokens
-from qmd.agent.stopping import ChatModel, ask
 from qmd.errors import QmdError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message

@@ -1,11 +1,11 @@
-"""Keeps conversations in memory: those of `qmd ask`, and those of a database that is only read."""
+"""Where conversations are kept: in a knowledge base, or in memory."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from qmd.errors import ChatNotFoundError
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
@@ -24,8 +24,31 @@ class KeptChat(NamedTuple):
     turns: list[StoredTurn]
 
 
+class ChatStore(Protocol):
+    """Keeps conversations: a `KnowledgeBase`, or a `ChatMemory`."""
+
+    def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
+        """All that is kept of a conversation. Raises ChatNotFoundError."""
+        ...
+
+    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
+        """Keep a turn that begins, in a new conversation or in an earlier one."""
+        ...
+
+    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
+        """Keep what has come of a turn so far."""
+        ...
+
+    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
+        """Keep the summary of the first turns."""
+        ...
+
+
 class ChatMemory:
-    """The latest conversations of this process; its methods are those of `KnowledgeBase`."""
+    """
+    The latest conversations of this process: those of `qmd ask`, and those with a database that is
+    only read.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

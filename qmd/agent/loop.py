@@ -13,19 +13,19 @@ from typing import Any
 from qmd.agent.citations import CheckedAnswer
 from qmd.agent.events import Tell, bad_block_data, error_data, finished_data
 from qmd.agent.executor import ToolExecution, ToolExecutor, ToolResult, run_together
+from qmd.agent.model_call import ChatModel, ask
 from qmd.agent.native import functions, in_blocks, natively
 from qmd.agent.parser import AnswerText, Malformed, Parsed, ToolCall, parse
 from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, fitted, results_message
 from qmd.agent.reading import Reading
-from qmd.agent.stopping import ChatModel, ask
 from qmd.errors import NativeCallsRefusedError, QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message, Retry
 from qmd.settings import WINDOW
 from qmd.system import clock as wall_clock
 from qmd.system.cancellation import Cancellation
+from qmd.values.chats import MAX_ROUNDS
 from qmd.values.tool_calls import ToolCallMode
 
-MAX_ITERATIONS = 10
 MAX_CALLS = 50
 """The most tool calls of one answer that are run; a confused model could write thousands."""
 
@@ -52,17 +52,17 @@ Results = list[tuple[str, ToolResult]]
 
 
 @dataclass(slots=True)
-class LoopResult:
+class RunState:
     """
-    A run, whether it goes on or has ended.
+    What has come of a question so far; a run that was stopped can go on from it.
 
     Attributes:
         messages: The conversation without the system prompt, from which the run can go on.
         final_response: The text of the model's last answer.
         tool_executions: All tool calls, in order.
         parse_errors: All blocks that were not valid calls.
-        iteration_count: How often the model answered.
-        reached_max_iterations: Whether the model still called tools at the last iteration.
+        rounds: How often the model answered.
+        reached_max_rounds: Whether the model still called tools in the last round.
         cut_off: Whether the server cut off the last answer.
         error: The error with which a call of the model failed; None if none failed.
         interrupted: Whether the user stopped the run.
@@ -73,8 +73,8 @@ class LoopResult:
     final_response: str = ""
     tool_executions: tuple[ToolExecution, ...] = ()
     parse_errors: tuple[Malformed, ...] = ()
-    iteration_count: int = 0
-    reached_max_iterations: bool = False
+    rounds: int = 0
+    reached_max_rounds: bool = False
     cut_off: bool = False
     error: QmdError | None = None
     interrupted: bool = False
@@ -88,8 +88,8 @@ class LoopResult:
     @property
     def warning(self) -> str | None:
         """A sentence for the person if the answer may be incomplete; else None."""
-        if self.reached_max_iterations:
-            rounds = "1 round" if self.iteration_count == 1 else f"{self.iteration_count} rounds"
+        if self.reached_max_rounds:
+            rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
             return (
                 f"stopped after {rounds}: the model still wanted to use tools. "
                 "Ask for less at once."
@@ -102,8 +102,8 @@ class LoopResult:
         return {
             "finalResponse": self.final_response,
             "toolExecutions": [execution.as_json() for execution in self.tool_executions],
-            "iterationCount": self.iteration_count,
-            "reachedMaxIterations": self.reached_max_iterations,
+            "iterationCount": self.rounds,
+            "reachedMaxIterations": self.reached_max_rounds,
             "warning": self.warning,
             "parseErrors": [
                 {"type": problem.kind, "error": problem.error, "block": problem.source}
@@ -128,7 +128,7 @@ class ExecutionLoop:
             result of a tool.
         tool_calls: How the model is offered the tools. With ``auto``, a server that refuses
             them gets the blocks from then on.
-        max_iterations: The most calls of the model.
+        max_rounds: The most calls of the model.
         window: How many tokens the model takes. Messages take three quarters of it at most, so
             that there is room for the answer.
         model_time_s: The longest time for all answers of the model together, in seconds. Tools,
@@ -150,7 +150,7 @@ class ExecutionLoop:
         *,
         system: Prompt,
         tool_calls: ToolCallMode = "blocks",
-        max_iterations: int = MAX_ITERATIONS,
+        max_rounds: int = MAX_ROUNDS,
         window: int = WINDOW,
         model_time_s: float = math.inf,
         check: CheckAnswer | None = None,
@@ -167,7 +167,7 @@ class ExecutionLoop:
         self._fence = system.fence
         self._tools = [] if tool_calls == "blocks" else functions(executor.definitions())
         self._may_fall_back = tool_calls == "auto"
-        self._max_iterations = max_iterations
+        self._max_rounds = max_rounds
         self._room = window - window // 4
         self._model_time_s = model_time_s
         self._check = check
@@ -178,7 +178,7 @@ class ExecutionLoop:
         self._now = now
         self._clock = clock
 
-    def run(self, question: str, *, history: Sequence[Message] = ()) -> LoopResult:
+    def run(self, question: str, *, history: Sequence[Message] = ()) -> RunState:
         """
         Answer a question.
 
@@ -187,23 +187,23 @@ class ExecutionLoop:
         Args:
             history: The earlier messages, without a system prompt.
         """
-        return self.resume(LoopResult((*history, Message("user", question))))
+        return self.resume(RunState((*history, Message("user", question))))
 
-    def resume(self, stopped: LoopResult) -> LoopResult:
+    def resume(self, stopped: RunState) -> RunState:
         """Continue a run that an error or the user has ended; the model gets its whole time."""
         run = replace(stopped, error=None, interrupted=False)
         left_s = self._model_time_s
         try:
-            while run.iteration_count < self._max_iterations:
+            while run.rounds < self._max_rounds:
                 self._require_going()
-                self._tell("asking", round=run.iteration_count + 1)
+                self._tell("asking", round=run.rounds + 1)
                 began_s = self._clock()
                 answer, parsed = self._ask(run, left_s)
                 left_s -= self._clock() - began_s
                 if not self._run_tools(run, answer, parsed):
                     self._end(run)
                     return run
-            run.reached_max_iterations = True
+            run.reached_max_rounds = True
             run.interrupted = self._stop.is_cancelled
         except QmdError as error:
             run.error = error
@@ -217,7 +217,7 @@ class ExecutionLoop:
         if self._stop.is_cancelled:
             raise KeyboardInterrupt
 
-    def _end(self, run: LoopResult) -> None:
+    def _end(self, run: RunState) -> None:
         """The last answer calls no tool: it is what the person gets."""
         if self._check is not None:
             run.checked = self._check(run.final_response, run.reading)
@@ -226,7 +226,7 @@ class ExecutionLoop:
 
     # -- the model -----------------------------------------------------------------------
 
-    def _ask(self, run: LoopResult, left_s: float) -> tuple[ChatAnswer, Parsed]:
+    def _ask(self, run: RunState, left_s: float) -> tuple[ChatAnswer, Parsed]:
         """
         Call the model, which has ``left_s`` seconds, and tell what it writes between its calls.
 
@@ -285,18 +285,18 @@ class ExecutionLoop:
         if text:
             self._tell("text", text=text)
 
-    def _out_of_time(self, run: LoopResult) -> TransientInferenceError:
+    def _out_of_time(self, run: RunState) -> TransientInferenceError:
         return TransientInferenceError(
             f"The model has used up the {self._model_time_s:g} s for all its answers, in round"
-            f" {run.iteration_count + 1}.",
+            f" {run.rounds + 1}.",
             hint="--total-timeout, QMD_ASK_TIMEOUT or ask_timeout gives it longer.",
         )
 
     # -- its tools -----------------------------------------------------------------------
 
-    def _run_tools(self, run: LoopResult, answer: ChatAnswer, parsed: Parsed) -> bool:
+    def _run_tools(self, run: RunState, answer: ChatAnswer, parsed: Parsed) -> bool:
         """Record an answer and run the tools that it calls; returns whether it calls any."""
-        run.iteration_count += 1
+        run.rounds += 1
         run.final_response = parsed.text
         run.cut_off = answer.finish_reason == "length"
         # The first one too many stays, because its result tells the model that no more are run.
@@ -338,7 +338,7 @@ class ExecutionLoop:
 
     def _run_batch(
         self,
-        run: LoopResult,
+        run: RunState,
         batch: Sequence[ToolCall | Malformed],
         results: Results,
         refusal: str = "",
@@ -389,7 +389,7 @@ class ExecutionLoop:
                 run.tool_executions += (ToolExecution(calls[count], result, self._now(), 0.0),)
                 results.append((calls[count].tool, result))
 
-    def _refused(self, run: LoopResult, block: Malformed, refusal: str) -> ToolResult:
+    def _refused(self, run: RunState, block: Malformed, refusal: str) -> ToolResult:
         """What the model is told of a block that is no call."""
         reasons = [block.error, refusal, CUT_OFF if run.cut_off and not block.closed else ""]
         block = replace(block, error="; ".join(filter(None, reasons)))

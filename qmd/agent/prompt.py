@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
 LONGEST_RESULT = 40_000
-"""The most characters of one result; a whole book would leave no room to answer."""
+"""The most characters of one result for the model; a whole book would leave no room to answer."""
 
 MOST_RESULTS = 400_000
 """The most characters of all results in one conversation; few models take more."""

@@ -16,10 +16,10 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import ChatMemory, KeptChat
-from qmd.agent.loop import MAX_ITERATIONS, ExecutionLoop, LoopResult
+from qmd.agent.keeping import ChatStore, KeptChat
+from qmd.agent.loop import ExecutionLoop, RunState
+from qmd.agent.model_call import ChatModel
 from qmd.agent.prompt import Prompt, prompt_for, tokens
-from qmd.agent.stopping import ChatModel
 from qmd.errors import QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
@@ -30,7 +30,14 @@ from qmd.system.cancellation import Cancellation
 from qmd.system.consent import confirming
 from qmd.system.session import current_session, in_session
 from qmd.tools.toolsets import select
-from qmd.values.chats import MAX_CHAT_BYTES, ChatEvent, ChatReply, ChatTurn, TurnStatus
+from qmd.values.chats import (
+    MAX_CHAT_BYTES,
+    MAX_ROUNDS,
+    ChatEvent,
+    ChatReply,
+    ChatTurn,
+    TurnStatus,
+)
 from qmd.values.proposed import Confirm
 from qmd.values.tokens import estimate_tokens
 
@@ -57,7 +64,7 @@ class TurnRules:
     """
 
     toolsets: tuple[str, ...] = ()
-    max_rounds: int = MAX_ITERATIONS
+    max_rounds: int = MAX_ROUNDS
     turn_s: float = TURN_S
     consent_s: float = CONSENT_S
     confirm: Confirm | None = None
@@ -68,6 +75,7 @@ class AgentTurn:
     A turn that runs or has ended. Thread-safe; `qmd.agent.chat` shows its use.
 
     Args:
+        chat_store: Where the conversation is kept.
         kept: The conversation with its earlier turns.
         stored: The turn as it is kept, with what was said in it before.
         earlier: The events of the turn before it is resumed.
@@ -82,14 +90,14 @@ class AgentTurn:
         answer: The text of the answer; "" while there is none.
         consents: The writes that the person is asked about; None if the turn only reads.
         error: What ended the turn, if an error did.
-        result: What the run of the model and its tools came to; None until that has ended.
+        result: What came of the rounds; None until they have ended.
         repeated: How many of the events are not of this run, but of those before it.
     """
 
     def __init__(
         self,
         kb: KnowledgeBase,
-        keeper: KnowledgeBase | ChatMemory,
+        chat_store: ChatStore,
         model: ChatModel,
         rules: TurnRules,
         kept: KeptChat,
@@ -97,7 +105,7 @@ class AgentTurn:
         earlier: Sequence[ChatEvent] = (),
     ) -> None:
         self._kb = kb
-        self._keeper = keeper
+        self._chat_store = chat_store
         self._model = model
         self._rules = rules
         self._past = kept.turns
@@ -108,13 +116,13 @@ class AgentTurn:
         self.mode = kept.info.mode
         self.number = stored.number
         self.question = stored.question
-        self.is_kept = keeper is kb
+        self.is_kept = chat_store is kb
         self.status: TurnStatus = "running"
         self._stop = Cancellation()
         self.log = EventLog()
         self.consents: Consents | None = None
         self.error: QmdError | None = None
-        self.result: LoopResult | None = None
+        self.result: RunState | None = None
         self._asker = current_session()
         self._messages = stored.messages
         self.answer = ""
@@ -221,7 +229,7 @@ class AgentTurn:
         Raises:
             ConflictError: Too many conversations, too long a one, or another process runs the turn.
         """
-        self._keeper.begin_chat_turn(self.chat, self.name, self.mode, self._stored)
+        self._chat_store.begin_chat_turn(self.chat, self.name, self.mode, self._stored)
         threading.Thread(target=self._run, name="qmd-chat", daemon=True).start()
 
     def _run(self) -> None:
@@ -270,7 +278,7 @@ class AgentTurn:
             work.enter_context(self._stop.active())
             yield
 
-    def _converse(self) -> LoopResult:
+    def _converse(self) -> RunState:
         """Put the question to the model, with what was said before and with the tools."""
         kb, stored = self._kb, self._stored
         executor = ToolExecutor(kb, select(self._rules.toolsets).tools)
@@ -297,7 +305,7 @@ class AgentTurn:
             executor,
             system=prompt,
             tool_calls=kb.language_model.tool_calls,
-            max_iterations=self._rules.max_rounds,
+            max_rounds=self._rules.max_rounds,
             window=kb.language_model.window,
             model_time_s=kb.language_model.answers_s,
             check=citation_check(kb, list(read_before)),
@@ -306,7 +314,7 @@ class AgentTurn:
             stop=self._stop,
             calls_before=self._calls,
         )
-        result = loop.resume(LoopResult((*before, *begun)))
+        result = loop.resume(RunState((*before, *begun)))
         keep_messages(result.messages)
         return result
 
@@ -334,19 +342,19 @@ class AgentTurn:
         if new is None:
             return history.questions_of(left_out)
         try:
-            self._keeper.keep_chat_summary(self.chat, new)
+            self._chat_store.keep_chat_summary(self.chat, new)
         except QmdError as error:
             _log.warning("a summary of a conversation could not be kept: %s", error.with_hint)
         return new
 
-    def _outcome(self, result: LoopResult) -> TurnStatus:
+    def _outcome(self, result: RunState) -> TurnStatus:
         self.result = result
         self.error = result.error
         if result.error is not None:
             return "failed"
         if result.interrupted:
             return "stopped"
-        if result.reached_max_iterations:
+        if result.reached_max_rounds:
             return "limit"
         self.answer = result.final_response
         return "done"
@@ -370,7 +378,7 @@ class AgentTurn:
             messages=self._kept_messages(),
         )
         try:
-            self._keeper.keep_chat_turn(self.chat, state)
+            self._chat_store.keep_chat_turn(self.chat, state)
         except QmdError as error:
             _log.warning("a turn of a conversation could not be kept: %s", error.with_hint)
             return False

@@ -20,6 +20,7 @@ from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.inference import llm
 from qmd.system.database_files import is_missing
+from qmd.values.chats import MAX_ROUNDS
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ROUNDS = 10
 #: The person at the terminal may take any time: nobody else waits for the turn.
 _NO_LIMIT_S = 7 * 24 * 3600.0
 
@@ -59,7 +59,7 @@ def model_options(function: F) -> F:
         setting_option("llm_timeout", click.FloatRange(0, min_open=True)),
         setting_option("ask_timeout", click.FloatRange(0, min_open=True)),
         setting_option("allow_insecure_key"),
-        click.option("--max-rounds", type=click.IntRange(1, ROUNDS), default=ROUNDS,
+        click.option("--max-rounds", type=click.IntRange(1, MAX_ROUNDS), default=MAX_ROUNDS,
                      show_default=True, metavar="N", help="Ask the model at most N times."),
     ]  # fmt: skip
     return apply_options(options, function)
@@ -137,7 +137,7 @@ def ask(
 
 def _as_json(turn: AgentTurn, *, model: str) -> dict[str, object]:
     error = turn.error
-    result = turn.result or agent.loop.LoopResult(())
+    result = turn.result or agent.loop.RunState(())
     return {
         "question": turn.question,
         "model": model,

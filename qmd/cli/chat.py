@@ -118,12 +118,12 @@ def ask(
         _open(command_session, read_only=read_only) as kb,
         agent.chat.Chats(kb, may_write=not read_only, confirm=consent, **limits) as chats,
     ):
-        model = chats.model_name or "the model"
+        model = kb.language_model.server().model if chats.has_model else "the model"
         mode: ChatMode = "write" if may_write else "read"
         talk = cli.chat_talk.Talk(
             kb, chats, model, _current(kb, goes_on, chat_id), mode=mode, yes=yes, strict=strict
         )
-        if chats.model_name and not (is_interactive or as_json):
+        if chats.has_model and not (is_interactive or as_json):
             introduce(model, mode, agreed=yes)
         for text in questions:
             if is_interactive:

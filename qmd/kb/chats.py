@@ -122,9 +122,7 @@ class ChatMethods(FileMethods):
             return info, conversations.summary(chat_id), conversations.turns(chat_id)
 
     @open_to_scopes
-    def begin_chat_turn(
-        self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn
-    ) -> ChatInfo:
+    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
         """
         Keep a turn that begins, and its conversation if that is new.
 
@@ -133,7 +131,7 @@ class ChatMethods(FileMethods):
                 to go on, or another process has begun this turn.
         """
 
-        def begin(writer: Writer) -> ChatInfo:
+        def begin(writer: Writer) -> None:
             chats = writer.conversations
             info = chats.get(chat_id)
             if info is None:
@@ -165,11 +163,8 @@ class ChatMethods(FileMethods):
                 )
             chats.set_mode(chat_id, mode)
             chats.put(chat_id, turn)
-            begun = chats.get(chat_id)
-            assert begun is not None
-            return begun
 
-        return self._store.write(begin)
+        self._store.write(begin)
 
     @open_to_scopes
     def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:

@@ -54,7 +54,7 @@ class MovingMethods(EditingMethods):
         store = self._store
         if not preview:
             store.require_writable()
-        with nullcontext() if preview else writing.turns.one_move_at_a_time(store.location):
+        with nullcontext() if preview else writing.move_lock.one_move_at_a_time(store.location):
             with store.reading() as reader:
                 vault = files.vault.Vault.of_collections(reader.collections.all())
             note = self._place(store, name)

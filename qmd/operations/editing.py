@@ -20,7 +20,7 @@ _ERRORS = (OutsideRootsError, DocumentNotFoundError, ConflictError)
 _SCALARS = ["string", "number", "boolean"]
 _Value = str | bool | int | float | list[str | bool | int | float]
 
-Note = Annotated[
+NoteName = Annotated[
     str,
     Describe("The note: its name, path or docid", zh="笔记的名称、路径或 docid"),
     Shell("NAME", completes="documents"),
@@ -62,7 +62,7 @@ def _edited(replied: Replied) -> str:
 )
 def edit_note(
     kb: KnowledgeBase,
-    file: Note,
+    file: NoteName,
     action: Annotated[
         EditAction,
         Describe(
@@ -145,7 +145,7 @@ def edit_note(
 )
 def set_property(
     kb: KnowledgeBase,
-    file: Note,
+    file: NoteName,
     property: Annotated[  # noqa: A002 - the name on the wire
         str,
         Describe("A key of the frontmatter", zh="frontmatter 的键"),
@@ -176,7 +176,7 @@ def set_property(
 )
 def tick(
     kb: KnowledgeBase,
-    file: Note,
+    file: NoteName,
     task: Annotated[
         str, Describe("The text of the task, or its line", zh="任务的文字，或所在的行")
     ],
@@ -203,7 +203,7 @@ def tick(
     errors=_ERRORS,
 )
 def delete_note(
-    kb: KnowledgeBase, file: Note, if_docid: IfDocid = None, preview: Preview = False
+    kb: KnowledgeBase, file: NoteName, if_docid: IfDocid = None, preview: Preview = False
 ) -> EditedNote:
     """
     Delete a note; undo brings it back.
@@ -230,7 +230,7 @@ def delete_note(
 )
 def move_note(
     kb: KnowledgeBase,
-    file: Note,
+    file: NoteName,
     new_path: Annotated[
         str,
         Describe(

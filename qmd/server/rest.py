@@ -37,7 +37,8 @@ from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.values.wire import to_wire
 
-_CHAT = next(endpoint for endpoint in ENDPOINTS if endpoint.name == "chat")
+#: What POST /chat/stream takes, too. Streams are no endpoints: they have no single reply.
+_CHAT = next(each for each in ENDPOINTS if (each.method, each.path) == ("POST", "/chat"))
 
 __all__ = ["Limits", "rest_routes"]
 
@@ -239,7 +240,7 @@ class _Face:
             raise InputError(f"The address is too long: {too_long[0]}.")
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
-            arguments = await self._body(endpoint, endpoint.body, request)
+            arguments = await self._body(endpoint, request)
         call = Call(self._kb, arguments, parameters, session, self._chats)
         workers = self._lanes[endpoint.lane]
         seconds = self._limits.seconds(endpoint.lane)
@@ -262,9 +263,7 @@ class _Face:
                 loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
-    async def _body(
-        self, endpoint: RestEndpoint, model: type[Arguments], request: Request
-    ) -> Arguments:
+    async def _body(self, endpoint: RestEndpoint, request: Request) -> Arguments:
         data = await request.body()  # `RequestGuard` has limited its size and time
         if data:
             kind = request.headers.get("content-type", "")
@@ -276,6 +275,7 @@ class _Face:
             value = _parsed(data, replace_surrogates=endpoint.group == "search")
         else:
             value = {}
+        model = endpoint.body or NoArguments
         return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
 
     # -- routes without an endpoint ----------------------------------------------------
@@ -297,8 +297,7 @@ class _Face:
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
         with self._activity.recorded(client, "chat_stream"):
             self._require_stream()
-            assert _CHAT.body is not None
-            arguments: Any = await self._body(_CHAT, _CHAT.body, request)
+            arguments: Any = await self._body(_CHAT, request)
 
             def begin() -> AgentTurn:
                 with in_session(session, face="rest"):

@@ -104,8 +104,17 @@ class Tool(Generic[ArgumentsT]):
         Raises:
             ProtocolError: The tool's specification demands an error of the protocol instead.
         """
+        return self._reply(
+            lambda: self.run(kb, self.parse(raw, camel_case=dialect.camel_case), dialect)
+        )
+
+    def call_checked(self, kb: KnowledgeBase, arguments: ArgumentsT, dialect: Dialect) -> Reply:
+        """Run the tool like `call`, with arguments that were checked before."""
+        return self._reply(lambda: self.run(kb, arguments, dialect))
+
+    def _reply(self, run: Callable[[], Reply]) -> Reply:
         try:
-            return self.run(kb, self.parse(raw, camel_case=dialect.camel_case), dialect)
+            return run()
         except ProtocolError:
             raise
         except QmdError as error:

@@ -17,6 +17,9 @@ ChatMode = Literal["read", "write"]
 TurnStatus = Literal["running", "done", "stopped", "failed", "limit", "interrupted"]
 """``limit``: out of rounds or time. ``interrupted``: the process that ran the turn has ended."""
 
+#: How a turn ends that can be resumed: without an answer.
+RESUMABLE: tuple[TurnStatus, ...] = ("failed", "stopped", "limit", "interrupted")
+
 #: The most conversations that are kept. No old one is removed: a further one is refused.
 MAX_CHATS = 2_000
 #: The most turns of one conversation.
@@ -27,6 +30,8 @@ MAX_CHAT_BYTES = 16 * 1024 * 1024
 MAX_QUESTION = 100_000
 #: The most characters of a conversation's name.
 MAX_NAME = 120
+#: How often the model is asked for one question, at most.
+MAX_ROUNDS = 10
 #: The columns of a name that is made of the first question.
 _NAME_COLUMNS = 60
 

@@ -15,7 +15,7 @@ import pytest
 
 from qmd import __version__
 from qmd.cli.command import Command, Group, all_commands
-from qmd.cli.commands import FIRST, other_names, places
+from qmd.cli.commands import FIRST, entries, other_names
 from qmd.cli.main import cli, main
 from qmd.config import SETTINGS
 
@@ -175,8 +175,8 @@ def test_the_help_describes_a_dozen_commands_and_names_all_others(
     commands, rest = capsys.readouterr().out.split("Commands:\n")[1].split("More,")
     assert [line.split()[0] for line in commands.strip().splitlines()] == list(FIRST)
     words = set(rest.split("Options:")[0].replace(",", " ").split())
-    for place in places():
-        assert place.name in FIRST or place.name.split()[-1] in words, place
+    for entry in entries():
+        assert entry.name in FIRST or entry.name.split()[-1] in words, entry
 
 
 @pytest.mark.parametrize("line", ["help --all", "--help --all", "-h --all"])
@@ -185,8 +185,8 @@ def test_the_help_of_all_describes_each_command(
 ) -> None:
     assert main(line.split()) == 0
     lines = capsys.readouterr().out.splitlines()
-    for place in places():
-        assert any(each.startswith(f"  {place.name}  ") for each in lines), place
+    for entry in entries():
+        assert any(each.startswith(f"  {entry.name}  ") for each in lines), entry
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

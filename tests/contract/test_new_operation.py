@@ -60,7 +60,7 @@ def _hubs(self, backlinks, *, limit=50):
 
 GraphMethods.hubs = open_to_scopes(_hubs)
 """,
-    "qmd/search/graph/hubs.py": '''
+    "qmd/search/graph/hubs.py": """
 from qmd.search.graph.links import backlinks_to
 from qmd.values.graph import Hubs, Orphan
 
@@ -70,7 +70,7 @@ def hubs(reader, backlinks, *, limit):
     counts = {each: backlinks_to(reader, each, limit=1).total for each in documents}
     hubs = [Orphan(each) for each, count in counts.items() if count >= backlinks]
     return Hubs(tuple(hubs[:limit]), len(hubs))
-''',
+""",
     "qmd/values/graph.py": '''
 
 @dataclass(frozen=True, slots=True)

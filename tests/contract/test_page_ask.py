@@ -128,10 +128,10 @@ def test_a_script_that_comes_late_gets_all_of_a_turn(begin: Begin) -> None:
                 break
     assert seen.index("event: started") < seen.index("list_folder") < seen.index("One.")
     turn = person.get(f"/part/ask/{chat}/turn").text
-    assert '<li class="step words content" data-request="1" data-shown="' in turn
+    assert '<li class="step words content" data-round="1" data-shown="' in turn
     assert "<em>look</em>" in turn
     assert re.search(
-        r'data-request="2" data-shown="6"><p[^>]*>One\.</p>\s*<div class="tail">Two</div></li>',
+        r'data-round="2" data-shown="6"><p[^>]*>One\.</p>\s*<div class="tail">Two</div></li>',
         turn,
     )
     person.post(f"/ask/{chat}/stop")

@@ -230,7 +230,7 @@ def test_property_13_multiple_tool_calls_execute_in_order(
             for n, call in enumerate(made, 1)
         ]
     )
-    assert (result.final_response, result.iteration_count) == ("done", 2)
+    assert (result.final_response, result.rounds) == ("done", 2)
 
 
 def shown_name(tool: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.executor import ToolExecutor, ToolResult
-from qmd.agent.loop import COPIED, ExecutionLoop, LoopResult
+from qmd.agent.loop import COPIED, ExecutionLoop, RunState
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import LONGEST_RESULT, MOST_RESULTS, RESULTS, results_message, system_prompt
 from qmd.inference.fence import Fence
@@ -61,7 +61,7 @@ def notes(kb: KnowledgeBase) -> Path:
     return Path(kb.collection("notes").path)
 
 
-def run(kb: KnowledgeBase, *script: str) -> tuple[LoopResult, Model, Fence]:
+def run(kb: KnowledgeBase, *script: str) -> tuple[RunState, Model, Fence]:
     model = Model(*script)
     executor = ToolExecutor(kb, select().tools)
     system = system_prompt(executor.definitions(), collections=kb.collections())

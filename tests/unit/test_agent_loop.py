@@ -15,7 +15,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.agent.events import EventLog, Tell
 from qmd.agent.executor import DIALECT, ToolExecutor, ToolResult
-from qmd.agent.loop import MAX_CALLS, ExecutionLoop, LoopResult
+from qmd.agent.loop import MAX_CALLS, ExecutionLoop, RunState
 from qmd.agent.native import natively
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import (
@@ -97,7 +97,7 @@ def run(
     *,
     tell: Tell | None = None,
     **options: Any,
-) -> LoopResult:
+) -> RunState:
     loop = ExecutionLoop(
         model,
         executor(kb),
@@ -115,8 +115,8 @@ class TestConversation:
         result = run(kb, model)
         assert model.asked == [[Message("system", RULES.text), Message("user", "question")]]
         assert result.final_response == "The answer."
-        assert (result.iteration_count, result.tool_executions) == (1, ())
-        assert not result.reached_max_iterations
+        assert (result.rounds, result.tool_executions) == (1, ())
+        assert not result.reached_max_rounds
 
     def test_results_are_fed_back_until_the_model_has_answered(self, kb: KnowledgeBase) -> None:
         first = "Let me see.\n" + block("read_note", path="notes/plan") + "\n" + block("nope")
@@ -134,7 +134,7 @@ class TestConversation:
             ),
         ]
         assert result.final_response == "On Tuesday."
-        assert result.iteration_count == 2
+        assert result.rounds == 2
         assert [each.call.tool for each in result.tool_executions] == ["read_note", "nope"]
         assert [each.timestamp for each in result.tool_executions] == [NOON, NOON]
 
@@ -158,7 +158,7 @@ class TestConversation:
         model = Model(f"```json:tool\n{bad}\n```", "Now I know.")
         result = run(kb, model, tell=log.add)
         assert result.final_response == "Now I know."
-        assert result.iteration_count == 2
+        assert result.rounds == 2
         assert (len(result.parse_errors), result.tool_executions) == (1, ())
         assert model.told == (
             f"Tool execution results:\n\n{OPENING}Tool 1: (no tool call)\n❌ Error\n"
@@ -168,7 +168,7 @@ class TestConversation:
 
     def test_an_unclosed_block_is_no_final_answer(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model('I look.\n```json:tool\n{"tool": "search', "Found."))
-        assert (result.final_response, result.iteration_count) == ("Found.", 2)
+        assert (result.final_response, result.rounds) == ("Found.", 2)
 
     def test_a_block_that_was_cut_off_is_said_to_be(self, kb: KnowledgeBase) -> None:
         class CutOff(Model):
@@ -252,7 +252,7 @@ class TestConversation:
         result = ExecutionLoop(
             model, executor(kb), system=RULES, model_time_s=9, clock=lambda: now_s
         ).run("question")
-        assert (len(model.asked), result.iteration_count) == (1, 1)
+        assert (len(model.asked), result.rounds) == (1, 1)
         assert "in round 2" in str(result.error)
 
     def test_an_error_while_there_is_time_stays_what_it_is(self, kb: KnowledgeBase) -> None:
@@ -281,18 +281,18 @@ class TestLimits:
     @pytest.mark.parametrize("most", [1, 3, 10])
     def test_a_model_that_never_ends_is_stopped(self, kb: KnowledgeBase, most: int) -> None:
         model = Model("Still looking.\n" + block("status"))
-        result = run(kb, model, max_iterations=most)
-        assert result.reached_max_iterations
-        assert (len(model.asked), result.iteration_count) == (most, most)
+        result = run(kb, model, max_rounds=most)
+        assert result.reached_max_rounds
+        assert (len(model.asked), result.rounds) == (most, most)
         assert len(result.tool_executions) == most
         assert result.final_response == "Still looking."
 
     def test_ten_rounds_are_the_default(self, kb: KnowledgeBase) -> None:
-        assert run(kb, Model(block("status"))).iteration_count == 10
+        assert run(kb, Model(block("status"))).rounds == 10
 
     def test_an_answer_in_the_last_round_is_one(self, kb: KnowledgeBase) -> None:
-        result = run(kb, Model(block("status"), "Done."), max_iterations=2)
-        assert (result.final_response, result.reached_max_iterations) == ("Done.", False)
+        result = run(kb, Model(block("status"), "Done."), max_rounds=2)
+        assert (result.final_response, result.reached_max_rounds) == ("Done.", False)
 
     def test_thousands_of_calls_in_one_answer_do_not_all_run(self, kb: KnowledgeBase) -> None:
         calls = [block("list_folder", path=f"nowhere{number}") for number in range(2000)]
@@ -310,7 +310,7 @@ class TestWindow:
 
     WINDOW = 20_000
 
-    def ask(self, kb: KnowledgeBase, *script: str) -> tuple[LoopResult, Model]:
+    def ask(self, kb: KnowledgeBase, *script: str) -> tuple[RunState, Model]:
         model = Model(*script)
         loop = ExecutionLoop(model, executor(kb), system=RULES, window=self.WINDOW)
         return loop.run("question"), model
@@ -377,19 +377,19 @@ class TestTrouble:
         loop = ExecutionLoop(model, executor(kb), system=RULES)
         stopped = loop.run("question")
         assert stopped.error is broken
-        assert (stopped.iteration_count, len(stopped.tool_executions)) == (1, 1)
+        assert (stopped.rounds, len(stopped.tool_executions)) == (1, 1)
         ended = loop.resume(stopped)
         assert model.asked[2] == model.asked[1]
         assert (ended.error, ended.final_response) == (None, "On Tuesday.")
-        assert ended.iteration_count == 2
+        assert ended.rounds == 2
         assert ended.tool_executions == stopped.tool_executions
 
     def test_rounds_before_an_error_count(self, kb: KnowledgeBase) -> None:
         model = Model(block("status"), QmdError("no"), block("status"))
-        loop = ExecutionLoop(model, executor(kb), system=RULES, max_iterations=3)
+        loop = ExecutionLoop(model, executor(kb), system=RULES, max_rounds=3)
         ended = loop.resume(loop.run("question"))
-        assert ended.reached_max_iterations
-        assert (ended.iteration_count, len(ended.tool_executions)) == (3, 3)
+        assert ended.reached_max_rounds
+        assert (ended.rounds, len(ended.tool_executions)) == (3, 3)
 
     def test_ctrl_c_while_the_model_thinks_ends_the_run(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model(block("status"), KeyboardInterrupt()))

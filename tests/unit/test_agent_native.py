@@ -15,7 +15,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.agent.chat import Chats
 from qmd.agent.events import EventLog
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.loop import COPIED, MAX_CALLS, ExecutionLoop, LoopResult
+from qmd.agent.loop import COPIED, MAX_CALLS, ExecutionLoop, RunState
 from qmd.agent.native import block_of, natively
 from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import RESULTS, results_message, system_prompt
@@ -51,7 +51,7 @@ def run(
     server: ModelServer,
     mode: ToolCallMode = "native",
     log: EventLog | None = None,
-) -> LoopResult:
+) -> RunState:
     tools = ToolExecutor(kb, select(("qmd", "notes")).tools)
     prompt = system_prompt(tools.definitions())
     client = LlmClient(LlmSettings(url=server.url, model="m"), wait=lambda _: None)

@@ -12,7 +12,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.agent.events import EventLog
 from qmd.agent.executor import MAX_TOGETHER, ToolExecutor
-from qmd.agent.loop import ExecutionLoop, LoopResult
+from qmd.agent.loop import ExecutionLoop, RunState
 from qmd.agent.prompt import Prompt
 from qmd.errors import RequestEndedError
 from qmd.inference.fence import Fence
@@ -53,7 +53,7 @@ def block(tool: str, number: int) -> str:
     return "```json:tool\n" + json.dumps({"tool": tool, "params": {"number": number}}) + "\n```\n"
 
 
-def run(kb: KnowledgeBase, answer: str, *tools: Tool[Any], **options: Any) -> LoopResult:
+def run(kb: KnowledgeBase, answer: str, *tools: Tool[Any], **options: Any) -> RunState:
     loop = ExecutionLoop(
         Model(answer, "Done."), ToolExecutor(kb, tools), system=Prompt("", Fence("f" * 16)),
         **options,

@@ -79,7 +79,7 @@ def test_the_words_of_the_last_round_are_the_answer() -> None:
     ):
         turn.take(kind, data)
     assert [step["kind"] for step in turn.steps] == ["text", "tool_started"]
-    assert (turn.steps[0]["text"], turn.steps[0]["request"]) == ("I look it up.", 1)
+    assert (turn.steps[0]["text"], turn.steps[0]["round"]) == ("I look it up.", 1)
     assert turn.answer == "There"
 
 

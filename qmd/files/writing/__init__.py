@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
+    from qmd.files.writing import move_lock as move_lock
     from qmd.files.writing import policy as policy
-    from qmd.files.writing import turns as turns
     from qmd.files.writing import writer as writer
 
 __getattr__ = lazy.load(__name__)

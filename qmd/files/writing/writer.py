@@ -26,8 +26,8 @@ from qmd.files.writing.locked_folder import (
     sha256_of,
     temporary_name,
 )
+from qmd.files.writing.move_lock import holds_move_lock, move_lock_given_up
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
-from qmd.files.writing.turns import holds_turn, turn_given_up
 from qmd.store.sql.revisions import (
     MAX_REVISION_BYTES,
     NO_FILE,
@@ -69,7 +69,7 @@ class FileWriter:
         self,
         store: Store,
         policy: WritePolicy,
-        indexed: Callable[[Sequence[Path]], None],
+        update_index: Callable[[Sequence[Path]], None],
         *,
         confirm: Confirm | None = None,
         actor: str = "",
@@ -77,14 +77,14 @@ class FileWriter:
         """
         Args:
             store: Records what is written, so that it can be undone.
-            indexed: Called with the files that were changed; updates the index.
+            update_index: Called with the files that were changed.
             confirm: Called before each write, move and deletion; None if no confirmation is
                 needed.
             actor: The name of the token with which the client writes, for the audit log.
         """
         self.store = store
         self.policy = policy
-        self._indexed = indexed
+        self._update_index = update_index
         self.confirm = confirm
         self.actor = actor
 
@@ -125,7 +125,7 @@ class FileWriter:
         """
         try:
             with cancellation.uninterrupted():
-                self._indexed(paths)
+                self._update_index(paths)
         except QmdError as error:
             names = ", ".join(map(str, paths[:3]))
             _log.warning("written, but not indexed: %s: %s", names, error)
@@ -337,11 +337,11 @@ class ChangeWriter:
             WriteDeclinedError: ``confirm`` did not allow the change.
             ConflictError: Another note was moved meanwhile, and this one was planned without it.
         """
-        if not holds_turn():
+        if not holds_move_lock():
             require_consent(confirm, proposed)
             return
         before = self._latest_move()
-        with turn_given_up():
+        with move_lock_given_up():
             require_consent(confirm, proposed)
         if self._latest_move() != before:
             raise ConflictError(

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from qmd.server.page.ask_turn import TurnView
 from qmd.server.page.links import note_address
 
-Place = tuple[str, int, int, bool]
+CitedLines = tuple[str, int, int, bool]
 """The document, first line and last line of a citation, and whether they support its sentence."""
 
 
@@ -28,11 +28,11 @@ def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     The citations of an answer, equal ones once, each with its ``number`` from 1, whether it is
     ``ok``, and the ``address`` that shows its lines.
     """
-    sources: dict[Place, dict[str, Any]] = {}
+    sources: dict[CitedLines, dict[str, Any]] = {}
     for citation in citations:
-        file, first, last, ok = place = _place(citation)
+        file, first, last, ok = cited = _cited_lines(citation)
         shown = {"number": len(sources) + 1, "ok": ok, "address": _address(file, first, last)}
-        sources.setdefault(place, {**citation, **shown})
+        sources.setdefault(cited, {**citation, **shown})
     return list(sources.values())
 
 
@@ -43,12 +43,12 @@ def answer_html(turn: TurnView, markdown: Callable[[str], Markup], words: Words)
 
 
 def _citation_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
-    sources = {_place(source): source for source in turn.sources}
+    sources = {_cited_lines(source): source for source in turn.sources}
     links: dict[tuple[int, int], list[Markup]] = {}
     for citation in turn.citations:
         # Several citations in one bracket share its place.
         links.setdefault((citation["start"], citation["end"]), []).append(
-            _link(turn, sources[_place(citation)], words)
+            _link(turn, sources[_cited_lines(citation)], words)
         )
     for (start, end), at_place in links.items():
         yield Mark(start, end, Markup("").join(at_place))
@@ -84,7 +84,7 @@ def _unsupported_marks(turn: TurnView, words: Words) -> Iterator[Mark]:
         yield Mark(end, end, flag.format(words("ask.unsupported_title"), words("ask.unsupported")))
 
 
-def _place(citation: Mapping[str, Any]) -> Place:
+def _cited_lines(citation: Mapping[str, Any]) -> CitedLines:
     is_ok = citation["status"] == "ok"
     return citation["file"], citation["from_line"], citation["to_line"], is_ok
 

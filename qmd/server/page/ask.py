@@ -17,7 +17,7 @@ from qmd.server.page.answer import answer_html, sources_of
 from qmd.server.page.ask_turn import TurnView, finished, seconds_since
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.views import Answer, PageView, Shown, Visit
-from qmd.values.chats import ChatMode, ChatTurn
+from qmd.values.chats import RESUMABLE, ChatMode, ChatTurn
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _HEARTBEAT_S = 15.0
 _MODES: dict[str, ChatMode] = {"read": "read", "write": "write"}
 _LISTED = 50
-_RESUMABLE = ("failed", "stopped", "limit", "interrupted")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*#^\[\]]+")
 
 
@@ -68,7 +67,7 @@ def _around(visit: Visit, find: str) -> dict[str, Any]:
     model: LlmSettings | None = None
     problem: QmdError | None = None
     try:
-        if chats.model_name is not None:
+        if chats.has_model:
             model = visit.kb.language_model.server()
     except QmdError as error:
         problem = error
@@ -146,7 +145,7 @@ def _turn(visit: Visit, stored: ChatTurn) -> TurnView:
 
     turn = TurnView(visit.path["id"], stored.number, stored.question, stored.status)
     turn.seconds = seconds_since(stored.started) if turn.is_running else stored.seconds
-    turn.may_retry = stored.status in _RESUMABLE
+    turn.may_retry = stored.status in RESUMABLE
     for event in stored.events:
         turn.take(event.kind, event.data)
     for step in turn.steps:

@@ -32,7 +32,7 @@ class TurnView:
         citations: The citations of the answer, as its event holds them.
         unsupported: Sentences of the answer without a source.
         sources: Its citations as the list below it has them (`qmd.server.page.answer.sources_of`).
-        requests: How often the model was asked.
+        rounds: How often the model was asked.
         seconds: How long it took, or has taken until now.
     """
 
@@ -49,7 +49,7 @@ class TurnView:
     error: Mapping[str, Any] | None = None
     seconds: float = 0
     may_retry: bool = False
-    requests: int = 0
+    rounds: int = 0
 
     @property
     def id(self) -> str:
@@ -63,7 +63,7 @@ class TurnView:
         """Take the next event of the turn."""
         match kind:
             case "asking" | "discard":
-                self.requests += kind == "asking"
+                self.rounds += kind == "asking"
                 self._drop_words()  # of an answer that was broken off
                 self.error = None
             case "text":
@@ -97,7 +97,7 @@ class TurnView:
         if self.steps and self.steps[-1]["kind"] == "text":
             self.steps[-1]["text"] += text
         elif text.strip():
-            self._add("text", text=text, request=self.requests)
+            self._add("text", text=text, round=self.rounds)
 
     def _drop_words(self) -> None:
         if self.steps and self.steps[-1]["kind"] == "text":

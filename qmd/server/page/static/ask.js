@@ -42,7 +42,7 @@ async function* events(response, signal) {
 class Turn {
   constructor(element) {
     this.element = element;
-    this.requests = 0;
+    this.rounds = 0;
     this.words = "";
     this.began = Date.now() - 1000 * (element.querySelector(".progress")?.dataset.seconds || 0);
     this.tick = setInterval(() => this.count(), 1000);
@@ -56,7 +56,7 @@ class Turn {
     if (!since) return;
     const seconds = Math.floor((Date.now() - this.began) / 1000);
     const parts = [fill(texts.seconds, { n: seconds })];
-    if (this.round > 1) parts.unshift(fill(texts.round, { n: this.round }));
+    if (this.rounds > 1) parts.unshift(fill(texts.round, { n: this.rounds }));
     since.textContent = parts.join(" · ");
   }
 
@@ -67,7 +67,7 @@ class Turn {
 
   /** The step of the words of the present round, as the server has rendered it; if any. */
   get live() {
-    return [...this.steps.querySelectorAll(`[data-request="${this.requests}"]`)].at(-1);
+    return [...this.steps.querySelectorAll(`[data-round="${this.rounds}"]`)].at(-1);
   }
 
   /** The words of the present round that are not rendered yet. */
@@ -79,7 +79,7 @@ class Turn {
       if (!this.words.trim()) return;
       const step = document.createElement("li");
       step.className = "step words content";
-      step.dataset.request = this.requests;
+      step.dataset.round = this.rounds;
       step.dataset.shown = 0;
       this.steps.append(step);
     }
@@ -118,10 +118,9 @@ class Turn {
 
 /** What the events change at once; then the turn is loaded. */
 const kinds = {
-  asking(turn, data) {
-    turn.requests += 1;
+  asking(turn) {
+    turn.rounds += 1;
     turn.words = "";
-    turn.round = data.round;
     turn.doing(texts.thinking);
     turn.count();
   },

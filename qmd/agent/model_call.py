@@ -1,4 +1,4 @@
-"""Lets a person stop a run while the model is waited for."""
+"""Calls the model, and lets a person end the wait for it."""
 
 from __future__ import annotations
 

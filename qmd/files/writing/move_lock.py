@@ -44,13 +44,13 @@ def one_move_at_a_time(database: DatabaseLocation) -> Iterator[None]:
         lock.release()
 
 
-def holds_turn() -> bool:
+def holds_move_lock() -> bool:
     """Whether this thread's work is a move or an undo that has the lock."""
     return _held.get() is not None
 
 
 @contextmanager
-def turn_given_up() -> Iterator[None]:
+def move_lock_given_up() -> Iterator[None]:
     """
     Let other moves have the lock in the block, which waits for a person.
 
