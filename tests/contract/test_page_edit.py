@@ -359,11 +359,13 @@ def test_a_note_is_deleted_after_a_question_and_comes_back(
     assert text_of(served) == NOTE
 
 
-def test_a_file_that_is_no_document_is_deleted_too(served: Served, client: httpx.Client) -> None:
-    (served.folder / "bytes.md").write_bytes(bytes(range(256)))
-    assert 'name="docid" value=""' in client.get("/delete/notes/bytes.md").text
-    assert post(client, "/delete/notes/bytes.md", docid="").status_code == 303
-    assert not (served.folder / "bytes.md").exists()
+def test_a_note_whose_file_is_no_text_any_more_is_deleted_too(
+    served: Served, client: httpx.Client
+) -> None:
+    (served.folder / "plan.md").write_bytes(bytes(range(256)))
+    assert 'name="docid" value=""' in client.get("/delete/notes/plan.md").text
+    assert post(client, "/delete/notes/plan.md", docid="").status_code == 303
+    assert not (served.folder / "plan.md").exists()
 
 
 def test_a_note_that_changed_since_the_question_is_not_deleted(
