@@ -20,7 +20,7 @@ class SlowKnowledgeBase(KnowledgeBase):
 
     begun = threading.Semaphore(0)
 
-    def answer(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
+    def run_search(self, command: SearchCommand, request: SearchRequest) -> SearchReply:
         return self._endless()
 
     def multi_get(self, pattern: str, **options: Any) -> Any:
