@@ -229,7 +229,8 @@ class Undo:
                     database.revisions.set_undone(number, by)
 
             if plan.undone:
-                self._store.write(record)
+                # The writer's store, which is the whole one: a client may write only through it.
+                self._files.store.write(record)
         numbers = [change.number for change in changes]
         return UndoReply(
             undone=tuple(plan.undone[number] for number in numbers if number in plan.undone),
