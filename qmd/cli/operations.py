@@ -44,13 +44,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def listed() -> Iterable[tuple[str, Operation]]:
     """The operations that have a section of the help, by the full names of their commands."""
-    return ((each.words or "", each) for each in every_command() if each.listed_in)
+    return ((each.command_name or "", each) for each in every_command() if each.listed_in)
 
 
 @cache
 def commands_below(group: str) -> dict[str, Operation]:
     """The operations that are commands of a group, by their names there; "" for the top level."""
-    split = ((each, *(each.words or "").rpartition(" ")) for each in every_command())
+    split = ((each, *(each.command_name or "").rpartition(" ")) for each in every_command())
     return {name: each for each, above, _, name in split if above == group}
 
 
@@ -75,7 +75,7 @@ def command_of(operation: Operation) -> Command:
         else:
             _tell(operation, arguments, **options)
 
-    words = operation.words or ""
+    words = operation.command_name or ""
     function: Callable[..., Any] = run
     decorators = [each for field in operation.fields for each in _params(operation, field)]
     for add in reversed([*decorators, *_options(operation)]):

@@ -38,7 +38,7 @@ FAMILIES = (
 
 TOOLS_ALONE = ("notes", "posts", "summary", "chatgpt")
 """
-Those whose texts a specification prescribes: their commands and endpoints are made by hand.
+Those whose texts a specification prescribes: they have no endpoints, and commands made by hand.
 """
 
 
@@ -61,7 +61,7 @@ def every_tool() -> list[Operation]:
 
 def every_command() -> list[Operation]:
     """All with a command."""
-    return [each for each in every_tool() if each.words is not None]
+    return [each for each in every_tool() if each.command_name is not None]
 
 
 def every_joined() -> list[Joined]:

@@ -241,14 +241,14 @@ class Operation:
         return self.lane == "write"
 
     @property
-    def words(self) -> str | None:
+    def command_name(self) -> str | None:
         """The full name of its command; None if it has none."""
         return self.name.replace("_", "-") if self.command == "" else self.command
 
     @property
     def listed_in(self) -> str:
         """The section of the help that has its command; "" for none."""
-        words = self.words or " "
+        words = self.command_name or " "
         return self.section or ("" if " " in words else "Search and read")
 
     @property

@@ -182,8 +182,8 @@ class Served:
         self, operation: Operation, arguments: Mapping[str, Any], *options: str
     ) -> tuple[str, ...]:
         """The arguments of ``qmd`` for a call."""
-        assert operation.words is not None
-        words = operation.words.split()
+        assert operation.command_name is not None
+        words = operation.command_name.split()
         facts = {each.name: each for each in operation.arguments}
         for name, value in arguments.items():
             field = facts.get(name)
@@ -285,7 +285,7 @@ def expected(operation: Operation, value: Any, arguments: Mapping[str, Any], fac
 
 
 def faces_of(operation: Operation) -> set[str]:
-    faces = set() if operation.words is None else {"command"}
+    faces = set() if operation.command_name is None else {"command"}
     if operation.in_shell_alone:
         return faces
     faces |= {"endpoint"} if operation.toolset is None else {"endpoint", "tool"}
@@ -294,7 +294,7 @@ def faces_of(operation: Operation) -> set[str]:
 
 def served_to_the_shell(operation: Operation) -> bool:
     """Whether the command asks a server with ``--mode server``."""
-    return bool(operation.lists) and operation.words is not None and not operation.view
+    return bool(operation.lists) and operation.command_name is not None and not operation.view
 
 
 @pytest.mark.parametrize("face", ["command", "endpoint"])
@@ -419,9 +419,9 @@ def test_the_description_says_which_errors_an_operation_gives() -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_command_misses_an_argument_that_it_needs(served: Served, name: str) -> None:
     operation = OPERATIONS[name]
-    if operation.words is None or not any(each.is_required for each in operation.arguments):
+    if operation.command_name is None or not any(each.is_required for each in operation.arguments):
         pytest.skip("it needs none")
-    result = served.scratch.call("--db", str(served.database), *operation.words.split())
+    result = served.scratch.call("--db", str(served.database), *operation.command_name.split())
     assert result.code == 2
     assert "Missing argument" in result.err
 
