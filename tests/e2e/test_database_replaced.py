@@ -175,20 +175,6 @@ def test_gone_in_the_middle_of_a_write_the_file_stays(
     assert [each.name for each in (home / "notes").iterdir()] == ["plan.md"]
 
 
-def test_gone_while_a_program_makes_a_new_version_the_file_stays(
-    home: Path, kb: KnowledgeBase
-) -> None:
-    with (
-        pytest.raises(DatabaseReplacedError),
-        kb.files.draft(home / "notes/plan.md", tool="test") as draft,
-    ):
-        draft.temporary.write_bytes(b"new")
-        delete_all(home)
-        draft.commit(kept=None)
-    assert text(home) == "second\n"
-    assert [each.name for each in (home / "notes").iterdir()] == ["plan.md"]
-
-
 # --- another one is there ------------------------------------------------------------
 
 

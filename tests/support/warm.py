@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -277,6 +278,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         os.setsid()
     os.environ.clear()
     os.environ.update(request["env"])
+    time.tzset()
     telemetry.switch_off()  # as when qmd is imported
     os.chdir(request["cwd"])
     sys.argv = ["qmd", *request["args"]]
