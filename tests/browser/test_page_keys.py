@@ -24,9 +24,10 @@ def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
     page.keyboard.press("/")
     expect(field).to_be_focused()
     page.keyboard.press("Escape")  # the suggestions, if any
-    field.fill("boat")
-    expect(page.locator(".hit")).to_have_count(2)
-    page.keyboard.press("ArrowDown")  # the hits by meaning come later, and keep the focus
+    with page.expect_response(lambda response: response.url.endswith("/part/hits?q=boat")):
+        field.fill("boat")  # first come hits by words, then all of them
+    expect(page.locator("#hits")).to_have_attribute("aria-busy", "false")
+    page.keyboard.press("ArrowDown")
     expect(page.locator(".hit h2 a").first).to_be_focused()
     page.keyboard.press("j")
     expect(page.locator(".hit h2 a").nth(1)).to_be_focused()
