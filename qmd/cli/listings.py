@@ -128,7 +128,7 @@ def show(
         view = ListingView(places(kb.collections, full_path=full_path), max_tokens)
         if mode != "server":
             value = sent = operation.call(kb, arguments, view.budget())
-    if as_json and not operation.bare:
+    if as_json and not operation.json_is_list:
         view.write_json(sent)
         return
     rows = list(operation.rows(value))
@@ -138,13 +138,13 @@ def show(
         color = use_color(sys.stdout)
         for row in rows:
             write(f"{_line(row, view, color)}\n")
-    if operation.rest is not None:
-        if rest := operation.rest(value, "--max-tokens"):
+    if operation.left_out_text is not None:
+        if rest := operation.left_out_text(value, "--max-tokens"):
             note(rest)
     else:
         view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
     if not (rows or as_json or operation.total(value)):
-        note(operation.sentence(operation.none, Replied(value, arguments)))
+        note(operation.sentence(operation.when_empty, Replied(value, arguments)))
 
 
 def list_of(operation: Operation, sent: Any) -> object:

@@ -323,7 +323,9 @@ def _tell(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) 
     """Run an operation, and print the text of its reply."""
     value = _reply(operation, arguments)
     if as_json:
-        write_json(cli.listings.list_of(operation, value) if operation.bare else to_wire(value))
+        write_json(
+            cli.listings.list_of(operation, value) if operation.json_is_list else to_wire(value)
+        )
     elif operation.view:
         getattr(cli.render_reports, operation.view)(Replied(value, arguments))
     else:

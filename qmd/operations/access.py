@@ -73,8 +73,8 @@ class AllTokens:
 @operation(
     in_shell_alone=True,
     view="render_tokens",
-    bare=True,
-    whole=True,
+    json_is_list=True,
+    never_cut=True,
     command="server token list",
     examples=("qmd server token list", "qmd server token list --json"),
 )
@@ -105,8 +105,8 @@ class AuditLog:
 @operation(
     in_shell_alone=True,
     view="render_audit",
-    bare=True,
-    whole=True,
+    json_is_list=True,
+    never_cut=True,
     command="server audit",
     examples=("qmd server audit --since 7d --token anna", "qmd server audit --json"),
 )

@@ -40,7 +40,7 @@ def resolve(kb: KnowledgeBase, beginning: str) -> ChatInfo:
 
 
 @operation(
-    whole=True,
+    never_cut=True,
     command=None,  # 'qmd chat list' and 'qmd chat search': `qmd.cli.chat`
 )
 def chats(

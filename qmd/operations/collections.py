@@ -51,7 +51,7 @@ def _collection_list(replied: Replied) -> CollectionList:
 @operation(
     sends=_collection_list,
     view="render_collections",
-    bare=True,
+    json_is_list=True,
     command="collection list",
     examples=("qmd collection list", "qmd collection list --json"),
 )

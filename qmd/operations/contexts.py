@@ -39,7 +39,7 @@ def _context_list(replied: Replied) -> ContextList:
 @operation(
     sends=_context_list,
     view="render_contexts",
-    bare=True,
+    json_is_list=True,
     command="context list",
     examples=("qmd context list", "qmd context list --json"),
 )

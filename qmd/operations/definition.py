@@ -146,23 +146,25 @@ class Operation:
         rows: The lines of a list for people.
         lines: The lines of a reply for models; None for those of ``rows``.
         heading: What models read above the lines.
-        none: The sentence for an empty reply.
-        rest: Words what is missing, for the name of the budget; "" for nothing. None for the usual.
+        when_empty: The sentence for an empty reply.
+        left_out_text: Words what is missing, for the name of the budget; "" for nothing. None for
+            the usual.
         noun: What one item of the list is.
         fails: Whether a reply says that nothing could be done; None for never.
-        bare: ``--json`` prints the list alone, as it did before there were operations.
-        whole: Its list is short, and no budget cuts it.
+        json_is_list: ``--json`` prints the list alone, as it did before there were operations.
+        never_cut: Its list is short, and no budget cuts it.
         view: The function of `qmd.cli.render_reports` that prints a reply for people; "" for its
             text or its rows.
         done_by: ``module:function`` of `qmd.cli` for a command that does more than to print a
             reply: it gets the operation, its arguments and ``options``. "" for the usual.
         options: Options that only the shell has, by their names in `qmd.cli.operations`.
         usual: The options that the help shows first, in this order.
-        brief: The tool says the summary alone, because the server lists it for everyone.
+        tool_says_summary: The tool says the summary alone, because the server lists it for
+            everyone.
         tool: What is prescribed of its tool; None for nothing.
         tool_name: The name of its tool; "" for its own.
-        alone: The tool is for a server that offers no other toolset (True), or that offers several
-            (False); None for any server.
+        for_one_toolset: The tool is for a server that offers no other toolset (True), or that
+            offers several (False); None for any server.
         title: Of the tool; "" for its name, None for none.
         toolset: The toolset with its tool; "" for that of the family, None for no tool.
         group: Where the reference of REST lists it; "" for the family.
@@ -187,21 +189,21 @@ class Operation:
     text: Callable[[Replied], str] | None = None
     rows: Callable[[Any], Iterable[Row]] = lambda value: ()
     heading: Sentence = ""
-    none: Sentence = ""
+    when_empty: Sentence = ""
     lines: Callable[[Any], Iterable[str]] | None = None
-    rest: Callable[[Any, str], str] | None = None
+    left_out_text: Callable[[Any, str], str] | None = None
     noun: str = ""
     fails: Callable[[Any], bool] | None = None
-    bare: bool = False
-    whole: bool = False
+    json_is_list: bool = False
+    never_cut: bool = False
     view: str = ""
     done_by: str = ""
     options: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
-    brief: bool = False
+    tool_says_summary: bool = False
     tool: ByHand | None = None
     tool_name: str = ""
-    alone: bool | None = None
+    for_one_toolset: bool | None = None
     title: str | None = ""
     toolset: str | None = ""
     group: str = ""
@@ -342,7 +344,7 @@ class Operation:
 
     @property
     def has_budget(self) -> bool:
-        return bool(self.lists) and not self.whole and self.sends is None
+        return bool(self.lists) and not self.never_cut and self.sends is None
 
     @cached_property
     def names_files(self) -> bool:
@@ -399,7 +401,7 @@ class Operation:
         return self.noun or (filled or self.lists)[0].removesuffix("s")
 
     def sentence(self, sentence: Sentence, replied: Replied) -> str:
-        """A sentence about a reply, such as `none`."""
+        """A sentence about a reply, such as `when_empty`."""
         if not isinstance(sentence, str):
             return sentence(replied)
         return sentence.format_map(_Fields(self, replied.value))

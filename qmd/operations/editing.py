@@ -44,7 +44,7 @@ def _edited(replied: Replied) -> str:
 @operation(
     text=_edited,
     zh="修改笔记的一处；编码和换行符不变。可撤销。",
-    brief=True,
+    tool_says_summary=True,
     command="note edit",
     examples=(
         "qmd note edit plan append --heading Log --text '- done'",
@@ -193,7 +193,7 @@ def tick(
 @operation(
     text=lambda replied: edit_texts.deleted(replied.value),
     zh="删除笔记，内容留在历史中。可撤销。",
-    brief=True,
+    tool_says_summary=True,
     command="rm",
     section="Write",
     destroys=True,
@@ -216,7 +216,7 @@ def delete_note(
 @operation(
     text=lambda replied: edit_texts.moved(replied.value),
     zh="移动或重命名笔记；其他笔记中会失效的链接一并改写，与 Obsidian 相同。可撤销。",
-    brief=True,
+    tool_says_summary=True,
     command="mv",
     section="Write",
     examples=("qmd mv notes/plan.md 'Plan 2026'", "qmd mv 'Old plan' archive/ --preview"),
@@ -266,7 +266,7 @@ def move_note(
     text=lambda replied: edit_texts.undone(replied.value, redo="call undo with redo"),
     fails=lambda reply: not reply.undone,
     zh="撤销任一写入工具的一次改动；再调用即撤销更早一次。文件此后又有改动则拒绝。",
-    brief=True,
+    tool_says_summary=True,
     command=None,  # people name sessions: `qmd.cli.history`
     bodies=({"change": 12}, {"session": True}),
     lane="write",

@@ -63,7 +63,7 @@ def _link_lines(listed: NoteLinks) -> Iterator[str]:
     rows=_links,
     lines=_link_lines,
     heading="Links in {file}: {total:,}",
-    none="{file} has no links.",
+    when_empty="{file} has no links.",
     zh="一篇笔记中的链接，以及各自指向哪里。",
     command="links of",
     examples=("qmd links of notes/MOC.md", "qmd links of broken --json"),
@@ -87,7 +87,7 @@ def _backlinks(listed: Backlinks) -> Iterator[Row]:
 @operation(
     rows=_backlinks,
     heading="Links to {file}: {total:,}",
-    none="No other note links to {file}.",
+    when_empty="No other note links to {file}.",
     zh="其他笔记中指向一篇笔记的链接。",
     command="links backlinks",
     other_names=("backlinks",),
@@ -116,7 +116,7 @@ def _broken(listed: BrokenLinks) -> Iterator[Row]:
 @operation(
     rows=_broken,
     heading="Links that lead nowhere: {total:,}",
-    none="Every link leads somewhere.",
+    when_empty="Every link leads somewhere.",
     zh="无处可去的链接，附最接近的现有名称。",
     command="links broken",
     other_names=("broken",),
@@ -141,7 +141,7 @@ def _orphans(listed: Orphans) -> Iterator[Row]:
 @operation(
     rows=_orphans,
     heading="Documents to which no other links: {total:,}",
-    none="Every document is linked from another.",
+    when_empty="Every document is linked from another.",
     zh="没有任何其他文档链接到的文档。",
     command="links orphans",
     other_names=("orphans",),
@@ -202,7 +202,7 @@ def _no_tags(replied: Replied) -> str:
     rows=_tags,
     lines=_tag_lines,
     heading="Tags, with their documents: {total:,}",
-    none=_no_tags,
+    when_empty=_no_tags,
     zh="标签树，附带有该标签或其下级标签的文档数。",
     examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"),
     errors=(CollectionNotFoundError,),
@@ -248,7 +248,7 @@ def _recent_lines(listed: RecentChanges) -> Iterator[str]:
     rows=_recent,
     lines=_recent_lines,
     heading="Changed last: {total:,}",
-    none=lambda replied: (
+    when_empty=lambda replied: (
         "Nothing changed in this time."
         if replied.arguments.get("since")
         else "There are no documents."
@@ -305,7 +305,7 @@ def _similar_lines(listed: SimilarDocuments) -> Iterator[str]:
     rows=_similar,
     lines=_similar_lines,
     heading="Similar to {file}: {total:,}",
-    none="No other document has vectors.",
+    when_empty="No other document has vectors.",
     title="Similar documents",
     zh="与一篇文档最相似的文档，以及是否已互相链接。需要向量。",
     examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"),

@@ -212,7 +212,7 @@ def _by_hand(words: Callable[[Replied], Iterable[str | None]]) -> ByHand:
     tool=_by_hand(lambda replied: [authors(replied.value)]),
     command="posts authors",
     zh="列出数据目录下所有已下载的作者",
-    alone=True,
+    for_one_toolset=True,
 )
 def list_authors(kb: KnowledgeBase) -> list[str]:
     """List the authors: the folders of the archive."""
@@ -230,7 +230,7 @@ def _authors(replied: Replied) -> list[str]:
     tool=_by_hand(_authors),
     tool_name="list_authors",
     zh="列出数据目录下所有已下载的作者",
-    alone=False,  # the strict mode of OpenAI's SDK refuses a tool without arguments
+    for_one_toolset=False,  # the strict mode of OpenAI's SDK refuses a tool without arguments
 )
 def find_authors(
     kb: KnowledgeBase,
@@ -333,7 +333,7 @@ def read_post(
     ),
     tool=_by_hand(lambda replied: [hits(replied.value), unread(replied.value)]),
     zh="在已下载文档中全文搜索关键词",
-    alone=True,
+    for_one_toolset=True,
 )
 def search(
     kb: KnowledgeBase,
@@ -355,4 +355,4 @@ def search(
     return kb.posts.search(query, author=author or None, limit=limit)
 
 
-search_posts = search.but(command=None, tool_name="search_posts", alone=False)
+search_posts = search.but(command=None, tool_name="search_posts", for_one_toolset=False)

@@ -22,7 +22,7 @@ class ChangeList:
 
 
 @operation(
-    whole=True,
+    never_cut=True,
     command=None,  # it is a part of 'qmd history' and 'qmd undo': `qmd.cli.history`
 )
 def changes(

@@ -45,7 +45,7 @@ def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
         for each in every_tool()
         if toolset == (each.family if each.toolset == "" else each.toolset)
         and not each.in_shell_alone
-        and each.alone in (None, alone)
+        and each.for_one_toolset in (None, alone)
     ]
     chosen = dict.fromkeys(joined.get(each, each) for each in members)
     return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
@@ -97,7 +97,7 @@ def reply_to(
 
 def _tool(operation: Operation) -> Tool[Any]:
     arguments, hand = arguments_of(operation), operation.tool or ByHand()
-    summary = " ".join(operation.paragraphs[: 1 if operation.brief else 2])
+    summary = " ".join(operation.paragraphs[: 1 if operation.tool_says_summary else 2])
     wordings = _wordings(arguments, summary, operation.zh)
     spoken = wordings.pop(hand.language)
     usual_title = operation.name.replace("_", " ").capitalize()
@@ -189,10 +189,10 @@ def text_of(
     if operation.text is not None:
         return operation.text(replied)
     if getattr(value, "nearest", ()):  # what was named is not there
-        return one_line(operation.sentence(operation.none, replied))
+        return one_line(operation.sentence(operation.when_empty, replied))
     lines = [operation.sentence(operation.heading, replied), *operation.texts(value)]
-    if operation.rest is not None:
-        lines += filter(None, [operation.rest(value, budget)])
+    if operation.left_out_text is not None:
+        lines += filter(None, [operation.left_out_text(value, budget)])
     elif rest := operation.total(value) - operation.shown(value):
         lines.append(f"… {rest:,} more: raise limit or {budget}")
     return "\n".join(map(one_line, lines))

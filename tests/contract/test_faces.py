@@ -279,7 +279,7 @@ def expected(operation: Operation, value: Any, arguments: Mapping[str, Any], fac
     if face == "endpoint" and operation.sends is not None:
         value = operation.sends(Replied(value, arguments))
     wire = json.loads(json.dumps(to_wire(value)))
-    if operation.bare and face in ("command", "remote"):
+    if operation.json_is_list and face in ("command", "remote"):
         return next(filter(None, (wire[name] for name in operation.lists)), [])
     return wire
 

@@ -36,7 +36,7 @@ def _hubs(listed: Hubs) -> Iterator[Row]:
 @operation(
     rows=_hubs,
     heading="Hubs: {total:,}",
-    none="No document has so many backlinks.",
+    when_empty="No document has so many backlinks.",
     zh="链接最多的文档。",
 )
 def hubs(

@@ -24,7 +24,7 @@ FAMILY = {
     "toolset": None,
     "command": None,
     "group": "chat",
-    "whole": True,
+    "never_cut": True,
     "errors": (ChatNotFoundError,),
 }
 

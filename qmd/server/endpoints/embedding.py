@@ -54,7 +54,7 @@ class EmbedReply:
     toolset=None,
     command=None,
     group="models",
-    whole=True,
+    never_cut=True,
     lane="embed",
     bodies=({"texts": ["First text", "Second text"]},),
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FAMILY = {
     "toolset": None,
     "command": None,
-    "whole": True,
+    "never_cut": True,
     "errors": (WritesForbiddenError, ConflictError),
 }
 
