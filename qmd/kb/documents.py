@@ -164,6 +164,20 @@ class DocumentMethods(Parts):
             return reader.documents.with_file_name_prefix(key, limit)
 
     @open_to_scopes
+    def titles_beginning(self, prefix: str, *, limit: int = 100) -> list[tuple[str, str]]:
+        """
+        Titles and aliases that begin with ``prefix``, each behind its ``collection/path``.
+
+        Letter case and Unicode form do not matter. An empty prefix gives none.
+        """
+        key = fold(lookup.resolve.storable(prefix))
+        if not key:
+            return []
+        with self._store.reading() as reader:
+            names = reader.documents.with_other_name_prefix(key, limit)
+        return [(f"{each.collection}/{each.path}", each.name) for each in names]
+
+    @open_to_scopes
     def paths_from(self, prefix: str, *, limit: int = 100) -> list[str]:
         """
         What ``collection/path`` may continue with: the entries of one folder that begin so.

@@ -17,6 +17,7 @@ NOTES = {
     "deep/harvest.md": "---\ntags: [work]\nstatus: draft\n---\n# Harvest\n",
     "数据库.md": "---\ntags: [数据]\n---\n# 数据库\n",
     "a b.md": "# A\n",
+    "2025-03-ship.md": "---\naliases: [Fähre, 渡船]\n---\n# The boat | a [plan]\n",
 }
 
 
@@ -39,6 +40,9 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
         ("har", ["Harbour", "harvest"]),
         ("HARB", ["Harbour"]),
         ("数", ["数据库", "#数据"]),
+        ("fäH", ["Fähre"]),
+        ("渡", ["渡船"]),
+        ("the b", ["The boat | a [plan]"]),
         ("h", []),
         ("ho", ["#home"]),
         ("bo", ["#work/boat"]),
@@ -83,6 +87,13 @@ def test_a_link_names_the_file_alone_unless_others_have_its_name(tmp_path: Path)
         assert [each.detail for each in links(kb, "notes", "planet")] == ["b"]
         assert links(kb, "notes", "") == links(kb, "nowhere", "plan") == []
         assert links(kb, "notes", "plan " * MAX_TYPED) == []
+
+
+def test_a_link_by_an_alias_shows_it(kb: KnowledgeBase) -> None:
+    (link,) = links(kb, "notes", "渡")
+    assert (link.target, link.text, link.detail) == ("2025-03-ship|渡船", "渡船", "2025-03-ship")
+    assert links(kb, "notes", "The boat") == []  # a link cannot show these signs
+    assert [each.target for each in links(kb, "notes", "har")] == ["Harbour", "harvest"]
 
 
 def test_each_suggested_condition_finds_notes(kb: KnowledgeBase) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -38,6 +37,7 @@ _MOST_READ = 1_000  # tags, or values of a property, of those that most document
 _TAG = re.compile(r"(-?)(?:#|tag[:：])([^\s#:：]*)$", re.IGNORECASE)
 _VALUE = re.compile(r"(-?)([^\s:：\"-][^\s:：\"]*)[:：](\S*)$")
 _WORD = re.compile(r"(-?)([^\s:：\"#]+)$")
+_NOT_IN_LINKS = re.compile(r"[\[\]|\n]")
 
 Kind = Literal["note", "tag", "property", "value", "link"]
 
@@ -116,25 +116,38 @@ def suggestions(kb: KnowledgeBase, vocabulary: SuggestedNames, typed: str) -> li
 
 def links(kb: KnowledgeBase, collection: str, name: str) -> list[Suggestion]:
     """
-    The files of a collection to which a link may lead that begins with ``name``.
+    The files of a collection to which a link may lead, by a name that begins with ``name``.
 
-    A link names the file alone, and its path where other files have the same name.
+    A link names the file alone, and its path where other files have the same name. Behind names of
+    files come titles and aliases; such a link shows what was chosen: ``[[file|alias]]``.
     """
     if len(name) > MAX_TYPED:
         return []
-    paths = [
-        PurePosixPath(file.partition("/")[2])
-        for file in kb.files_named(name.strip(), limit=_MOST_NAMED)
-        if file.partition("/")[0] == collection
-    ]
-    same_name = Counter(fold(path.name) for path in paths)
-    suggested = []
-    for path in paths[:_LINKS]:
-        folder = "" if path.parent == PurePosixPath() else str(path.parent)
-        target = path.name if same_name[fold(path.name)] == 1 else str(path)
-        text = path.name.removesuffix(".md")
-        suggested.append(Suggestion("link", text, folder, target=target.removesuffix(".md")))
+    prefix, inside = name.strip(), f"{collection}/"
+    files = [file for file in kb.files_named(prefix, limit=_MOST_NAMED) if file.startswith(inside)]
+    suggested = [_link(kb, file) for file in files[:_LINKS]]
+    for file, title in kb.titles_beginning(prefix, limit=_MOST_NAMED):
+        if len(suggested) == _LINKS:
+            break
+        if file.startswith(inside) and file not in files and not _NOT_IN_LINKS.search(title):
+            suggested.append(_link(kb, file, title))
     return suggested
+
+
+def _link(kb: KnowledgeBase, file: str, shown: str = "") -> Suggestion:
+    path = PurePosixPath(file.partition("/")[2])
+    inside = file.removesuffix(str(path))
+    name = fold(path.name)
+    same_name = [
+        each
+        for each in kb.files_named(path.name.removesuffix(".md"), limit=_MOST_NAMED)
+        if each.startswith(inside) and fold(PurePosixPath(each).name) == name
+    ]
+    target = (path.name if len(same_name) == 1 else str(path)).removesuffix(".md")
+    if not shown:
+        folder = "" if path.parent == PurePosixPath() else str(path.parent)
+        return Suggestion("link", path.name.removesuffix(".md"), folder, target=target)
+    return Suggestion("link", shown, str(path).removesuffix(".md"), target=f"{target}|{shown}")
 
 
 def _is_short(word: str) -> bool:
@@ -145,7 +158,7 @@ def _is_short(word: str) -> bool:
 def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
     if _is_short(prefix):
         return []
-    return [
+    notes = [
         Suggestion(
             "note",
             PurePosixPath(file).name.removesuffix(".md"),
@@ -154,6 +167,13 @@ def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
         )
         for file in kb.files_named(prefix, limit=_NOTES)
     ]
+    addresses = {each.address for each in notes}
+    for file, title in kb.titles_beginning(prefix, limit=2 * _NOTES):
+        address = note_address(file)
+        if len(notes) < _NOTES and address not in addresses:
+            notes.append(Suggestion("note", title, file.removesuffix(".md"), address=address))
+            addresses.add(address)
+    return notes
 
 
 def _tags(vocabulary: SuggestedNames, before: str, prefix: str, limit: int) -> list[Suggestion]:

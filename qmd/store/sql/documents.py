@@ -378,6 +378,21 @@ class Documents:
         )
         return [name for name in names if fold(name.name) in folded]
 
+    def with_other_name_prefix(self, prefix: str, limit: int) -> list[DocumentName]:
+        """
+        The first documents with a title or an alias that begins so, by these names.
+
+        Args:
+            prefix: Folded by `qmd.values.names.fold`.
+        """
+        rows = self._sql.run(
+            "SELECT DISTINCT n.name_key FROM z_names n WHERE n.name_key >= ? AND n.name_key < ?"
+            " ORDER BY n.name_key LIMIT ?",
+            [prefix, f"{prefix}\U0010ffff", limit],
+        )
+        names = self.with_other_names([key for (key,) in rows])
+        return sorted(names, key=lambda each: (fold(each.name), each.collection, each.path))[:limit]
+
     def _names(self, sql: str, values: Sequence[object]) -> list[DocumentName]:
         return self._sql.all(DocumentName, sql, values)
 
