@@ -421,18 +421,24 @@ class CollectionIndexer:
         touched: Sequence[tuple[int, FileState]],
     ) -> None:
         writer.collections.require_unchanged(self.collection)
-        current = (each for each in batch if not self._is_overtaken(writer, each[0]))
+        paths = [document.path for document, _ in batch]
+        states = writer.files.states_at(self.collection.id, paths)
+        current = (
+            each for each in batch if not self._is_overtaken(each[0], states.get(each[0].path))
+        )
         writer.files.put_all(self.collection.id, current)
         writer.files.set_states(touched)
 
-    def _is_overtaken(self, reader: Reader, document: NewDocument) -> bool:
+    def _is_overtaken(self, document: NewDocument, current: FileState | None) -> bool:
         """
         Whether another process has stored a newer state of the file since this run began.
 
         An older text must not replace the text that a tool has written and stored meanwhile. Since
         modification times can be set backwards, the file on the disk decides.
+
+        Args:
+            current: The state of the file that the stored document was made from.
         """
-        current = reader.files.state_at(self.collection.id, document.path)
         stored = self.stored.get(document.path)
         if current is None or (stored is not None and stored.state == current):
             return False

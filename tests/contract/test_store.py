@@ -308,8 +308,8 @@ def test_stored_files_by_place_and_hash(store: Store, notes: int) -> None:
         assert set(reader.files.at_or_below(notes, ["deep", "a.md", "de"])) == {"deep/b.md", "a.md"}
         digest = everywhere["a.md"].hash
         assert reader.files.with_hash(notes, digest) == {"a.md": everywhere["a.md"]}
-        assert reader.files.state_at(notes, "a.md") == everywhere["a.md"].state
-        assert reader.files.state_at(notes, "none.md") is None
+        states = reader.files.states_at(notes, ["a.md", "none.md"])
+        assert states == {"a.md": everywhere["a.md"].state}
 
 
 def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, notes: int) -> None:

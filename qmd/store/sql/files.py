@@ -65,14 +65,14 @@ class Files:
             files |= self._select(condition, [collection_id, *path_values(place)])
         return files
 
-    def state_at(self, collection_id: int, path: str) -> FileState | None:
-        """The state of the file that a document was made from; None without such a document."""
-        row = self._sql.run(
-            "SELECT bytes, mtime_ns, inode, device FROM documents"
-            " WHERE collection_id = ? AND path = ?",
-            [collection_id, path],
-        ).fetchone()
-        return None if row is None else FileState(*row)
+    def states_at(self, collection_id: int, paths: Iterable[str]) -> dict[str, FileState]:
+        """The states of the files that the documents at these paths were made from, by path."""
+        rows = self._sql.run(
+            "SELECT path, bytes, mtime_ns, inode, device FROM documents"
+            f" WHERE collection_id = ? AND path {self._sql.dialect.among}",
+            [collection_id, self._sql.dialect.array(paths)],
+        )
+        return {path: FileState(*state) for path, *state in rows}
 
     def with_hash(self, collection_id: int, digest: str) -> dict[str, StoredFile]:
         """As `in_collection`, for the documents whose text has this hash."""
@@ -241,14 +241,12 @@ class FilesWriter(Files):
         """
         deleted = False
         for path, file in places:
-            row = self._sql.run(
-                "SELECT bytes, mtime_ns, inode, device FROM documents"
-                " WHERE id = ? AND collection_id = ? AND path = ?",
-                [file.id, collection_id, path],
-            ).fetchone()
-            if row is not None and FileState(*row) == file.state:
-                self._sql.run("DELETE FROM documents WHERE id = ?", [file.id])
-                deleted = True
+            gone = self._sql.run(
+                "DELETE FROM documents WHERE id = ? AND collection_id = ? AND path = ?"
+                " AND bytes = ? AND mtime_ns = ? AND inode = ? AND device = ?",
+                [file.id, collection_id, path, *file.state],
+            )
+            deleted |= gone.rowcount > 0
         if deleted:
             meta.advance_vectors(self._sql)
 
