@@ -12,6 +12,7 @@ do only adds time. A figure that is too high is measured again before it is beli
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from measure import qmd, run
 from tree import make_tree
+
+import qmd as package
 
 KEPT = Path(__file__).with_name("kept.json")
 NOTES = 600
@@ -109,6 +112,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep the figures of this run")
     keep = parser.parse_args().keep
     kept: dict[str, float] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    # An installed program is compiled; a checkout is not, where Python may write no bytecode.
+    compileall.compile_dir(Path(package.__file__).parent, quiet=1)
     least = Least()
     with tempfile.TemporaryDirectory() as directory:
         notes, work = Path(directory, "notes"), Path(directory, "work")
