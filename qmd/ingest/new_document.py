@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.chunk import embedded_text
-from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, is_cjk, replacements, segment
+from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, Heading, Link
 from qmd.values.names import file_stem
@@ -36,7 +36,9 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
     """
     front, body = parsed.text[: parsed.body_start], parsed.text[parsed.body_start :]
     segmented_front, segmented_body = segment(front), segment(body)
-    unchanged = segmented_front == front and segmented_body == body
+    derived = None
+    if segmented_front != front or segmented_body != body:
+        derived = derivation([front, body], [segmented_front, segmented_body])
     return NewDocument(
         path=path,
         state=state,
@@ -51,9 +53,8 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             front=None if segmented_front == front else segmented_front,
             words=" ".join(camel_parts(parsed.text)),
             description=_segmented(parsed.description),
-            replacements=[]
-            if unchanged
-            else replacements([front, body], [segmented_front, segmented_body]),
+            replacements=derived.replacements if derived else (),
+            has_pairs=derived is not None and derived.has_pairs,
         ),
         chunk_hashes=[
             text_hash(

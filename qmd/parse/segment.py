@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from operator import add
+from typing import NamedTuple
 
 #: Raise this number when the result of `segment` changes; the store then indexes anew.
 SEGMENTER_VERSION = 3
@@ -29,10 +30,23 @@ _CJK = (
 )
 
 
+#: Those of them that NFKC replaces.
+_CJK_UNLIKE = "\u3038-\u303a\u309f\u30ff\uf900-\ufaff"
+
+
 @cache
 def _cjk_run() -> re.Pattern[str]:
     """Compiled on first use: it takes a millisecond, which a search for ASCII words saves."""
     return re.compile(f"[{_CJK}]+")
+
+
+@cache
+def read_otherwise_among_pairs() -> re.Pattern[str]:
+    """As `_READ_OTHERWISE`, in a text of which pairs are made: without their characters."""
+    punctuation = "\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb"
+    punctuation += "\uff01-\uff02\uff04-\uff0a\uff0c-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff3f"
+    punctuation += "\uff5b-\uff65"
+    return re.compile(f"[^{_READ_ALIKE}{_CJK}{punctuation}]+|[{_CJK_UNLIKE}]")
 
 
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
@@ -48,17 +62,20 @@ SIGNS = re.compile(
     "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
     "\U0001f000-\U0001f0ff\U0001f10d-\U0001f10f\U0001f16c-\U0001faff\U0001fb00-\U0001fbef]+"
 )
-#: All but the characters that SQLite reads as their NFKC without letter case.
-_READ_OTHERWISE = re.compile(
-    "[^\\x00-\u00a9\u00ab-\u00b1\u00b4-\u00b8\u00bb\u00bf-\u00de\u00e0-\u0131"  # Latin, no ª ² ½ ß
+#: The characters that SQLite reads as their NFKC without letter case.
+_READ_ALIKE = (
+    "\\x00-\u00a9\u00ab-\u00b1\u00b4-\u00b8\u00bb\u00bf-\u00de\u00e0-\u0131"  # Latin, no ª ² ½ ß
     "\u0134-\u013e\u0141-\u0148\u014a-\u017e\u1e00-\u1e99\u1ea0-\u1ef9"
     "\u0391-\u03a1\u03a3-\u03af\u03b1-\u03ce\u0400-\u0482\u048a-\u0527"  # Greek, Cyrillic
     "\u05d0-\u05ea\u0621-\u064a\u0660-\u0669"  # Hebrew, Arabic
     "\u2002-\u205f\u20a0-\u20a7\u20a9-\u20b9\u2190-\u2328\u232b-\u23f3"  # punctuation, arrows
-    "\u2500-\u26ff\u2701-\u2775\u2794-\u2adb]+"  # boxes, dingbats, mathematics
+    "\u2500-\u26ff\u2701-\u2775\u2794-\u2adb"  # boxes, dingbats, mathematics
 )
+_READ_OTHERWISE = re.compile(f"[^{_READ_ALIKE}]+")
 #: Replacements in a text, each of which takes time in proportion to its length.
 MOST_REPLACED = 24
+#: Characters of which SQLite makes pairs; it takes some microseconds for each.
+MOST_PAIRED = 100_000
 #: The characters that NFKC changes most often. Replacing them first gives the same result and is
 #: 15 times faster on Chinese texts.
 _WIDE = [
@@ -67,6 +84,19 @@ _WIDE = [
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
 _SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
+
+
+class Derivation(NamedTuple):
+    """
+    How the segmented forms of texts are made of them, by SQL.
+
+    Attributes:
+        replacements: Strings, each before its replacement; they are applied one after the other.
+        has_pairs: Whether runs of Chinese, Japanese or Korean characters are then written as pairs.
+    """
+
+    replacements: Sequence[str]
+    has_pairs: bool
 
 
 def normalize(text: str) -> str:
@@ -112,31 +142,40 @@ def segment(text: str) -> str:
     return _spell_out_signs(text)
 
 
-def replacements(texts: Sequence[str], segmented: Sequence[str]) -> list[str]:
+def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | None:
     """
-    What turns all of ``texts`` into their segmented forms: strings, each before its replacement.
+    How a database makes the segmented forms of ``texts`` by itself, so that it need not keep them.
 
-    They are applied one after the other, everywhere. [] if that would not give these forms, as with
-    Chinese, or if they are more than ``MOST_REPLACED``.
+    None if it cannot, or if that would take too long.
     """
-    if any(not form.isascii() and _cjk_run().search(form) for form in segmented):
-        return []
-    words = {word for text in texts for word in _replaced_words(text)}
-    pairs = [(word, segment(word)) for word in sorted(words, key=lambda word: (-len(word), word))]
+    has_pairs = any(not form.isascii() and _cjk_run().search(form) for form in segmented)
+    if has_pairs and sum(map(len, texts)) > MOST_PAIRED:
+        return None
+    unlike = read_otherwise_among_pairs() if has_pairs else _READ_OTHERWISE
+    words = {word for text in texts for word in _replaced_words(text, unlike)}
+    pairs = [(word, _indexed(word)) for word in sorted(words, key=lambda word: (-len(word), word))]
     pairs = [(word, form) for word, form in pairs if word != form]
-    if len(pairs) > MOST_REPLACED or any(
-        _replaced(text, pairs) != form for text, form in zip(texts, segmented, strict=True)
-    ):
-        return []
-    return [part for pair in pairs for part in pair]
+    if len(pairs) > MOST_REPLACED:
+        return None
+    for text, form in zip(texts, segmented, strict=True):
+        replaced = _replaced(text, pairs)
+        if has_pairs:
+            # SQLite reads what is left as `segment` does: it finds nothing more to replace.
+            is_same = next(_replaced_words(replaced, unlike), None) is None
+            is_same = is_same and unicodedata.is_normalized("NFC", replaced)
+            if not is_same or segment(replaced) != form:
+                return None
+        elif replaced != form:
+            return None
+    return Derivation([part for pair in pairs for part in pair], has_pairs)
 
 
-def _replaced_words(text: str) -> Iterator[str]:
+def _replaced_words(text: str, unlike: re.Pattern[str]) -> Iterator[str]:
     for pattern in (_PLUSPLUS, _SHARP):
         for match in pattern.finditer(text):
             yield text[_word_start(text, match.start()) : match.end()]
     if not text.isascii():
-        yield from _READ_OTHERWISE.findall(text)
+        yield from unlike.findall(text)
 
 
 def _replaced(text: str, pairs: Sequence[tuple[str, str]]) -> str:

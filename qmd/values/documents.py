@@ -108,6 +108,8 @@ class FullTextEntry:
         words: The parts of CamelCase names.
         replacements: What makes the body and the frontmatter of the document's own, so that they
             need not be stored: strings, each before the one in its place. Empty if nothing does.
+        has_pairs: Whether what is left to do then is to write runs of Chinese, Japanese or Korean
+            characters as pairs, so that they need not be stored.
     """
 
     title: str | None
@@ -118,6 +120,7 @@ class FullTextEntry:
     words: str
     description: str | None
     replacements: Sequence[str] = ()
+    has_pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

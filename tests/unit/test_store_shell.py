@@ -31,6 +31,9 @@ def shell(database: Path, sql: str) -> list[str]:
     return done.stdout.decode().splitlines()
 
 
+UNUSED_TARGETS = "SELECT target FROM z_link_targets WHERE id NOT IN (SELECT target_id FROM z_links)"
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "notes"
@@ -54,13 +57,13 @@ def database(tmp_path: Path, root: Path) -> Path:
 def test_every_view_shows_its_rows(database: Path) -> None:
     views = shell(database, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name")
     assert views == [
-        "properties", "v_chunks", "v_contexts", "v_documents", "v_history", "v_hits", "v_links",
-        "v_skipped", "z_documents_fts_text",
+        "links", "properties", "v_chunks", "v_contexts", "v_documents", "v_history", "v_hits",
+        "v_links", "v_skipped", "z_documents_fts_text",
     ]  # fmt: skip
     counts = {view: int(shell(database, f"SELECT count(*) FROM {view}")[0]) for view in views}
     assert counts == {
-        "properties": 2, "z_documents_fts_text": 3, "v_chunks": 3, "v_documents": 3, "v_hits": 3,
-        "v_links": 1, "v_skipped": 1, "v_contexts": 0, "v_history": 0,
+        "links": 1, "properties": 2, "z_documents_fts_text": 3, "v_chunks": 3, "v_documents": 3,
+        "v_hits": 3, "v_links": 1, "v_skipped": 1, "v_contexts": 0, "v_history": 0,
     }  # fmt: skip
     assert shell(database, "SELECT file, target_file FROM v_links") == [
         "notes/plan.md|notes/retro.md"
@@ -110,6 +113,7 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
         assert shell(database, orphans) == ["0"], table
     vectors = "SELECT count(*) FROM z_vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
     assert shell(database, vectors) == ["0"]
+    assert shell(database, UNUSED_TARGETS) == []
     assert_sound(database)
     with KnowledgeBase.open(database, Settings(embedder=HashEmbedder())) as kb:
         if not kb.collections():
@@ -125,6 +129,26 @@ def test_rows_deleted_by_hand_leave_nothing_that_the_next_document_would_get(
         kb.add_collection(root, name="notes")
         kb.index()
     assert dump(database) == dump(fresh)
+
+
+def test_what_links_lead_to_is_stored_once_and_no_longer_than_they_do(tmp_path: Path) -> None:
+    notes, path = tmp_path / "links", tmp_path / "links.sqlite"
+    notes.mkdir()
+    (notes / "a.md").write_text("[[Plan]] [[Plan#Goals]] [site](https://a.example) ![](plan.png)")
+    (notes / "b.md").write_text("[[Plan|the plan]] ![[Plan]] [plan](Plan) [[c]]")
+    targets = "SELECT kind, target, target_key FROM z_link_targets ORDER BY kind, target"
+    with KnowledgeBase.open(path, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        assert shell(path, targets) == [
+            "embed|Plan|plan", "image|plan.png|plan.png", "link|Plan|plan",
+            "link|https://a.example|", "wikilink|Plan|plan", "wikilink|c|c",
+        ]  # fmt: skip
+        (notes / "a.md").unlink()
+        (notes / "b.md").write_text("[[Plan]] [[d]]")
+        kb.index()
+    assert shell(path, targets) == ["wikilink|Plan|plan", "wikilink|d|d"]
+    assert shell(path, UNUSED_TARGETS) == []
 
 
 def test_the_full_text_keeps_no_second_copy_of_plain_english(database: Path) -> None:

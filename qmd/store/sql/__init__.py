@@ -86,7 +86,8 @@ class SqlDialect:
         next_number: The next value of a numbered column, given as column and table.
         text_index: How many characters of the text of a property its index has; None for all. A
             column ``beginning`` has them.
-        property_table: The table that has the rows of ``properties``.
+        parsed_tables: The tables with what was parsed of a document, besides its text and chunks.
+        has_link_targets: Whether ``links`` is a view of links and of what they lead to.
         is_shared: Whether processes on several machines use a database.
         is_typed: Whether a value has the type of its column, also in a damaged database.
     """
@@ -110,7 +111,8 @@ class SqlDialect:
     next_number = "(SELECT coalesce(max({0}), 0) + 1 FROM {1})"
     repeats_tags = True
     text_index: int | None = 16
-    property_table = "z_properties"
+    parsed_tables = ("tags", "aliases", "z_names", "z_links", "z_properties")
+    has_link_targets = True
     is_shared = False
     is_typed = False
 
@@ -177,7 +179,8 @@ class _PostgresDialect(SqlDialect):
     next_number = "DEFAULT"  # of an identity column
     repeats_tags = False
     text_index = None
-    property_table = "properties"
+    parsed_tables = ("tags", "aliases", "z_names", "links", "properties")
+    has_link_targets = False
     is_shared = True
     is_typed = True
 

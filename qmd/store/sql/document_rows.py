@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sql import Sql, meta, properties
+from qmd.store.sql import Sql, links, meta, properties
 from qmd.system import clock
-from qmd.values import Link, NewDocument, ParsedDocument
-from qmd.values.names import fold, link_key, name_key
+from qmd.values import NewDocument, ParsedDocument
+from qmd.values.names import fold, name_key
 
 if TYPE_CHECKING:
     from qmd.store.sql.files import DocumentPlace
@@ -20,7 +20,6 @@ _COLUMNS = (
     "collection_id, path, name_key, title, description, hash, date, modified_at, bytes, mtime_ns,"
     " inode, device, encoding, parser_version, body_start, properties, warnings, indexed_at, text"
 )
-_PARSED_TABLES = ("tags", "aliases", "z_names", "links")
 
 
 class _StoredChunk(NamedTuple):
@@ -52,7 +51,7 @@ def put_all(
         if old_text is not None:  # of two that replace it, the first has replaced the chunks' text
             old_texts.setdefault(document_id, old_text)
     in_order = sorted(stored.items())
-    for table in (*_PARSED_TABLES, sql.dialect.property_table) if old_texts else ():
+    for table in sql.dialect.parsed_tables if old_texts else ():
         sql.run(
             f"DELETE FROM {table} WHERE document_id {sql.dialect.among}",
             [sql.dialect.array(old_texts)],
@@ -189,11 +188,7 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
         "INSERT INTO z_names (document_id, kind, name_key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
-    sql.many(
-        "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block, line)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [row for number, parsed in documents for row in _link_rows(number, parsed.links)],
-    )
+    links.put(sql, [(number, parsed.links) for number, parsed in documents])
     properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
 
 
@@ -201,21 +196,6 @@ def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, 
     yield number, "title", fold(parsed.title)
     for alias in parsed.aliases:
         yield number, "alias", fold(alias)
-
-
-def _link_rows(number: int, links: Sequence[Link]) -> Iterator[tuple[object, ...]]:
-    for seq, link in enumerate(links):
-        yield (
-            number,
-            seq,
-            link.kind,
-            link.target,
-            link_key(link.kind, link.target),
-            link.text if link.kind in {"wikilink", "embed"} else None,
-            link.heading,
-            link.block,
-            link.line,
-        )
 
 
 def _put_chunks(

@@ -1,12 +1,15 @@
-"""Reading the links of documents, and the files that a link may name."""
+"""The links of documents, and the files that a link may name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from qmd.store.sql import Sql
-from qmd.values.documents import LinkKind
+from qmd.values.documents import Link, LinkKind
+from qmd.values.names import link_key
 
 
 class StoredLink(NamedTuple):
@@ -59,6 +62,65 @@ _FROM = (
     "FROM links l JOIN documents d ON d.id = l.document_id"
     " JOIN collections c ON c.id = d.collection_id"
 )
+
+
+class _Target(NamedTuple):
+    """What a link leads to; the columns of ``links`` that other links have, too."""
+
+    kind: LinkKind
+    target: str
+    target_key: str | None
+
+
+def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
+    """Store the links of documents that have none stored: pairs of id and links."""
+    written = {(link.kind, link.target) for _, links in documents for link in links}
+    targets = {each: _Target(*each, link_key(*each)) for each in written}
+    rows = [
+        (targets[link.kind, link.target], (document_id, seq, *_columns(link)))
+        for document_id, links in documents
+        for seq, link in enumerate(links)
+    ]
+    if sql.dialect.has_link_targets:
+        ids = _target_ids(sql, targets.values())
+        sql.many(
+            "INSERT INTO z_links (target_id, document_id, seq, line, text, heading, block)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(ids[target], *row) for target, row in rows],
+        )
+    else:
+        sql.many(
+            "INSERT INTO links"
+            " (kind, target, target_key, document_id, seq, line, text, heading, block)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(*target, *row) for target, row in rows],
+        )
+
+
+def _columns(link: Link) -> tuple[object, ...]:
+    """The line, text, heading and block as they are stored."""
+    text = link.text if link.kind in {"wikilink", "embed"} else None
+    return link.line, text, link.heading, link.block
+
+
+def _target_ids(sql: Sql, targets: Collection[_Target]) -> dict[_Target, int]:
+    """The ids of the rows of these targets; those that are missing are stored."""
+    hashes = {target: zlib.crc32(target.target.encode()) for target in targets}
+    ids = {
+        _Target(*target): target_id
+        for *target, target_id in sql.run(
+            "SELECT t.kind, t.target, t.target_key, t.id FROM json_each(?) AS item"
+            " CROSS JOIN z_link_targets t ON t.hash = item.value",
+            [json.dumps(sorted(set(hashes.values())))],
+        )
+    }
+    missing = sorted(hashes.keys() - ids.keys(), key=lambda target: target[:2])
+    stored = sql.returned(
+        "INSERT INTO z_link_targets (hash, kind, target, target_key) VALUES (?, ?, ?, ?)"
+        " RETURNING id",
+        [(hashes[target], *target) for target in missing],
+    )
+    return ids | {target: row[0] for target, row in zip(missing, stored, strict=True)}
 
 
 class Links:
