@@ -40,6 +40,7 @@ def with_model(tmp_path: Path) -> Iterator[Ask]:
 
 
 def ask(page: Page, question: str) -> None:
+    page.wait_for_load_state()  # without the script, Enter begins a new line
     page.get_by_label("Your question").fill(question)
     page.keyboard.press("Enter")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -21,6 +22,7 @@ def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".hit").first).to_be_visible()
     expect(page).to_have_url(f"{served.url}/?q=boat+")
+    page.wait_for_load_state()  # the keys are those of a script
     page.keyboard.press("/")
     expect(field).to_be_focused()
     page.keyboard.press("Escape")  # the suggestions, if any
@@ -37,7 +39,9 @@ def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
 
 
 def test_two_keys_lead_to_a_view(served: Served, page: Page) -> None:
+    page.clock.install()
     page.goto(f"{served.url}/overview")
+    page.clock.pause_at(time.time() + 600)  # between the two keys, too
     page.keyboard.press("g")
     page.keyboard.press("s")
     expect(page).to_have_url(f"{served.url}/")

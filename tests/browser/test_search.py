@@ -56,7 +56,7 @@ def test_the_mode_stays_in_the_address(served: Served, page: Page) -> None:
 def test_a_suggestion_is_chosen_by_keyboard(served: Served, page: Page) -> None:
     page.goto(served.url)
     field = page.get_by_role("combobox", name="Search", exact=True)
-    field.press_sequentially("#wo")
+    field.fill("#wo")  # at once: choices for the first letter would come in between
     option = page.get_by_role("option", name="#work")
     expect(option).to_be_visible()
     expect(field).to_have_attribute("aria-expanded", "true")

@@ -10,7 +10,7 @@ from string import Formatter
 
 import httpx
 import pytest
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 import qmd.server.page
 from qmd.server.page.language import language_of
@@ -31,7 +31,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         yield client
 
 

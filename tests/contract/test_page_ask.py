@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.model_server import ModelServer, Step, hangs_after, says
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 from qmd.settings import BackendSettings
 
@@ -26,7 +26,7 @@ class Person:
 
     def __init__(self, served: Served) -> None:
         self.served = served
-        self.http = httpx.Client(base_url=served.url, follow_redirects=True)
+        self.http = http_client(served.url, follow_redirects=True)
 
     def get(self, path: str) -> httpx.Response:
         return self.http.get(path, headers={"accept": "text/html"})

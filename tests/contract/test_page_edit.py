@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 NOTE = "# Plan\n\nOne.\n\nTwo.\n\n- [ ] paint\n"
 NOTES = {
@@ -27,7 +27,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         yield client
 
 
@@ -286,7 +286,7 @@ def test_where_nothing_may_be_written_the_views_say_so(
 ) -> None:
     with (
         serve(tmp_path, NOTES, embed=False, **options) as served,  # type: ignore[arg-type]
-        httpx.Client(base_url=served.url) as client,
+        http_client(served.url) as client,
     ):
         for address in ("/new", "/edit/notes/plan.md"):
             assert "Nothing can be written here" in client.get(address).text
@@ -450,5 +450,5 @@ def test_what_the_rules_leave_out_cannot_be_opened(tmp_path: Path) -> None:
     with serve(tmp_path, {**files, ".gitignore": "own.md\n", "own.md": "secret"}) as served:
         for name in (".git/config", "b.txt", "x.svg", "own.md", ".gitignore"):
             for view in ("edit", "move", "delete"):
-                answer = httpx.get(f"{served.url}/{view}/notes/{name}")
+                answer = httpx.get(f"{served.url}/{view}/notes/{name}", timeout=60)
                 assert (answer.status_code, "secret" in answer.text) == (404, False), (view, name)

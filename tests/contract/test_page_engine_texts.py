@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 import qmd
 from qmd.engine_text import engine_text, with_cause
@@ -94,7 +94,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url, headers={"accept-language": "zh"}) as client:
+    with http_client(served.url, headers={"accept-language": "zh"}) as client:
         yield client
 
 

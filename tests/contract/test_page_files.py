@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.site import NOTES, Served, serve
+from support.site import NOTES, Served, http_client, serve
 
 from qmd import KnowledgeBase
 from qmd.errors import DocumentNotFoundError
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         yield client
 
 
@@ -144,7 +144,7 @@ def test_a_file_with_a_line_break_in_its_name_has_pages(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"two\nlines.md": "# Both\n\nText.\n", "a\nb.pdf": b"%PDF-1.7"}
     with serve(tmp_path, files, embed=False) as server:
         server.kb.add_context("notes/two\nlines.md", "a note")
-        with httpx.Client(base_url=server.url) as client:
+        with http_client(server.url) as client:
             for view in ("note", "raw", "edit", "graph", "part/similar", "history", "move"):
                 assert client.get(f"/{view}/notes/two%0Alines.md").status_code == 200, view
             assert client.get("/file/notes/a%0Ab.pdf").content == b"%PDF-1.7"

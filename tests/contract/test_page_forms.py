@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import Route
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 from qmd.kb import KnowledgeBase
 from qmd.server.page import page_routes
@@ -40,7 +40,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         yield client
 
 
@@ -60,7 +60,7 @@ def test_a_route_either_reads_or_demands_the_token(served: Served) -> None:
 def test_each_form_is_refused_without_the_token(served: Served, client: httpx.Client) -> None:
     """Whatever is sent instead; and the files stay as they are."""
     _token(client)  # the cookie is there
-    with httpx.Client(base_url=served.url) as other:
+    with http_client(served.url) as other:
         stolen = _token(other)
     before = {path: path.read_bytes() for path in served.folder.rglob("*") if path.is_file()}
     forms = [route for route in _routes(served.kb) if "POST" in (route.methods or ())]
@@ -119,7 +119,7 @@ def test_a_cookie_that_the_server_did_not_sign_is_replaced(
     name = f"qmd_page_{httpx.URL(served.url).port}"
     for value in ("x" * 43, "a.b", "." + "0" * 64, "é" * 43, "x." + "0" * 64):
         sent = {"cookie": f"{name}={value}".encode()}
-        answer = httpx.get(served.url, headers=sent)
+        answer = httpx.get(served.url, headers=sent, timeout=60)
         assert name in answer.cookies, value
 
 
@@ -135,6 +135,7 @@ def test_of_several_cookies_the_signed_one_counts(served: Served, client: httpx.
             f"{served.url}/part/preview",
             data={"csrf": token, "file": "notes/x.md"},
             headers={"cookie": others},
+            timeout=60,
         )
         assert answer.status_code == 200
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.live import needs_events, until
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.health import DAYS, documents_per_day
@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         client.headers["origin"] = served.url
         yield client
 
@@ -155,7 +155,7 @@ def test_all_is_not_well_beside_documents_with_warnings(tmp_path: Path) -> None:
     notes = {"good.md": "# Good\n"}
     with (
         serve(tmp_path, notes, embed=False) as served,
-        httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client,
+        http_client(served.url, headers={"accept-language": "en"}) as client,
     ):
         served.kb.keep()
         until(lambda: "All is well" in text_of(client, "/overview"))
@@ -207,7 +207,7 @@ def test_nothing_changes_without_the_token(served: Served, client: httpx.Client)
 
 def test_a_read_only_server_explains_and_refuses(tmp_path: Path) -> None:
     with serve(tmp_path, embed=False, read_only=True) as served:
-        with httpx.Client(base_url=served.url, headers={"origin": served.url}) as client:
+        with http_client(served.url, headers={"origin": served.url}) as client:
             text = text_of(client, "/overview")
             assert "read-only" in text
             assert "Index now" not in text

@@ -11,6 +11,7 @@ import pytest
 from support.embedder import HashEmbedder
 from support.live import put
 from support.live_app import LiveApp
+from support.site import http_client
 
 from qmd import KnowledgeBase, Settings
 from qmd.server.sessions import MAX_FORM_BYTES
@@ -41,7 +42,7 @@ def url(kb: KnowledgeBase) -> Iterator[str]:
 
 @pytest.fixture
 def browser(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, headers=PAGE) as client:
+    with http_client(url, headers=PAGE) as client:
         yield client
 
 
@@ -190,6 +191,6 @@ def test_a_long_form_is_refused(browser: httpx.Client) -> None:
 
 
 def test_a_server_without_a_token_has_no_form(kb: KnowledgeBase, tmp_path: Path) -> None:
-    with LiveApp(kb) as app, httpx.Client(base_url=app.url, headers=PAGE) as browser:
+    with LiveApp(kb) as app, http_client(app.url, headers=PAGE) as browser:
         assert browser.get("/login").status_code == 404
         assert 'action="/logout"' not in browser.get("/overview").text

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from PIL import Image
 from support import photos
-from support.site import NOTES, Served, serve
+from support.site import NOTES, Served, http_client, serve
 
 from qmd.values import PhotoChange
 
@@ -46,7 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client:
+    with http_client(served.url, headers={"accept-language": "en"}) as client:
         yield client
 
 
@@ -189,7 +189,8 @@ def test_a_form_without_the_token_changes_nothing(served: Served, client: httpx.
 
 def test_without_photos_the_page_says_how_they_join(tmp_path: Path) -> None:
     with serve(tmp_path, embed=False) as server:
-        text = httpx.get(f"{server.url}/photos", headers={"accept-language": "zh"}).text
+        chinese = {"accept-language": "zh"}
+        text = httpx.get(f"{server.url}/photos", headers=chinese, timeout=60).text
     assert "还没有照片" in text
     assert "--mask" in text
 
@@ -197,4 +198,5 @@ def test_without_photos_the_page_says_how_they_join(tmp_path: Path) -> None:
 def test_a_server_that_only_reads_offers_no_form(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"a.jpg": photos.make(tmp_path / "a.jpg").read_bytes()}
     with serve(tmp_path, files, embed=False, read_only=True) as server:
-        assert "photo-form" not in httpx.get(f"{server.url}/photo/notes/a.jpg").text
+        text = httpx.get(f"{server.url}/photo/notes/a.jpg", timeout=60).text
+    assert "photo-form" not in text

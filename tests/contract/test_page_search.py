@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.site import NOTES, Served, serve
+from support.site import NOTES, Served, http_client, serve
 
 SIGNS = "---\ntags: [boats]\n---\n# Signs\n\n> [!tip] A **mast** is on [[Harbour|the pier]].\n"
 
@@ -23,7 +23,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client:
+    with http_client(served.url, headers={"accept-language": "en"}) as client:
         yield client
 
 
@@ -50,7 +50,7 @@ def test_the_cards_of_a_canvas_are_markdown_too(tmp_path: Path) -> None:
     files = {".obsidian/app.json": "{}", "map.canvas": card}
     with (
         serve(tmp_path, files, embed=False) as served,
-        httpx.Client(base_url=served.url, headers={"accept-language": "en"}) as client,
+        http_client(served.url, headers={"accept-language": "en"}) as client,
     ):
         assert excerpts(client, "mast") == ["A mast c"]
 
@@ -108,7 +108,7 @@ def test_each_missing_name_is_told_in_chinese(client: httpx.Client) -> None:
 
 
 def test_a_collection_without_notes_is_a_beginning(tmp_path: Path) -> None:
-    with serve(tmp_path, {}) as served, httpx.Client(base_url=served.url) as client:
+    with serve(tmp_path, {}) as served, http_client(served.url) as client:
         html = client.get("/", headers={"accept-language": "en"}).text
         assert "<strong>There are no notes yet.</strong>" in html and "<h2>Changed last" not in html
         assert '<a class="button" href="/new">' in html

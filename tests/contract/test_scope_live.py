@@ -61,7 +61,7 @@ def with_mcp(server: LiveApp, token: str, use: Callable[[Client], Awaitable[T]])
         headers = {"authorization": f"Bearer {token}"}
         with anyio.fail_after(WAIT_S):
             async with (
-                httpx2.AsyncClient(headers=headers) as http_client,
+                httpx2.AsyncClient(headers=headers, timeout=WAIT_S) as http_client,
                 Client(streamable_http_client(server.url + "/mcp", http_client=http_client)) as mcp,
             ):
                 return await use(mcp)
@@ -172,7 +172,7 @@ def test_a_session_of_mcp_is_of_no_use_with_another_token(
         },
     }
     headers = {"accept": "application/json, text/event-stream"}
-    with httpx2.Client(base_url=server.url, headers=headers) as client:
+    with httpx2.Client(base_url=server.url, headers=headers, timeout=WAIT_S) as client:
         begun = client.post("/mcp", json=hello, headers={"authorization": f"Bearer {tokens[0]}"})
         assert begun.status_code == 200
         session = begun.headers["mcp-session-id"]

@@ -40,7 +40,11 @@ def test_a_turn_that_the_end_of_the_server_interrupts_is_resumed(
             server.stderr.readline()
             url = json.loads(next(announced).read_text())["url"]
             with httpx.stream(
-                "POST", f"{url}/chat/stream", json={"question": "when?"}, trust_env=False
+                "POST",
+                f"{url}/chat/stream",
+                json={"question": "when?"},
+                timeout=TIMEOUT_S,
+                trust_env=False,
             ) as response:
                 for line in response.iter_lines():
                     if line == 'data: {"round": 2}':
@@ -60,7 +64,8 @@ def test_a_turn_that_the_end_of_the_server_interrupts_is_resumed(
             assert reply.stderr is not None
             reply.stderr.readline()
             url = json.loads(next(scratch.root.rglob("*.server.json")).read_text())["url"]
-            [turn] = httpx.get(f"{url}/chats/{chat['id']}", trust_env=False).json()["turns"]
+            kept = httpx.get(f"{url}/chats/{chat['id']}", timeout=TIMEOUT_S, trust_env=False)
+            [turn] = kept.json()["turns"]
             assert turn["status"] == "interrupted"
             again = httpx.post(
                 f"{url}/chats/{chat['id']}/retry", timeout=TIMEOUT_S, trust_env=False

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 from support.embedder import HashEmbedder
-from support.live_app import LiveApp
+from support.live_app import WAIT_S, LiveApp
 
 from qmd import KnowledgeBase, Settings
 
@@ -57,3 +58,8 @@ def serve(
             kb.embed()
         with LiveApp(kb, token=token, **options) as app:
             yield Served(app.url, kb, folder, app)
+
+
+def http_client(url: str, **options: Any) -> httpx.Client:
+    """A client of a server in this process; its own five seconds can pass on a busy machine."""
+    return httpx.Client(base_url=url, timeout=WAIT_S, **options)

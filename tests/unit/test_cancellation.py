@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,18 +34,25 @@ def read_for_ever(store: Store, begun: threading.Event) -> None:
         reader.connection.execute(ENDLESS).fetchone()
 
 
-def test_a_statement_of_a_late_call_is_interrupted(store: Store) -> None:
+def test_a_statement_of_a_late_call_is_interrupted(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workers = CallQueue(1, max_waiting=1)
     begun = threading.Event()
 
     async def run() -> int:
+        loop = asyncio.get_running_loop()
+        endless = workers.run(lambda: read_for_ever(store, begun), timeout_s=WAIT_S)
+        call = asyncio.ensure_future(endless)
+        assert await anyio.to_thread.run_sync(begun.wait, WAIT_S)
+        clock = loop.time
+        monkeypatch.setattr(loop, "time", lambda: clock() + WAIT_S)  # its time is up
         with pytest.raises(TimeoutError):
-            await workers.run(lambda: read_for_ever(store, begun), timeout_s=0.1)
+            await call
         # The only place is free again: the thread has ended, and with it the statement.
         return await workers.run(lambda: 7, timeout_s=WAIT_S)
 
     assert anyio.run(run) == 7
-    assert begun.is_set()
     assert workers.wait_until_idle(WAIT_S)
     with store.reading() as reader:
         assert reader.connection.execute("SELECT 1").fetchone() == (1,)

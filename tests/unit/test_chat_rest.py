@@ -163,7 +163,8 @@ def test_without_a_language_model(tmp_path: Path, path: str) -> None:
         KnowledgeBase.open(tmp_path / "i.sqlite", create=True) as kb,
         LiveApp(kb) as app,
     ):
-        response = httpx.post(f"{app.url}{path}", json={"question": "When?"}, trust_env=False)
+        question = {"question": "When?"}
+        response = httpx.post(f"{app.url}{path}", json=question, timeout=60, trust_env=False)
     assert response.status_code == 409
     assert "QMD_LLM_URL" in response.json()["detail"]
 

@@ -64,7 +64,7 @@ class TalkingServer:
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(AMPLE_S)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)
@@ -94,11 +94,11 @@ def answering(answer: bytes) -> Talk:
     return talk
 
 
-def dripping(beginning: bytes, drop: bytes) -> Talk:
+def dripping(beginning: bytes, drop: bytes, every_s: float = BRIEF_S / 15) -> Talk:
     def talk(link: socket.socket, server: TalkingServer) -> None:
         server.read_head(link)
         link.sendall(beginning)
-        while not server.closing.wait(BRIEF_S / 15):
+        while not server.closing.wait(every_s):
             link.sendall(drop)
 
     return talk
@@ -211,8 +211,8 @@ def test_a_server_that_drips_is_left_in_time(beginning: bytes, drop: bytes) -> N
 
 def test_progress_is_waited_for_anew_until_all_time_is_up() -> None:
     pieces = 0
-    talk = dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x")
-    limit = TimeLimit(BRIEF_S, 3 * BRIEF_S)
+    talk = dripping(b"HTTP/1.1 200 OK\r\n\r\n", b"x", every_s=0.2)
+    limit = TimeLimit(1.0, 2.0)
     with (
         TalkingServer(talk) as server,
         pytest.raises(http_client.TimeLimitError),
@@ -221,7 +221,7 @@ def test_progress_is_waited_for_anew_until_all_time_is_up() -> None:
         for _piece in reply.pieces():
             reply.progress()
             pieces += 1
-    assert pieces > 15  # more than one wait's worth of drops
+    assert pieces > 5  # more than one wait's worth of drops
 
 
 def test_a_handshake_that_never_ends_is_left_in_time() -> None:
@@ -270,7 +270,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, Path]
 def relay(link: socket.socket, port: int) -> None:
     """Carry bytes both ways between a client and a server of this machine."""
     with socket.create_connection(("127.0.0.1", port)) as other:
-        other.settimeout(5)
+        other.settimeout(AMPLE_S)
 
         def carry(source: socket.socket, target: socket.socket) -> None:
             with contextlib.suppress(OSError):
@@ -281,7 +281,7 @@ def relay(link: socket.socket, port: int) -> None:
         back = threading.Thread(target=carry, args=(other, link), daemon=True)
         back.start()
         carry(link, other)
-        back.join(5)
+        back.join(AMPLE_S)
 
 
 @pytest.fixture

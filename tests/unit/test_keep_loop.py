@@ -11,7 +11,7 @@ import pytest
 from qmd.errors import DatabaseReplacedError, InputError, QmdError
 from qmd.ingest.keep.loop import Loop, LoopStopped
 
-WAIT_S = 5.0
+WAIT_S = 60.0
 
 
 class Turns:

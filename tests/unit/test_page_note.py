@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.site import Served, serve
+from support.site import Served, http_client, serve
 
 from qmd.render import NoLinks
 from qmd.server.page.note import lines_of
@@ -37,7 +37,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url) as client:
+    with http_client(served.url) as client:
         yield client
 
 
@@ -214,7 +214,7 @@ def test_a_file_without_history_says_what_is_kept(client: httpx.Client) -> None:
 def test_a_server_that_only_reads_shows_and_restores_nothing(tmp_path: Path) -> None:
     with serve(tmp_path, NOTES, embed=False, read_only=True) as server:
         server.kb.replace_note("notes/Harbour.md", "# Other\n")
-        with httpx.Client(base_url=server.url) as client:
+        with http_client(server.url) as client:
             page = client.get("/history/notes/Harbour.md").text
             assert "only reads" in page and 'method="post"' not in page
             form = {"revision": "1", "csrf": token(client)}
@@ -225,7 +225,7 @@ def test_a_server_that_only_reads_shows_and_restores_nothing(tmp_path: Path) -> 
 
 def test_the_list_of_tasks_is_offered_where_there_are_some(tmp_path: Path) -> None:
     notes = {"tasks.md": "- [ ] paint\n", "around.md": "![[tasks]]\n"}
-    with serve(tmp_path, notes, embed=False) as server, httpx.Client(base_url=server.url) as client:
+    with serve(tmp_path, notes, embed=False) as server, http_client(server.url) as client:
         assert 'href="/tick/notes/tasks.md"' in client.get("/note/notes/tasks.md").text
         around = client.get("/note/notes/around.md").text
         assert 'role="checkbox"' in around and "/tick/" not in around

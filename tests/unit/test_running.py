@@ -180,7 +180,7 @@ def test_nobody_listening_is_an_os_error() -> None:
         free.bind(("127.0.0.1", 0))  # bound, and nobody listens
         nobody = RunningServer(f"http://127.0.0.1:{free.getsockname()[1]}", 1, None, "1")
         with pytest.raises(OSError):
-            running.call(nobody, "/embed", {}, timeout_s=5)
+            running.call(nobody, "/embed", {}, timeout_s=60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system tells so")

@@ -6,13 +6,12 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client as McpClient
 from support.mcp_client import with_client
-from support.site import serve
+from support.site import http_client, serve
 
 from qmd.server.activity import (
     MAX_CALLS,
@@ -132,7 +131,7 @@ def test_the_memory_of_the_record_is_bounded() -> None:
 def test_each_face_records_its_calls_but_never_what_was_asked_for(tmp_path: Path) -> None:
     with serve(tmp_path) as served:
         activity = served.app.face.activity
-        with httpx.Client(base_url=served.url, headers={"user-agent": "curl/8.5.0"}) as client:
+        with http_client(served.url, headers={"user-agent": "curl/8.5.0"}) as client:
             client.post("/search", json={"query": "boat secret"})
             client.post("/collections/add", json={"path": "relative-secret"})
             client.get("/health")

@@ -14,7 +14,7 @@ const NEAR_END = 120; // pixels from the end within which the page follows the n
 const PAUSES_MS = [300, 900, 2000]; // before the server is tried again
 const POLL_MS = 3000;
 
-const state = { chat: talk.dataset.chat, reader: null, turn: null, following: true, asksNext: false };
+const state = { chat: talk.dataset.chat, reader: null, listing: null, turn: null, following: true, asksNext: false };
 
 // --- what is said by the server ------------------------------------------------------------
 
@@ -299,10 +299,12 @@ function setChat({ chat, name, export_path: exportPath }) {
 }
 
 async function refreshList() {
+  state.listing?.abort(); // an answer to it could come after the newer one
+  const request = (state.listing = new AbortController());
   const find = document.getElementById("find")?.value ?? "";
   const query = new URLSearchParams({ find, current: state.chat });
   try {
-    document.querySelector(".conversations .list").replaceChildren(await part(`/part/ask/list?${query}`));
+    document.querySelector(".conversations .list").replaceChildren(await part(`/part/ask/list?${query}`, request));
   } catch {
     // The list stays as it is; the next change loads it again.
   }
