@@ -159,15 +159,19 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
         return None
     for text, form in zip(texts, segmented, strict=True):
         replaced = _replaced(text, pairs)
-        if has_pairs:
-            # SQLite reads what is left as `segment` does: it finds nothing more to replace.
-            is_same = next(_replaced_words(replaced, unlike), None) is None
-            is_same = is_same and unicodedata.is_normalized("NFC", replaced)
-            if not is_same or segment(replaced) != form:
-                return None
-        elif replaced != form:
+        if not (_is_paired(replaced, form, unlike) if has_pairs else replaced == form):
             return None
     return Derivation([part for pair in pairs for part in pair], has_pairs)
+
+
+def _is_paired(replaced: str, form: str, unlike: re.Pattern[str]) -> bool:
+    """Whether SQLite makes the segmented form of this text by pairs alone."""
+    # It reads what is left as `segment` does: nothing more is to be replaced.
+    return (
+        next(_replaced_words(replaced, unlike), None) is None
+        and unicodedata.is_normalized("NFC", replaced)
+        and segment(replaced) == form
+    )
 
 
 def _replaced_words(text: str, unlike: re.Pattern[str]) -> Iterator[str]:
