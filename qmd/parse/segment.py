@@ -152,9 +152,7 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
     if has_pairs and sum(map(len, texts)) > MOST_PAIRED:
         return None
     unlike = read_otherwise_among_pairs() if has_pairs else _READ_OTHERWISE
-    words = {word for text in texts for word in _replaced_words(text, unlike)}
-    pairs = [(word, _indexed(word)) for word in sorted(words, key=lambda word: (-len(word), word))]
-    pairs = [(word, form) for word, form in pairs if word != form]
+    pairs = _replacements(texts, unlike)
     if len(pairs) > MOST_REPLACED:
         return None
     for text, form in zip(texts, segmented, strict=True):
@@ -162,6 +160,13 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
         if not (_is_paired(replaced, form, unlike) if has_pairs else replaced == form):
             return None
     return Derivation([part for pair in pairs for part in pair], has_pairs)
+
+
+def _replacements(texts: Sequence[str], unlike: re.Pattern[str]) -> list[tuple[str, str]]:
+    """The words to replace with what replaces them, the longest first."""
+    words = {word for text in texts for word in _replaced_words(text, unlike)}
+    pairs = ((word, _indexed(word)) for word in sorted(words, key=lambda word: (-len(word), word)))
+    return [(word, form) for word, form in pairs if word != form]
 
 
 def _is_paired(replaced: str, form: str, unlike: re.Pattern[str]) -> bool:
