@@ -17,9 +17,9 @@ def run() -> None:
     """Run the command line, and leave with its exit code."""
     gc.set_threshold(LOADING_THRESHOLD)
     try:
-        from qmd.cli import main
+        from qmd.cli import plain
 
-        main.run()
+        plain.run()
     except KeyboardInterrupt:
         os._exit(130)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from importlib import metadata
     from urllib import request
 
+    import click
     import fastembed
     import filelock
     import loguru
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sqlite_utils import migrations
 
 __all__ = [
+    "click",
     "cross_encoder",
     "fastembed",
     "filelock",

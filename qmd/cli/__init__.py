@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from qmd.cli import daemon as daemon
     from qmd.cli import habits as habits
     from qmd.cli import listings as listings
+    from qmd.cli import main as main
     from qmd.cli import notes as notes
     from qmd.cli import operations as operations
+    from qmd.cli import plain as plain
     from qmd.cli import posts as posts
     from qmd.cli import read as read
     from qmd.cli import remote as remote

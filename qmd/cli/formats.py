@@ -1,48 +1,20 @@
 """
-The output formats: their options, and their rules of quoting.
+The output formats, and their rules of quoting.
 
 The format ``cli`` is for people and may change; the others are for programs.
 """
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
-
-import click
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from qmd.parse.lines import split_lines
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
 # Characters that XML 1.0 does not allow, not even as references.
 _NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-
-
-def format_options(function: F) -> F:
-    """Add ``--format`` and its short forms; the command gets one argument ``output``."""
-
-    @functools.wraps(function)
-    def with_format(**options: Any) -> Any:
-        chosen = [name for name in FORMATS[1:] if options.pop(f"as_{name}")]
-        named = options.pop("format_name")
-        if named is not None:
-            chosen.append(named)
-        if len(set(chosen)) > 1:
-            raise click.UsageError("One format only: " + " or ".join(dict.fromkeys(chosen)) + "?")
-        return function(output=chosen[0] if chosen else "cli", **options)
-
-    for name in reversed(FORMATS[1:]):
-        click.option(f"--{name}", f"as_{name}", is_flag=True, help=f"Short for --format {name}.")(
-            with_format
-        )
-    click.option(
-        "--format", "format_name", type=click.Choice(FORMATS), help="How to print the result."
-    )(with_format)
-    return cast(F, with_format)
 
 
 def numbered(text: str, first: int = 1, lines: int = 0) -> str:

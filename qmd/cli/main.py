@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 import click
 
@@ -53,16 +52,6 @@ def cli(ctx: click.Context) -> None:
     ctx.ensure_object(Session)
 
 
-def run() -> NoReturn:
-    """Run the ``qmd`` command, and end the process with its exit code."""
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # The database is closed and the output is written. The interpreter's own shutdown would be
-    # a fifth of the time of a search.
-    os._exit(code)
-
-
 def main(args: Sequence[str]) -> int:
     """
     Run one command line and return its exit code.
@@ -74,10 +63,23 @@ def main(args: Sequence[str]) -> int:
         cli.main(list(args), prog_name="qmd")
     prepare_streams()
     session = Session()
-    as_json = _wants_json(args)
     try:
         code = _invoke(list(args), session)
         sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - what is no error of a command is raised there
+        return report(error, session, as_json=_wants_json(args))
+    return code
+
+
+def report(raised: BaseException, session: Session, *, as_json: bool) -> int:
+    """
+    Write to stderr what ended a command, and return its exit code.
+
+    Args:
+        as_json: Write it as JSON.
+    """
+    try:
+        raise raised
     except QmdError as error:
         remedy = error.hint or f"Run '{session.command} --help'."
         return _fail(error.code, str(error), remedy, error.exit_code, as_json)
@@ -97,7 +99,6 @@ def main(args: Sequence[str]) -> int:
         file = f": {error.filename}" if error.filename else ""
         hint = "Check its permissions." if isinstance(error, PermissionError) else None
         return _fail("os_error", f"{problem}{file}", hint, 1, as_json)
-    return code
 
 
 def _invoke(args: list[str], session: Session) -> int:

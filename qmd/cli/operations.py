@@ -7,16 +7,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import MISSING, is_dataclass
-from functools import cache
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from functools import cache, wraps
+from typing import Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
 import click
 
 from qmd import cli
 from qmd.cli import complete
 from qmd.cli.command import Command, QueryWord, command, json_option
-from qmd.cli.formats import format_options
-from qmd.cli.places import full_path_option
+from qmd.cli.formats import FORMATS
 from qmd.cli.progress import progress_bar
 from qmd.cli.session import session
 from qmd.cli.terminal import write_json, write_text
@@ -39,6 +38,7 @@ from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import to_wire
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -90,11 +90,36 @@ def command_of(operation: Operation) -> Command:
     )(function)
 
 
+def _format_options(function: F) -> F:
+    """Add ``--format`` and its short forms; the command gets one argument ``output``."""
+
+    @wraps(function)
+    def with_format(**options: Any) -> Any:
+        chosen = [name for name in FORMATS[1:] if options.pop(f"as_{name}")]
+        named = options.pop("format_name")
+        if named is not None:
+            chosen.append(named)
+        if len(set(chosen)) > 1:
+            raise click.UsageError("One format only: " + " or ".join(dict.fromkeys(chosen)) + "?")
+        return function(output=chosen[0] if chosen else "cli", **options)
+
+    for name in reversed(FORMATS[1:]):
+        click.option(f"--{name}", f"as_{name}", is_flag=True, help=f"Short for --format {name}.")(
+            with_format
+        )
+    click.option(
+        "--format", "format_name", type=click.Choice(FORMATS), help="How to print the result."
+    )(with_format)
+    return cast("F", with_format)
+
+
 #: The options besides those of arguments. The other names in `Operation.options` are settings.
 _OPTIONS: Mapping[str, Decorator] = {
-    "format": format_options,
+    "format": _format_options,
     "full": click.option("--full", is_flag=True, help="The whole text of each hit."),
-    "full_path": full_path_option,
+    "full_path": click.option(
+        "--full-path", is_flag=True, help="Name each file by its path on the disk."
+    ),
     "json": json_option,
     "line_numbers": click.option(
         "--line-numbers", is_flag=True, help="Number the lines of --full."

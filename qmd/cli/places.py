@@ -8,19 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
 from qmd import system
 from qmd.cli.session import session
 from qmd.cli.terminal import fitting_path, one_line
 
 if TYPE_CHECKING:
     from qmd.values import Collection
-
-
-full_path_option = click.option(
-    "--full-path", is_flag=True, help="Name each file by its path on the disk."
-)
 
 
 class Places:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from qmd import cli, search
-from qmd.cli.places import places
+from qmd import cli, libraries, search, system, values
+from qmd.cli.places import Places, places
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
-from qmd.system import running
-from qmd.values.search import SearchReply
-from qmd.values.wire import from_wire
 
 if TYPE_CHECKING:
     from qmd.operations import Operation
-    from qmd.values import Collection
+    from qmd.values import Collection, SearchReply
+
+    #: A reply, the whole text of each hit if asked for, and whether a process makes missing
+    #: vectors.
+    Answered = tuple[SearchReply, list[str] | None, bool]
 
 #: The tokens of what a format prints around the hits, such as a header.
 _FRAME_TOKENS = 15
@@ -47,14 +46,14 @@ def answer(
     arguments = dict(arguments)
     max_tokens = arguments.pop("max_tokens", None)
     if full and max_tokens is not None:
-        raise click.UsageError(
+        raise libraries.click.UsageError(
             "--full and --max-tokens exclude each other; "
             "read single documents with 'qmd get --max-tokens'."
         )
     # Each format takes another number of tokens, so the budget is applied here.
     ask = _from_server if mode == "server" else _here
     reply, bodies, is_embedding = ask(operation, arguments, mode, full)
-    where = places(_collections, full_path=full_path)
+    where = places(all_collections, full_path=full_path)
     if max_tokens is not None:
         size = partial(cli.render_hits.printed_tokens, output=output, where=where)
         reply = search.budget.fit_hits(reply, max_tokens, size, frame_tokens=_FRAME_TOKENS)
@@ -64,6 +63,18 @@ def answer(
         without = cli.render_reports.count(reply.needs_embedding, "document")
         remedy = "made in the background (qmd status)" if is_embedding else "qmd embed"
         note(f"qmd: {without} without vectors yet: {remedy}")
+    print_reply(reply, output, where=where, bodies=bodies, line_numbers=line_numbers)
+
+
+def print_reply(
+    reply: SearchReply,
+    output: str,
+    *,
+    where: Places,
+    bodies: Sequence[str] | None = None,
+    line_numbers: bool = False,
+) -> None:
+    """Print the hits of a reply as `render_hits` does, and on stderr what else it says of them."""
     if reply.notice and output not in cli.render_hits.HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
     cli.render_hits.render_hits(
@@ -78,11 +89,7 @@ def answer(
         sys.stderr.write(f'No results found for "{one_line(reply.query)}"\n')
 
 
-#: A reply, the whole text of each hit if asked for, and whether a process makes missing vectors.
-_Answered = tuple[SearchReply, "list[str] | None", bool]
-
-
-def _here(operation: Operation, arguments: Mapping[str, Any], mode: str, full: bool) -> _Answered:
+def _here(operation: Operation, arguments: Mapping[str, Any], mode: str, full: bool) -> Answered:
     """
     Search in this process.
 
@@ -101,23 +108,24 @@ def _here(operation: Operation, arguments: Mapping[str, Any], mode: str, full: b
 
 def _told_to_wait(mode: str) -> AbstractContextManager[None]:
     """Say on a terminal that the model is loaded, which takes a second or more."""
-    if mode == "auto" and running.find(session().settings.db):
+    if mode == "auto" and system.running.find(session().settings.db):
         return nullcontext()
     return waiting("Loading the model for meaning; 'qmd up' would keep it in memory …")
 
 
 def _from_server(
     operation: Operation, arguments: Mapping[str, Any], mode: str, full: bool
-) -> _Answered:
+) -> Answered:
     remote = cli.remote.Remote(session().settings.db)
     sent = remote.answer(operation, arguments)
-    reply = from_wire(SearchReply, sent, query=arguments["query"])
+    reply = values.wire.from_wire(values.SearchReply, sent, query=arguments["query"])
     bodies = [remote.text(hit.file) for hit in reply.hits] if full else None
     with session().open() as kb:
         waits = reply.needs_embedding > 0 and operation.name != "search"
         return reply, bodies, waits and kb.freshness().embedding
 
 
-def _collections() -> list[Collection]:
+def all_collections() -> list[Collection]:
+    """Those of the database of this command."""
     with session().open() as kb:
         return kb.collections()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 import qmd
 from qmd import libraries
@@ -59,8 +58,8 @@ class Session:
     def settings(self) -> Configuration:
         if self._settings is None:
             if self.db is not None and self.index is not None:
-                context = click.get_current_context(silent=True)
-                raise click.UsageError("--db and --index exclude each other.", context)
+                context = libraries.click.get_current_context(silent=True)
+                raise libraries.click.UsageError("--db and --index exclude each other.", context)
             self._settings = load_settings(db=self.db, index=self.index, flags=self.flags)
         return self._settings
 
@@ -188,8 +187,23 @@ class Session:
             self._settings = None
 
 
+_without_click: list[Session] = []
+
+
+@contextmanager
+def running(session: Session) -> Iterator[None]:
+    """Make this the session of a command that runs without click."""
+    _without_click.append(session)
+    try:
+        yield
+    finally:
+        _without_click.pop()
+
+
 def session() -> Session:
     """The session of the running command."""
-    current = click.get_current_context().find_object(Session)
+    if _without_click:
+        return _without_click[-1]
+    current = libraries.click.get_current_context().find_object(Session)
     assert current is not None
     return current

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
 from qmd import libraries
 from qmd.errors import ConfigError
 from qmd.values.printable import escape_json as escape_json  # noqa: PLC0414 - from here, too
@@ -87,7 +85,9 @@ def choose(question: str, answers: Mapping[str, str], *, shown: str) -> str:
         click.Abort: Ctrl-C, or the end of the input.
     """
     while True:
-        typed = click.prompt(f"{question} [{shown}]", default="", show_default=False, err=True)
+        typed = libraries.click.prompt(
+            f"{question} [{shown}]", default="", show_default=False, err=True
+        )
         answer = answers.get(typed.strip().lower())
         if answer is not None:
             return answer
