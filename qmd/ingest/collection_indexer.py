@@ -119,7 +119,7 @@ class CollectionIndexer:
         walk = scan(self.root, self.rules)
         self._store_differences(self._scan(walk), old_skips)
         self._finish(old_skips, old_skips, others=walk.others, places=None)
-        self._merge_full_text()
+        self._tidy()
         return self.report
 
     def run_paths(self, paths: Iterable[str]) -> CollectionReport:
@@ -519,9 +519,9 @@ class CollectionIndexer:
         present.update(path for path in stored if path.startswith(unreadable))
         return present - stored, stored - present
 
-    def _merge_full_text(self) -> None:
+    def _tidy(self) -> None:
         """
-        After a run that stored many of all documents, in several batches.
+        Merge full text and shrink the file, after a run that stored many of all documents.
 
         It takes a hundredth of the time of a first index, and searches take a tenth less.
         """
@@ -532,6 +532,7 @@ class CollectionIndexer:
             total = reader.documents.count()
         if stored * 10 >= total:
             self.store.merge_full_text()
+            self.store.shrink()
 
 
 def _upwards(path: str) -> Iterator[str]:

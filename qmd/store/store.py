@@ -319,6 +319,9 @@ class Store(ABC):
     def compact(self) -> None:  # noqa: B027 - a server does it alone
         """Give unused space back to the disk."""
 
+    def shrink(self) -> None:  # noqa: B027 - a server does it alone
+        """As `compact`, as far as that takes little time, disk and memory: after large changes."""
+
     # -- other processes ---------------------------------------------------------------
 
     def shared_lock(self, purpose: str) -> SharedLock:

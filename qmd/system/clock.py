@@ -52,5 +52,8 @@ def local(text: str) -> datetime:
 
 
 def minute(text: str) -> str:
-    """``2026-11-23 14:05``: a stored time as people read it. Raises ValueError as `parse`."""
-    return local(text).strftime("%Y-%m-%d %H:%M")
+    """``2026-11-23 14:05``: a stored time as people read it; what is none stays as it is."""
+    try:
+        return local(text).strftime("%Y-%m-%d %H:%M")
+    except ValueError:  # in a damaged database
+        return text[:16]

@@ -112,6 +112,7 @@ def test_a_time_without_an_offset_is_local(monkeypatch: pytest.MonkeyPatch) -> N
         assert moment("2026-11-20", NOW) == "2026-11-19T16:00:00.000Z"
         assert filter_date("yesterday", NOW.replace(hour=20)) == "2026-11-24"
         assert clock.minute("2026-11-20T20:30:00.000Z") == "2026-11-21 04:30"
+        assert clock.minute("no time: damaged") == "no time: damaged"
     finally:
         monkeypatch.undo()
         time.tzset()

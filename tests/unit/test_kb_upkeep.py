@@ -12,7 +12,9 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
+from qmd.ingest.collection_indexer import BATCH_DOCUMENTS
 from qmd.store import Writer
+from qmd.store.sqlite import library as sqlite
 from qmd.values import Progress
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
@@ -167,6 +169,46 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
     assert kb.index().unchanged == 4
     assert kb.embed().embedded == 1
     assert_sound(kb.path)
+
+
+def pages(path: Path) -> tuple[int, int, int]:
+    """The pages of a file, how many are free, and how free ones are given back; 2 is one by one."""
+    connection = sqlite.connect(path, read_only=True)
+    try:
+        row: tuple[int, int, int] = connection.execute(
+            "SELECT page_count, freelist_count, auto_vacuum"
+            " FROM pragma_page_count, pragma_freelist_count, pragma_auto_vacuum"
+        ).fetchone()
+    finally:
+        connection.close()
+    return row
+
+
+@pytest.mark.parametrize("of_an_earlier_version", [False, True])
+def test_indexing_many_documents_leaves_no_free_pages(
+    tmp_path: Path, kb: KnowledgeBase, root: Path, of_an_earlier_version: bool
+) -> None:
+    path = tmp_path / "kb.sqlite"
+    for number in range(BATCH_DOCUMENTS + 1):
+        (root / f"{number}.md").write_text(f"# {number}\n\n{LONG}")
+    kb.index()
+    full, free, _ = pages(path)
+    assert free == 0
+    kb.close()
+    if of_an_earlier_version:
+        connection = sqlite.connect(path, read_only=False)
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("VACUUM")
+        connection.close()
+        assert pages(path)[2] == 0
+    for number in range(BATCH_DOCUMENTS + 1):
+        (root / f"{number}.md").write_text(f"# {number}\n")
+    with KnowledgeBase.open(path) as kb:
+        kb.index()
+    left, free, auto_vacuum = pages(path)
+    assert (free, auto_vacuum) == (0, 2)
+    assert left < full / 2
+    assert_sound(path)
 
 
 def test_cleanup_gives_space_back(kb: KnowledgeBase, root: Path) -> None:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 #: What the primary does for it; only it knows what other processes have embedded.
 _OF_PRIMARY = frozenset(
     {"process_name", "embedding_claims", "merge_full_text", "gather_common_words"}
-    | {"index_vectors", "compact"}
+    | {"index_vectors", "compact", "shrink"}
 )
 #: What any of both servers can say.
 _OF_EITHER = frozenset({"engine", "damage_hint", "require_current", "is_superseded"})

@@ -170,6 +170,9 @@ def connect(
     except FAILURES as error:
         raise translate(error, path) from error
     try:
+        if not size:
+            # So free pages can be given back without writing the whole file anew.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _use_wal(connection, timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {64 << 20}")

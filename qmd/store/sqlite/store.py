@@ -5,12 +5,18 @@ Holds a database open: one writer thread with one connection, and a pool of read
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from qmd import libraries, system
-from qmd.errors import DatabaseReplacedError, QmdError, ReadOnlyError, StoreError
+from qmd.errors import (
+    DatabaseReplacedError,
+    DiskFullError,
+    QmdError,
+    ReadOnlyError,
+    StoreError,
+)
 from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
@@ -263,6 +269,16 @@ class SqliteStore(Store):
     def compact(self) -> None:
         """Give free pages back to the disk."""
         self.write_outside_transaction(lambda writer: sqlite.upkeep.compact(writer.connection))
+
+    def shrink(self) -> None:
+        """Give free pages back to the disk, in short transactions if the file allows that."""
+        upkeep = sqlite.upkeep
+        if self.write(lambda writer: upkeep.is_worth_compacting(writer.connection)):
+            with suppress(DiskFullError):
+                self.compact()
+            return
+        while self.write(lambda writer: upkeep.give_back(writer.connection)):
+            cancellation.check()
 
     # -- the file ----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from qmd import libraries
 from qmd.store.sql import Sql
@@ -48,6 +48,11 @@ LEFTOVERS = (
 _MERGED_PAGES = 1000
 #: A file of this size is written anew only if this share of it is free.
 LARGE_BYTES, LEAST_FREE_SHARE = 1 << 30, 0.02
+#: A file of an earlier version is written anew by itself if this share of it is free, and if what
+#: stays has not more bytes: some SQLite libraries hold all of them in memory then.
+UNASKED_FREE_SHARE, UNASKED_BYTES = 0.1, 256 << 20
+#: Pages that one transaction gives back, in 20 ms.
+_PAGES_GIVEN_BACK = 1000
 #: How long the end of `compact` waits for readers of the log.
 LOG_PATIENCE_MS = 1000
 #: The bytes of the database.
@@ -67,10 +72,7 @@ def compact(connection: Connection) -> None:
 
     Raises DiskFullError: The disk has no room for a second copy; said before it begins.
     """
-    pages, page_size, free, file = connection.execute(
-        "SELECT page_count, page_size, freelist_count, file FROM pragma_page_count,"
-        " pragma_page_size, pragma_freelist_count, pragma_database_list WHERE name = 'main'"
-    ).fetchone()
+    pages, page_size, free, _, file = _space(connection)
     if pages * page_size < LARGE_BYTES or free > pages * LEAST_FREE_SHARE:
         # VACUUM writes a copy to a temporary file, and then all of it to the log.
         live = (pages - free) * page_size
@@ -78,8 +80,43 @@ def compact(connection: Connection) -> None:
         needs = {folder: live}
         needs[temporary] = needs.get(temporary, 0) + live
         require_free(needs, "Cleaning up")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # files of 1.7.0 and before lack it
         _database(connection).vacuum()
     _empty_log(connection)
+
+
+class _Space(NamedTuple):
+    """The pages of a file in all, their size in bytes, and how many are free."""
+
+    pages: int
+    page_size: int
+    free: int
+    auto_vacuum: int
+    file: str
+
+
+def _space(connection: Connection) -> _Space:
+    row = connection.execute(
+        "SELECT page_count, page_size, freelist_count, auto_vacuum, file FROM pragma_page_count,"
+        " pragma_page_size, pragma_freelist_count, pragma_auto_vacuum, pragma_database_list"
+        " WHERE name = 'main'"
+    ).fetchone()
+    return _Space(*row)
+
+
+def is_worth_compacting(connection: Connection) -> bool:
+    """Whether a file of an earlier version has so much free space that `compact` need not wait."""
+    space = _space(connection)
+    live = (space.pages - space.free) * space.page_size
+    is_free = space.free > space.pages * UNASKED_FREE_SHARE
+    return not space.auto_vacuum and is_free and live <= UNASKED_BYTES
+
+
+def give_back(connection: Connection) -> bool:
+    """Take some free pages off the end of the file. Returns whether more are left."""
+    before = _space(connection)
+    connection.execute(f"PRAGMA incremental_vacuum({_PAGES_GIVEN_BACK})").fetchall()
+    return before.auto_vacuum > 0 and before.free > _PAGES_GIVEN_BACK
 
 
 def _empty_log(connection: Connection) -> None:
