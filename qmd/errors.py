@@ -59,6 +59,9 @@ Every exception qmd raises on purpose.
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
     │  ├─ NotACanvasError
+    │  ├─ BrokenFileError             not what its suffix says, or damaged
+    │  ├─ LockedFileError             opens only with a password
+    │  ├─ MissingExtraError           its format needs a package that is not installed
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found
     └─ InferenceError                 a model or the vector index
@@ -662,6 +665,27 @@ class NotAPhotoError(IngestError):
 class NotACanvasError(IngestError):
     code = "not_a_canvas"
     reason = "no canvas"
+
+
+class BrokenFileError(IngestError):
+    """A file that is not what its suffix says, or that is damaged."""
+
+    code = "broken_file"
+    reason = "broken file"
+
+
+class LockedFileError(IngestError):
+    """A file that opens only with a password."""
+
+    code = "locked_file"
+    reason = "needs a password"
+
+
+class MissingExtraError(IngestError):
+    """A format needs a package that is not installed; the hint has the command."""
+
+    code = "missing_extra"
+    reason = "format not installed"
 
 
 class UnreadableFileError(IngestError):

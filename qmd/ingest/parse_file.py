@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qmd.errors import FileVanishedError, IngestError, UnreadableFileError
+from qmd.errors import (
+    FileVanishedError,
+    IngestError,
+    MissingExtraError,
+    UnreadableFileError,
+)
 from qmd.ingest.new_document import (
     FileJob,
     NoDocument,
@@ -24,21 +28,11 @@ from qmd.ingest.new_document import (
     plain_file,
 )
 from qmd.ingest.read_file import read_file, read_parts, settled
-from qmd.parse.canvas import parse_canvas
+from qmd.parse.by_format import parse, parser_of
 from qmd.parse.decode import decode
-from qmd.parse.document import parse_document
-from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of
-from qmd.parse.photo.document import parse_photo
+from qmd.parse.formats import MARKDOWN, format_of
 from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
-
-#: A parser takes the path, and the bytes of the whole file; if its format reads parts, a
-#: `PhotoSource` instead. It raises an `IngestError` for a file that is no document.
-PARSERS: Mapping[FileFormat, Callable[[str, Any], ParsedDocument]] = {
-    MARKDOWN: parse_document,
-    PHOTO: parse_photo,
-    CANVAS: parse_canvas,
-}
 
 
 def parse_plain(job: Any) -> tuple[Any, ...]:
@@ -54,8 +48,9 @@ def parse_file(job: FileJob) -> ParsedFile:
     except FileVanishedError as error:
         return NoDocument(error.reason, str(error), None, vanished=True)
     except IngestError as error:
-        # A new permission does not change the state of a file, so such a file is tried each time.
-        is_lasting = not isinstance(error, UnreadableFileError)
+        # A new permission, or a new package, does not change the state of a file, so such a file is
+        # tried each time.
+        is_lasting = not isinstance(error, (UnreadableFileError, MissingExtraError))
         state = settled(job.file.state, started) if is_lasting else None
         return NoDocument(error.reason, str(error), state)
     except OSError as error:
@@ -83,10 +78,10 @@ def document_text(path: str, data: bytes) -> str | None:
     try:
         if file_format is MARKDOWN:
             return decode(data).text  # its parser finds more, and takes longer
-        parse = PARSERS.get(file_format)
-        if parse is None:
+        if not file_format.is_read:
             return None
-        return parse(path, PhotoSource.of_bytes(data) if file_format.reads_parts else data).text
+        source = PhotoSource.of_bytes(data) if file_format.reads_parts else data
+        return parse(file_format, path, source).text
     except IngestError:
         return None
 
@@ -94,8 +89,8 @@ def document_text(path: str, data: bytes) -> str | None:
 def _parse(job: FileJob) -> tuple[ParsedDocument, FileState]:
     root, path = Path(job.root), job.file.path
     file_format = format_of(path)
-    parse = PARSERS[file_format]
+    parser_of(file_format)  # before the file is read
     if file_format.reads_parts:
-        return read_parts(root, path, partial(parse, path))
+        return read_parts(root, path, partial(parse, file_format, path))
     data, state = read_file(root, path, max_bytes=job.max_bytes)
-    return parse(path, data), state
+    return parse(file_format, path, data), state

@@ -13,17 +13,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from qmd.errors import NotACanvasError
+from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded, decode
-from qmd.parse.document import parse_markdown
 from qmd.parse.markdown import outline
-from qmd.parse.title import title_of_file
-from qmd.parse.warnings import limit_warnings
 from qmd.system.surrogates import whole
-from qmd.values import ParsedDocument
 from qmd.values.names import file_stem
 
 #: A canvas of more cards, edges or groups is read in part. Cards are compared with all groups.
@@ -64,12 +61,9 @@ class Card:
     is_group: bool
 
 
-def parse_canvas(path: str, data: bytes) -> ParsedDocument:
+def convert(path: str, data: bytes) -> Converted:
     """
-    Read one canvas.
-
-    Args:
-        path: The file's path with ``/``; its name is the title.
+    Read one canvas. Its name is its title.
 
     Raises:
         DecodeError: The bytes are no text.
@@ -77,13 +71,7 @@ def parse_canvas(path: str, data: bytes) -> ParsedDocument:
     """
     decoded = decode(data)
     text, warnings = canvas_text(decoded)
-    document = parse_markdown(path, replace(decoded, text=text))
-    return replace(
-        document,
-        title=title_of_file(path),
-        title_source="filename",
-        warnings=limit_warnings((*document.warnings, *warnings)),
-    )
+    return Converted(text, warnings=(*decoded.warnings, *warnings), encoding=decoded.encoding)
 
 
 def canvas_text(decoded: Decoded) -> tuple[str, tuple[str, ...]]:

@@ -5,29 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from qmd.values.documents import Anchor
 
-class Anchor(NamedTuple):
-    """
-    A place of the file, such as a page, at which a part of the Markdown begins.
-
-    The part ends where the next anchor begins.
-
-    Attributes:
-        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
-        label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
-        start_char: Characters of the Markdown before it.
-        shown: What the file itself calls it, if that differs, such as the page number ``xii``.
-    """
-
-    kind: str
-    label: str
-    start_char: int
-    shown: str | None = None
+__all__ = ["Anchor", "Converted", "Converter"]
 
 
 class Converted(NamedTuple):
     """
     A file as Markdown.
+
+    Only the marks of blocks count in it: headings, lists, tables, code. Unless the format says that
+    it is a note (`qmd.parse.formats.FileFormat.is_note`), tags, wikilinks, inline fields and
+    frontmatter are text, so nothing need be escaped for their sake.
 
     Attributes:
         markdown: Its text, at most as long as the limits of documents allow.
@@ -36,6 +25,7 @@ class Converted(NamedTuple):
         date: An ISO 8601 date, or None.
         properties: As the frontmatter of a note would give them.
         warnings: What could not be read; each is a whole sentence.
+        encoding: How the file is encoded, if it is text: the name of a codec.
     """
 
     markdown: str
@@ -44,6 +34,7 @@ class Converted(NamedTuple):
     date: str | None = None
     properties: Mapping[str, object] = {}
     warnings: tuple[str, ...] = ()
+    encoding: str = "utf-8"
 
 
 #: A converter takes the file's path with ``/``, and its bytes. It reads nothing else, and raises

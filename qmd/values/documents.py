@@ -56,6 +56,25 @@ class Chunk:
     heading_path: tuple[str, ...]
 
 
+class Anchor(NamedTuple):
+    """
+    A place of a file, such as a page, at which a part of the document's text begins.
+
+    The part ends where the next anchor begins.
+
+    Attributes:
+        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
+        start_char: Characters of the text before it; the start of a line.
+        shown: What the file itself calls it, if that differs, such as the page number ``xii``.
+    """
+
+    kind: str
+    label: str
+    start_char: int
+    shown: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """
@@ -70,6 +89,7 @@ class ParsedDocument:
         date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
+        anchors: By their places, ascending; none for a format that has lines alone.
     """
 
     text: str
@@ -86,6 +106,7 @@ class ParsedDocument:
     links: tuple[Link, ...]
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
+    anchors: tuple[Anchor, ...] = ()
 
 
 class FileState(NamedTuple):

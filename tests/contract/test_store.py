@@ -315,16 +315,16 @@ def test_stored_files_by_place_and_hash(store: Store, notes: int) -> None:
 def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, notes: int) -> None:
     skip = SkippedFile("notes", "big.md", "too_large", "9 GB")
     state = FileState(1, 2, 3, 4)
-    store.write(lambda writer: writer.files.replace_skips(notes, [(skip, state)], 7))
+    store.write(lambda writer: writer.files.replace_skips(notes, [(skip, state)], lambda path: 7))
     with store.reading() as reader:
         assert reader.files.all_skips() == [skip]
-        assert reader.files.skips_in_collection(notes, 7) == {"big.md": (skip, state)}
-        assert reader.files.skips_in_collection(notes, 8) == {"big.md": (skip, None)}
+        assert reader.files.skips_in_collection(notes, lambda path: 7) == {"big.md": (skip, state)}
+        assert reader.files.skips_in_collection(notes, lambda path: 8) == {"big.md": (skip, None)}
         assert reader.files.skip_counts() == [SkipCount("notes", "too_large", 1)]
         assert reader.files.skips("too_large", offset=0, limit=5) == [skip]
         assert reader.files.skips("too_large", offset=1, limit=5) == []
         assert reader.files.skips("binary", offset=0, limit=5) == []
-    store.write(lambda writer: writer.files.replace_skips(notes, [], 7))
+    store.write(lambda writer: writer.files.replace_skips(notes, [], lambda path: 7))
     with store.reading() as reader:
         assert reader.files.all_skips() == []
         assert reader.files.skip_counts() == []
