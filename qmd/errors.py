@@ -59,8 +59,7 @@ Every exception qmd raises on purpose.
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
     │  ├─ NotACanvasError
-    │  ├─ BrokenFileError             not what its suffix says, or damaged
-    │  ├─ LockedFileError             opens only with a password
+    │  ├─ DamagedFileError, EncryptedFileError
     │  ├─ MissingExtraError           its format needs a package that is not installed
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found
@@ -667,18 +666,21 @@ class NotACanvasError(IngestError):
     reason = "no canvas"
 
 
-class BrokenFileError(IngestError):
-    """A file that is not what its suffix says, or that is damaged."""
+class DamagedFileError(IngestError):
+    """The file is not what its suffix says, or is damaged, or holds more than a file may."""
 
-    code = "broken_file"
-    reason = "broken file"
+    code = "damaged_file"
+    reason = "damaged"
 
 
-class LockedFileError(IngestError):
-    """A file that opens only with a password."""
+class EncryptedFileError(IngestError):
+    code = "encrypted_file"
+    reason = "encrypted"
 
-    code = "locked_file"
-    reason = "needs a password"
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The {name} is encrypted.", hint="Save a copy without a password, or leave it out."
+        )
 
 
 class MissingExtraError(IngestError):
