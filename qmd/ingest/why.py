@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from qmd.values import Collection
 
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
-_UNREADABLE = frozenset(("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
+_UNREADABLE = frozenset(("doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
 #: The most files of a name that are listed.
@@ -54,6 +54,8 @@ SKIP_REMEDIES = {
     "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
     "dangling symlink": "Correct or remove the link.",
     "symlink loop": "Correct or remove the link.",
+    "encrypted": "Save a copy without a password, or leave it out.",
+    "format not installed": "Run that command, then 'qmd index'.",
     "over budget": "Split or mend it; it is read again when it has changed.",
     "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
     " when it has changed, or by 'qmd index --verify'.",

@@ -108,7 +108,17 @@ HTML = FileFormat(
     parser=None,
     remedy="Save the page as Markdown",
 )
-FORMATS: tuple[FileFormat, ...] = (PHOTO, CANVAS, HTML)
+PDF = FileFormat(
+    "PDF",
+    (".pdf",),
+    parser="qmd.parse.convert.pdf:convert",
+    version=1,
+    max_bytes=200 * MB,
+    # Its streams are compressed. A page of text takes 3 ms.
+    budget=Budget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
+    remedy="Open it in a viewer and save it again",
+)
+FORMATS: tuple[FileFormat, ...] = (PHOTO, CANVAS, HTML, PDF)
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8
 

@@ -61,7 +61,7 @@ def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
         ("a.txt", "'**/*.{md,txt}'"),
         ("a.org", "'**/*.{md,org}'"),
         ("a.JPG", "'**/*.{md,jpg,jpeg,png,heic}'"),
-        ("a.pdf", "no pdf files"),
+        ("a.doc", "no doc files"),
         ("LICENSE", "'**/*.{md,txt}'"),
     ],
 )
