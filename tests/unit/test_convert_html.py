@@ -6,8 +6,7 @@ import pytest
 
 from qmd.errors import DamagedFileError, DecodeError
 from qmd.parse.convert.html import convert
-from qmd.parse.decode import Decoded
-from qmd.parse.document import parse_markdown
+from qmd.parse.document import parse_literal
 
 PROSE = "A sentence of the article that says something about bread and time. " * 8
 
@@ -32,7 +31,7 @@ def markdown(body: str) -> str:
         ),
         (
             "Look!<a href='b.html'>here</a> [<a href='c.html'>1</a>]",
-            "Look! [here](b.html) \\[[1](c.html)]\n",
+            "Look! [here](b.html) [[1](c.html)]\n",
         ),
         ("<a href='b.html'><div>card <h3>Title</h3></div></a>", "card\n\n### Title\n"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul>after", "- a\n- b\n  - c\n\nafter\n"),
@@ -62,9 +61,9 @@ def markdown(body: str) -> str:
         ),
         (
             "<p>#tag [[link]] key:: value [a](b) &lt;b&gt;</p>",
-            "\\#tag \\[[link]] key\\:: value [a]\\(b) \\<b>\n",
+            "#tag [[link]] key:: value [a]\\(b) \\<b>\n",
         ),
-        ("<p><b>[</b>[link]] <i>#</i>tag", "\\[[link]] \\#tag\n"),
+        ("<p><b>[</b>[link]] <i>#</i>tag", "[[link]] #tag\n"),
         ("<h1>The __init__ of C#</h1>", "# The \\_\\_init\\_\\_ of C\\#\n"),
         ("<p hidden>a<p style='display:none'>b<p aria-hidden=true>c<p>d", "d\n"),
         ("<script>a()</script><style>b</style><!-- c --><template>d</template>e", "e\n"),
@@ -222,7 +221,7 @@ def test_nothing_outside_is_loaded_and_no_entity_grows() -> None:
 
 
 def test_what_is_converted_has_only_the_links_of_the_page() -> None:
-    text = markdown(f"<main><p>{PROSE} [[x]] #tag a:: b</p><a href='b.html'>b</a></main>")
-    document = parse_markdown("a.html", Decoded(text, "utf-8"))
+    page = f"<main><p>{PROSE} [[x]] #tag a:: b [x](y)</p><a href='b.html'>b</a></main>"
+    document = parse_literal("a.html", convert("a.html", page.encode()), has_links=True)
     assert [link.target for link in document.links] == ["b.html"]
     assert (document.tags, document.properties) == ((), {})

@@ -543,10 +543,7 @@ def _paragraph(parts: list[_Inline]) -> str:
         if not part.is_text:
             written.append(part.text)
             continue
-        text = inert(_SPACES.sub(" ", part.text))
-        if text.endswith("[") and not text.endswith("\\["):
-            text = f"{text[:-1]}\\["  # with the bracket of a link it would begin a wikilink
-        written.append(text)
+        written.append(inert(_SPACES.sub(" ", part.text)))
     lines = "".join(written).split("\n")
     text = "\n".join(_SPACES.sub(" ", line).strip() for line in lines).strip("\n")
     return _line_beginnings(re.sub("\n{2,}", "\n", text))

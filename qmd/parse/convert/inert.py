@@ -1,32 +1,24 @@
 """
-Keeps text of other formats from meaning something in Markdown.
+Keeps text of other formats from looking like the blocks and links of Markdown.
 
-What only looks like a heading, a tag, a link or a property gets a backslash before it. Only what
-qmd or a browser would take for more than text is marked, because each backslash stands between the
-signs that a search for exactly these signs looks for: emphasis stays as it is.
+Tags, wikilinks and fields are text in such files (`qmd.parse.document.parse_literal`), and so stay
+as they are. Only what would be taken for a heading, a link or HTML gets a backslash before it,
+because each backslash stands between the signs that a search for exactly these signs looks for;
+emphasis stays for the same reason.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-from qmd.parse.code_mask import mask_code
-from qmd.parse.markdown import outline
-from qmd.parse.tags import is_tag
-
-_TAG_SIGN = "\\w/\\-\u2600-\u27bf\ufe0f\u200d\U0001f1e6-\U0001faff"
-#: An escape is taken whole, so that no second backslash undoes the first.
-_TAG_OR_FIELD = rf"\\.|(?<!\S)\#(?P<tag>[{_TAG_SIGN}]+)|::(?=[ \t])"
 _ADDRESS = r"https?://|[A-Za-z0-9][^\s<>@]{0,63}@[^\s<>]{1,255}>"
-#: Also what would be a link, HTML, an entity, a comment or a fence. Addresses in angle brackets
-#: are links that stand in the text as such.
-_IN_TEXT = re.compile(
-    rf"{_TAG_OR_FIELD}|\[(?=\[)|\](?=\()|<(?=[A-Za-z/!?])(?!{_ADDRESS})"
+#: Links, HTML, entities, comments and fences. An escape is taken whole, so that no second backslash
+#: undoes the first. Addresses in angle brackets are links that stand in the text as such.
+_SIGNS = re.compile(
+    rf"\\.|\](?=\()|<(?=[A-Za-z/!?])(?!{_ADDRESS})"
     r"|&(?=\#?\w{1,31};)|%(?=%)|`{3,}|~{3,}",
     re.DOTALL,
 )
-_IN_MARKDOWN = re.compile(rf"{_TAG_OR_FIELD}|\[(?=\[)(?!\[[^\[\]\n]*\]\]\()", re.DOTALL)
 #: What means something only where a line begins: headings, rules below text, definitions, and the
 #: rules that would begin frontmatter.
 _LINE_BEGINNING = re.compile(
@@ -48,38 +40,21 @@ def inert(text: str) -> str:
 
     `inert_lines` also takes care of what begins a line.
     """
-    return _with_backslashes(text, _IN_TEXT.finditer(text))
+    return _SIGNS.sub(_marked, text)
 
 
 def inert_lines(text: str) -> str:
-    """Whole lines of plain text, as Markdown without headings, tags, links and properties."""
+    """Whole lines of plain text, as Markdown without headings, links, HTML and fences."""
     return _LINE_BEGINNING.sub(r"\1\\", inert(text))
 
 
-def inert_markdown(text: str) -> str:
-    """
-    Markdown of another program without what only qmd would take for a tag, link or property.
-
-    Its headings, code and links stay.
-    """
-    if _IN_MARKDOWN.search(text) is None:
-        return text
-    masked = mask_code(text, 0, outline(text))
-    return _with_backslashes(text, _IN_MARKDOWN.finditer(masked))
-
-
-def _with_backslashes(text: str, signs: Iterable[re.Match[str]]) -> str:
-    pieces: list[str] = []
-    at = 0
-    for match in signs:
-        sign, start = match.group(), match.start()
-        if sign[0] == "\\" or (match["tag"] and not is_tag(match["tag"])):
-            continue
-        if sign[0] in "]%":  # of these pairs, the second sign is the one to mark
-            start += 1
-        pieces += [text[at:start], "\\"]
-        at = start
-    return "".join([*pieces, text[at:]]) if pieces else text
+def _marked(match: re.Match[str]) -> str:
+    sign = match.group()
+    if sign[0] == "\\":
+        return sign
+    if sign[0] in "]%":  # of these pairs, the second sign is the one to mark
+        return f"{sign}\\"
+    return f"\\{sign}"
 
 
 def code_span(text: str) -> str:
