@@ -132,6 +132,7 @@ class Blocks:
         date: str | None = None,
         properties: Mapping[str, object] | None = None,
         warnings: Iterable[str] = (),
+        encoding: str = "utf-8",
     ) -> Converted:
         """All blocks as one text, with what is known of the document."""
         text = "".join(self._pieces) + "\n" if self._pieces else ""
@@ -143,6 +144,7 @@ class Blocks:
             date,
             {key: value for key, value in (properties or {}).items() if value},
             limit_warnings((*warnings, *self.warnings)),
+            encoding,
         )
 
     def _open(self, container: _Container) -> None:

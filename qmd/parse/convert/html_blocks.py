@@ -132,14 +132,22 @@ class ElementWriter:
     Args:
         base: The address that relative targets are relative to; empty to keep them.
         skipped: Elements that are left out.
+        only_web: Links to what is not on the web lead into the file that holds the page, and so
+            are only their text, as are its pictures.
     """
 
     def __init__(
-        self, blocks: Blocks, *, base: str = "", skipped: frozenset[Element] = frozenset()
+        self,
+        blocks: Blocks,
+        *,
+        base: str = "",
+        skipped: frozenset[Element] = frozenset(),
+        only_web: bool = False,
     ) -> None:
         self._blocks = blocks
         self._base = base
         self._skipped = skipped
+        self._only_web = only_web
         self._parts: list[_Inline] = []
         self._links: list[_Link] = []
         self._code: list[str] | None = None  # of a code span
@@ -464,7 +472,7 @@ class ElementWriter:
             return ""
         if parts.scheme:
             return target if parts.scheme.lower() in _SCHEMES else ""
-        if target.startswith("/"):
+        if target.startswith("/") or self._only_web:
             return ""  # a place of a site that the file does not name
         return parts.path  # a heading is found by its text, never by its id
 

@@ -16,11 +16,15 @@ MAX_CELL = 20_000
 
 _NUMBER = re.compile(r"(?=\D{0,9}\d)[-+]?[\d.,\xa0 %]+")
 
+_MARKED = re.compile(r"[\\|\]<&%`~\s]")
+
 Row = Sequence[str]
 
 
 def cell(text: str) -> str:
     """Plain text as one cell of a table."""
+    if _MARKED.search(text) is None and len(text) <= MAX_CELL:  # most cells, ten times as fast
+        return text.strip()
     return piped(inert(" ".join(text[:MAX_CELL].split())))
 
 
@@ -59,7 +63,7 @@ class _Pieces:
         self.begin = begin
         self.head: list[str] = []
         self.lines: list[str] = []
-        self.size = 0
+        self.head_size = self.size = 0
         self.first = 1
         self.is_cut = False
         self.has_written = False
@@ -79,10 +83,11 @@ class _Pieces:
                 if not any(cells):
                     continue
                 self.first = number
-                if _is_head(cells):
-                    self.head = cells
+                is_head = _is_head(cells)
+                self.head = cells if is_head else [column_name(n) for n in range(len(cells))]
+                self.head_size = _cost(_line(self.head, 0))
+                if is_head:
                     continue
-                self.head = [column_name(column) for column in range(len(cells))]
             if any(cells):
                 self.row(number, cells)
         if self.head:
@@ -94,15 +99,15 @@ class _Pieces:
                 self.flush(number - 1)
                 self.first = number
             self.head += (column_name(column) for column in range(len(self.head), len(cells)))
-        head_size = _cost(_line(self.head, 0))
-        is_wide = head_size > TARGET // 4
+            self.head_size = _cost(_line(self.head, 0))
+        is_wide = self.head_size > TARGET // 4
         if is_wide:
             pairs = zip(self.head, cells, strict=False)
             line = "- " + "; ".join(f"{name}: {value}" for name, value in pairs if value)
         else:
             line = _line(cells, len(self.head))
         size = _cost(line)
-        if self.lines and self.size + size > TARGET - (0 if is_wide else 2 * head_size):
+        if self.lines and self.size + size > TARGET - (0 if is_wide else 2 * self.head_size):
             self.flush(number - 1)
             self.first = number
         if not self.lines and not is_wide:
@@ -143,4 +148,4 @@ def _line(cells: Row, width: int) -> str:
 
 def _cost(text: str) -> int:
     """In eighths of a token, as `qmd.parse.chunk` counts."""
-    return 3 * len(text.encode()) - len(text)
+    return 2 * len(text) if text.isascii() else 3 * len(text.encode()) - len(text)
