@@ -18,7 +18,7 @@ from qmd.parse.chunk import embedded_text
 from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Anchor, Chunk, Heading, Link
+from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
 from qmd.values.names import file_stem
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
@@ -203,7 +203,7 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
     fields["headings"] = tuple(starmap(Heading, headings))
     fields["links"] = tuple(starmap(Link, links))
     fields["chunks"] = tuple(starmap(Chunk, chunks))
-    fields["anchors"] = tuple(starmap(Anchor, anchors))
+    fields["anchors"] = tuple(starmap(DocumentAnchor, anchors))
     return NewDocument(
         path=path,
         state=FileState(*state),

@@ -16,8 +16,9 @@ from qmd.engine_text import engine_text
 from qmd.errors import MissingExtraError
 from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded
-from qmd.parse.document import parse_literal, parse_markdown
+from qmd.parse.document import parse_literal, parse_markdown, with_lines
 from qmd.parse.formats import FileFormat
+from qmd.parse.lines import line_starts
 from qmd.parse.title import MAX_TITLE, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
@@ -74,7 +75,8 @@ def converted_document(file_format: FileFormat, path: str, converted: Converted)
     """The document of a converted file, also if its parts come from the database."""
     if file_format.is_note:
         decoded = Decoded(converted.markdown, converted.encoding, ())
-        document = replace(parse_markdown(path, decoded), anchors=converted.anchors)
+        anchors = with_lines(converted.anchors, line_starts(converted.markdown))
+        document = replace(parse_markdown(path, decoded), anchors=anchors)
     else:
         document = parse_literal(path, converted, has_links=file_format.has_links)
     title = " ".join((converted.title or "").split())[:MAX_TITLE].rstrip()

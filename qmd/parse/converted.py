@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from qmd.values.documents import Anchor
 
-__all__ = ["Anchor", "Converted", "Converter"]
+class Anchor(NamedTuple):
+    """
+    A place of the file, such as a page, at which a part of the Markdown begins.
+
+    The part ends where the next anchor begins.
+
+    Attributes:
+        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
+        start_char: Characters of the Markdown before it; the start of a line.
+        shown: What the file itself calls it, if that differs, such as the page number ``xii``.
+    """
+
+    kind: str
+    label: str
+    start_char: int
+    shown: str | None = None
 
 
 class Converted(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code, mask_comments
-from qmd.parse.converted import Converted
+from qmd.parse.converted import Anchor, Converted
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.inline_fields import (
@@ -22,7 +24,7 @@ from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
 from qmd.parse.title import find_description, find_title, title_of_file
 from qmd.parse.warnings import limit_warnings
-from qmd.values import ParsedDocument
+from qmd.values import DocumentAnchor, ParsedDocument
 from qmd.values.names import journal_day
 
 #: Characters of the text of a converted file; the rest is left out.
@@ -107,10 +109,10 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
         end = text.rfind("\n", 0, MAX_CONVERTED) + 1
         text = text[: end or MAX_CONVERTED]
         warnings.append(f"The text is too long: only the first {len(text):,} characters were read.")
-    anchors = tuple(each for each in converted.anchors if each.start_char < len(text))
+    anchors = [each for each in converted.anchors if each.start_char < len(text)]
     if len(anchors) > MAX_ANCHORS:
         warnings.append(f"Only the first {MAX_ANCHORS:,} of its {len(anchors):,} places are known.")
-    anchors = anchors[:MAX_ANCHORS]
+        del anchors[MAX_ANCHORS:]
     structure = outline(text)
     links = DocumentLinks()
     if has_links and may_have_links(text, structure):
@@ -131,7 +133,17 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
         links=tuple(link for link in links.links if link.kind in ("link", "image")),
         chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
         warnings=(*warnings, *links.warnings),
-        anchors=anchors,
+        anchors=with_lines(anchors, structure.starts),
+    )
+
+
+def with_lines(anchors: Iterable[Anchor], line_starts: Sequence[int]) -> tuple[DocumentAnchor, ...]:
+    """Anchors as a document has them, by the lines of its text."""
+    return tuple(
+        DocumentAnchor(
+            each.kind, each.label, each.shown, bisect_right(line_starts, each.start_char)
+        )
+        for each in anchors
     )
 
 

@@ -17,7 +17,7 @@ from qmd.values.names import NOTE_SUFFIXES
 MB = 1_000_000
 
 
-class Budget(NamedTuple):
+class ParseBudget(NamedTuple):
     """
     What parsing one file may take: a part for every file, and more for each of its megabytes.
 
@@ -63,7 +63,7 @@ class FileFormat:
     parser: str | None
     version: int = 0
     max_bytes: int | None = None
-    budget: Budget = Budget()  # noqa: RUF009 - it cannot be changed
+    budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
     needs: tuple[str, str] | None = None
     reads_parts: bool = False
     is_edited: bool = False
@@ -115,7 +115,7 @@ PDF = FileFormat(
     version=1,
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
-    budget=Budget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
+    budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
     remedy="Open it in a viewer and save it again",
 )
 FORMATS: tuple[FileFormat, ...] = (PHOTO, CANVAS, HTML, PDF)

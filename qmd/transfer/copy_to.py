@@ -19,10 +19,11 @@ from qmd.errors import ConflictError, DecodeError, InputError
 from qmd.ingest.collection_indexer import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from qmd.ingest.new_document import new_document
 from qmd.parse.by_format import converted_document
-from qmd.parse.converted import Converted
+from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import Decoded
 from qmd.parse.document import parse_markdown
 from qmd.parse.formats import MARKDOWN, PHOTO, format_of
+from qmd.parse.lines import line_starts
 from qmd.parse.photo.document import stored_photo
 from qmd.transfer.export import export
 from qmd.transfer.take_back import take_back
@@ -174,7 +175,12 @@ def _parsed(reader: Reader, path: str, document_id: int, text: str) -> ParsedDoc
     facts = reader.documents.facts(document_id)
     title = reader.documents.by_id(document_id).title
     if file_format is not PHOTO:
-        converted = Converted(text, title=title, date=facts.date, properties=facts.properties)
+        starts = line_starts(text)
+        anchors = (
+            Anchor(each.kind, each.label, starts[each.line - 1], each.shown)
+            for each in reader.documents.anchors(document_id)
+        )
+        converted = Converted(text, tuple(anchors), title, facts.date, facts.properties)
         document = converted_document(file_format, path, converted)
         return replace(document, warnings=tuple(reader.documents.warnings(document_id)))
     return stored_photo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,14 @@ from qmd.store.sql.revisions import (
 )
 from qmd.store.sql.tokens import StoredProjection
 from qmd.store.sql.vectors import pack_vectors
-from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
+from qmd.values import (
+    DocumentAnchor,
+    FileState,
+    Filters,
+    ModelSpec,
+    NewDocument,
+    SkippedFile,
+)
 from qmd.values.access import AccessToken, AuditEntry
 from qmd.values.chats import ChatInfo
 from qmd.values.location import DatabaseLocation, ServerDatabase
@@ -114,6 +121,28 @@ def ids(reader: Reader) -> dict[str, int]:
 def test_a_missing_database_is_not_made_unasked(tmp_path: Path) -> None:
     with pytest.raises(DatabaseMissingError):
         open_store(tmp_path / "none.sqlite")
+
+
+def test_places_of_files_are_kept_with_their_document(store: Store) -> None:
+    pages = [DocumentAnchor("page", str(n), "ii" if n == 2 else None, 2 * n - 1) for n in (1, 2, 3)]
+
+    def put(writer: Writer, anchors: Sequence[DocumentAnchor]) -> tuple[int, int]:
+        number = add(writer, "papers", "/papers") if anchors else collection
+        paper = document("a.md", "One\n\nTwo\n\nThree\n")
+        paper = replace(paper, parsed=replace(paper.parsed, anchors=tuple(anchors)))
+        return number, writer.files.put(number, paper)
+
+    collection, paper = store.write(lambda writer: put(writer, pages))
+    other = store.write(lambda writer: writer.files.put(collection, document("b.md", "Text\n")))
+    with store.reading() as reader:
+        assert reader.documents.anchors(paper) == pages
+        assert reader.documents.anchors(other) == []
+        for line, page in ((1, pages[0]), (4, pages[1]), (9, pages[2])):
+            assert reader.documents.anchors_at({paper: line, other: 1}) == {paper: page}
+        assert reader.documents.anchors_at({}) == reader.documents.anchors_at({paper: 0}) == {}
+    store.write(lambda writer: put(writer, ()))
+    with store.reading() as reader:
+        assert reader.documents.anchors(paper) == []
 
 
 def test_a_failed_write_leaves_nothing(store: Store) -> None:

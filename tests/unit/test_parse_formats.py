@@ -14,7 +14,7 @@ from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
 from qmd.parse.document import parse_document, parse_markdown
 from qmd.parse.formats import FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
-from qmd.values import ParsedDocument
+from qmd.values import DocumentAnchor, ParsedDocument
 
 
 @pytest.mark.parametrize("file_format", [MARKDOWN, *FORMATS], ids=lambda each: each.name)
@@ -75,7 +75,10 @@ def test_no_chunk_crosses_a_page_and_headings_stay_above_the_next_pages() -> Non
     starts = [sum(map(len, pages[:number])) for number in range(len(pages))]
     anchors = [Anchor("page", str(number), start) for number, start in enumerate(starts, start=1)]
     document = document_of("".join(pages), anchors=tuple(anchors))
-    assert document.anchors == tuple(anchors)
+    assert document.anchors == tuple(
+        DocumentAnchor("page", str(number), None, line)
+        for number, line in ((1, 1), (2, 5), (3, 7), (4, 11))
+    )
     found = [(document.text[c.start_char : c.end_char], c.heading_path) for c in document.chunks]
     assert found == [
         ("# One\n\nfirst", ("One",)),
@@ -99,7 +102,8 @@ def test_what_no_database_stores_is_replaced_and_what_is_too_long_is_told(
     monkeypatch.setattr("qmd.parse.document.MAX_ANCHORS", 1)
     anchors = tuple(Anchor("line", str(number), number * 5) for number in range(3))
     document = document_of("1234\n6789\nabcd\n", anchors=anchors)
-    assert (document.text, document.anchors) == ("1234\n6789\n", anchors[:1])
+    assert document.text == "1234\n6789\n"
+    assert document.anchors == (DocumentAnchor("line", "0", None, 1),)
     assert document.warnings == (
         "The text is too long: only the first 10 characters were read.",
         "Only the first 1 of its 2 places are known.",

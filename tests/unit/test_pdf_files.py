@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.errors import SectionNotFoundError
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
 from tests.support.pdf import Mark, lines, pdf
@@ -31,6 +32,12 @@ def test_a_pdf_is_a_document_with_chunks_by_page(kb: KnowledgeBase, tmp_path: Pa
         assert kb.index().added == 1
         [hit] = kb.search("sourdough").hits
         assert (hit.file, hit.title, hit.line) == ("notes/a.pdf", "Bread", 3)
+        assert (hit.anchor, hit.place, hit.found_in) == ("page=2", "p. 2", "notes/a.pdf p. 2")
+        assert kb.get("notes/a.pdf#page=2").text == "Sourdough needs time.\n"
+        assert kb.get("[[a.pdf#page=3]]").text == "Rye is dark.\n"
+        with pytest.raises(SectionNotFoundError, match="#page=4") as caught:
+            kb.get("a.pdf#page=4")
+        assert "#page=3" in caught.value.suggestions
         assert kb.get("notes/a.pdf").text == (
             "# About bread\n\nSourdough needs time.\n\nRye is dark.\n\n"
         )

@@ -134,7 +134,7 @@ class _Reader:
             texts.append(text)
             length += len(text)
         if self._pictures:
-            self._warnings.append(_told(self._pictures, count))
+            self._warnings.append(_pictures_warning(self._pictures, count))
         about = self._document.get_metadata_dict(skip_empty=True)
         return Converted(
             "".join(texts),
@@ -147,7 +147,7 @@ class _Reader:
 
     def _bookmarks(self) -> dict[int, list[_Bookmark]]:
         """The bookmarks of each page, from 0, in the order of the outline."""
-        found: dict[int, list[_Bookmark]] = {}
+        by_page: dict[int, list[_Bookmark]] = {}
         try:
             for number, bookmark in enumerate(self._document.get_toc(max_depth=6)):
                 if number == MAX_BOOKMARKS:
@@ -160,10 +160,10 @@ class _Reader:
                     mode, place = target.get_view()
                     is_point = mode == pdfium.raw.PDFDEST_VIEW_XYZ and len(place) > 1
                     top = place[1] if is_point else None
-                    found.setdefault(page, []).append(_Bookmark(bookmark.level + 1, title, top))
+                    by_page.setdefault(page, []).append(_Bookmark(bookmark.level + 1, title, top))
         except pdfium.PdfiumError:
             self._warnings.append("The outline is damaged and was not read whole.")
-        return found
+        return by_page
 
     def _label(self, number: int) -> str:
         try:
@@ -198,7 +198,7 @@ def _has_pictures(page: pdfium.PdfPage) -> bool:
     return any(each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE for each in objects)
 
 
-def _told(pictures: Sequence[int], count: int) -> str:
+def _pictures_warning(pictures: Sequence[int], count: int) -> str:
     if len(pictures) == count:
         pages = "All pages are pictures" if count > 1 else "The page is a picture"
     elif len(pictures) == 1:
@@ -240,28 +240,33 @@ def _columns(text_page: pdfium.PdfTextPage) -> list[_Line] | None:
     """
     boxes = [_Box(*text_page.get_rect(number)) for number in range(text_page.count_rects())]
     boxes = [box for box in boxes if box.right - box.left > 1]
-    if len(boxes) < 2 * _LEAST_ROWS:
-        return None
-    gap = _gap(boxes)
+    gap = _gap(boxes) if len(boxes) >= 2 * _LEAST_ROWS else None
     if gap is None:
         return None
     sides = [_side(box, gap) for box in boxes]
+    left, across, right = (
+        _rows(box for box, each in zip(boxes, sides, strict=True) if each == side)
+        for side in (-1, 0, 1)
+    )
     jumps = sum({one, other} == {-1, 1} for one, other in pairwise(sides))
-    left = _rows([box for box, side in zip(boxes, sides, strict=True) if side < 0])
-    right = _rows([box for box, side in zip(boxes, sides, strict=True) if side > 0])
     least = min(len(left), len(right))
     if least < _LEAST_ROWS or jumps < 0.6 * least or not _are_prose(left, right):
         return None
-    across = _rows([box for box, side in zip(boxes, sides, strict=True) if not side])
     lines: list[_Line] = []
-    # What goes across both columns parts them into bands, each of which is read by itself.
+    for rows in _bands(left, across, right):
+        lines += _lines_of(text_page, rows)
+    return lines
+
+
+def _bands(
+    left: Sequence[_Box], across: Sequence[_Box], right: Sequence[_Box]
+) -> Iterator[Sequence[_Box]]:
+    """Rows in the order of reading: what goes across both columns parts them into bands."""
     edges = [float("inf"), *(row.bottom for row in across), float("-inf")]
     for band, (upper, lower) in enumerate(pairwise(edges)):
         for column in (left, right):
-            rows = [row for row in column if lower <= row.bottom < upper]
-            lines += _lines_of(text_page, rows)
-        lines += _lines_of(text_page, across[band : band + 1])
-    return lines
+            yield [row for row in column if lower <= row.bottom < upper]
+        yield across[band : band + 1]
 
 
 def _gap(boxes: Sequence[_Box]) -> float | None:
@@ -404,16 +409,16 @@ def _headings(
     first = 0
     keys = [_key(line.text) for line in lines] if bookmarks else []
     for bookmark in bookmarks:
-        wanted = _key(bookmark.title)
-        said = next(
+        title = _key(bookmark.title)
+        same_line = next(
             (
                 number
                 for number in range(first, len(lines))
-                if keys[number] and (keys[number] == wanted or _is_numbered(keys[number], wanted))
+                if keys[number] and (keys[number] == title or _is_numbered(keys[number], title))
             ),
             None,
         )
-        number = said
+        number = same_line
         if number is None:
             below = (
                 number
@@ -422,8 +427,8 @@ def _headings(
             )
             number = next(below, first)
         marks = headings.get(number, ([], False))[0]
-        headings[number] = ([*marks, bookmark], said is not None)
-        first = number if said is None else min(number + 1, len(lines) - 1)
+        headings[number] = ([*marks, bookmark], same_line is not None)
+        first = number if same_line is None else min(number + 1, len(lines) - 1)
     return headings
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.system.surrogates import whole
-from qmd.values import DocumentInfo
+from qmd.values import DocumentAnchor, DocumentInfo
 from qmd.values.names import file_stem, fold, name_key
 
 #: A name of a document, by what gives it. The one by which people know it best comes first.
@@ -471,6 +471,40 @@ class Documents:
         stored = self._sql.value("SELECT warnings FROM documents WHERE id = ?", [document_id])
         warnings: list[str] = self._sql.dialect.parsed(stored)
         return warnings
+
+    def anchors(self, document_id: int) -> list[DocumentAnchor]:
+        """The places of a document's file, in order; none if the file is text."""
+        return self._sql.all(
+            DocumentAnchor,
+            "SELECT kind, label, shown, line FROM anchors WHERE document_id = ? ORDER BY seq",
+            [document_id],
+        )
+
+    def anchors_at(self, lines: Mapping[int, int]) -> dict[int, DocumentAnchor]:
+        """
+        The places of files that lines of their texts are from.
+
+        Args:
+            lines: A line of each document, from 1, by the document's id.
+
+        Returns:
+            By the document's id; without the documents of which no such place is known.
+        """
+        sql = self._sql
+        having = sql.run(
+            f"SELECT DISTINCT document_id FROM anchors WHERE document_id {sql.dialect.among}",
+            [sql.dialect.array(lines)],
+        )
+        places: dict[int, DocumentAnchor] = {}
+        for (document_id,) in having.fetchall():
+            anchors = sql.all(
+                DocumentAnchor,
+                "SELECT kind, label, shown, line FROM anchors WHERE document_id = ? AND line <= ?"
+                " ORDER BY seq DESC LIMIT 1",
+                [document_id, lines[document_id]],
+            )
+            places.update((document_id, anchor) for anchor in anchors)
+        return places
 
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
         """Documents that exist, with their texts, in the order of the ids; each id once."""
