@@ -78,8 +78,6 @@ def document_text(path: str, data: bytes) -> str | None:
     try:
         if file_format is MARKDOWN:
             return decode(data).text  # its parser finds more, and takes longer
-        if not file_format.is_read:
-            return None
         source = PhotoSource.of_bytes(data) if file_format.reads_parts else data
         return parse(file_format, path, source).text
     except IngestError:

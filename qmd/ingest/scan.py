@@ -420,11 +420,8 @@ def _judge_file(
     """
     mode = status.st_mode
     if stat.S_ISREG(mode):
-        file_format = format_of(path)
-        if not file_format.is_read:
-            return ScanSkip(path, f"{file_format.name} file", "its markup is no text to read")
         most = rules.most_bytes(path)
-        if status.st_size > most and not file_format.reads_parts:
+        if status.st_size > most and not format_of(path).reads_parts:
             return ScanSkip(path, "too large", f"{status.st_size:,} bytes; the limit is {most:,}")
         return ScannedFile(path, file_state(status))
     if stat.S_ISLNK(mode):

@@ -59,7 +59,6 @@ SKIP_REMEDIES = {
     "over budget": "Split or mend it; it is read again when it has changed.",
     "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
     " when it has changed, or by 'qmd index --verify'.",
-    "HTML file": "Save the page as Markdown, or leave HTML out of the collection's mask.",
     "no answer": "Is its disk reachable? The next run tries it again.",
 }
 
@@ -293,8 +292,6 @@ def _wider_mask(path: str, mask: str, collection: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
         return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
-    if not format_of(path).is_read:
-        return f"{format_of(path).remedy}: qmd reads no {suffix} files."
     if f".{suffix}" in PHOTO.suffixes:
         suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
     elif not suffix.isalnum() or suffix == "md":

@@ -53,7 +53,6 @@ def parser_of(file_format: FileFormat) -> Parser:
     Raises:
         MissingExtraError: It needs a package that is not installed.
     """
-    assert file_format.parser is not None
     module, _, function = file_format.parser.partition(":")
     try:
         parser: Parser = getattr(import_module(module), function)

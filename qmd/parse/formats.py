@@ -42,8 +42,7 @@ class FileFormat:
     Args:
         suffixes: In lower case, with the dot; letter case of a file's name does not matter.
         parser: Its module and function, as ``module:function``: a `qmd.parse.by_format.Parser`. The
-            module is imported for the first file of the format. None if such files are no
-            documents: as text, their markup would be searched.
+            module is imported for the first file of the format.
         version: To be raised when the parser gives another result for the same bytes; the stored
             documents of this format are then parsed anew.
         max_bytes: Larger files are skipped. None for the limit of text files.
@@ -60,7 +59,7 @@ class FileFormat:
 
     name: str
     suffixes: tuple[str, ...]
-    parser: str | None
+    parser: str
     version: int = 0
     max_bytes: int | None = None
     budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
@@ -70,11 +69,6 @@ class FileFormat:
     is_note: bool = False
     has_links: bool = False
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
-
-    @property
-    def is_read(self) -> bool:
-        """Whether files of this format become documents."""
-        return self.parser is not None
 
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.
@@ -105,8 +99,9 @@ CANVAS = FileFormat(
 HTML = FileFormat(
     "HTML",
     (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
-    parser=None,
-    remedy="Save the page as Markdown",
+    parser="qmd.parse.convert.html:convert",
+    version=1,
+    remedy="Save the page again",
 )
 PDF = FileFormat(
     "PDF",

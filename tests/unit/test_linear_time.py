@@ -261,7 +261,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Shape]]] = {
     **{
         f"{file_format.name} file": (file_of(file_format), 2_000, ALL)
         for file_format in (MARKDOWN, *FORMATS)
-        if file_format.is_read and not file_format.reads_parts
+        if not file_format.reads_parts
     },
     "Markdown file in Latin-1": (latin_note, 2_000, FEW),
     "decode Latin-1": (latin_end, 4_000, FEW),
