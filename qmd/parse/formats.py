@@ -113,7 +113,38 @@ PDF = FileFormat(
     budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
     remedy="Open it in a viewer and save it again",
 )
-FORMATS: tuple[FileFormat, ...] = (PHOTO, CANVAS, HTML, PDF)
+EPUB = FileFormat(
+    "EPUB",
+    (".epub",),
+    parser="qmd.parse.convert.epub:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Open it in a reader of books and save it again",
+)
+TABLE = FileFormat(
+    "CSV", (".csv", ".tsv", ".tab"), "qmd.parse.convert.delimited:convert", version=1
+)
+NOTEBOOK = FileFormat(
+    "notebook",
+    (".ipynb",),
+    parser="qmd.parse.convert.notebook:convert",
+    version=1,
+    remedy="Open it in Jupyter and save it again",
+)
+MAIL = FileFormat(
+    "e-mail",
+    (".eml", ".mbox", ".mbx"),
+    parser="qmd.parse.convert.mail:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Save the message again in the program that wrote it",
+)
+SUBTITLES = FileFormat(
+    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
+)
+FORMATS: tuple[FileFormat, ...] = (
+    *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
+)
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8
 

@@ -12,6 +12,7 @@ from qmd import KnowledgeBase
 from qmd.errors import SectionNotFoundError
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
+from qmd.values.names import DEFAULT_MASK
 from tests.support.pdf import Mark, lines, pdf
 
 PAGES = [lines("About bread"), lines("Sourdough needs time."), lines("Rye is dark.")]
@@ -83,3 +84,29 @@ def test_flate_of_a_page_within_the_limits_is_read(kb: KnowledgeBase, tmp_path: 
     (tmp_path / "notes/a.pdf").write_bytes(pdf([text, lines("Rye is dark.")]))
     with kb:
         assert kb.index().added == 1
+
+
+def test_new_collections_take_pdfs_and_a_wider_mask_is_proposed_for_others(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.pdf").write_bytes(pdf(PAGES))
+    (tmp_path / "notes/b.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        assert kb.add_collection(tmp_path / "notes").pattern == DEFAULT_MASK
+        assert kb.index().added == 1
+        remedy = kb.why(tmp_path / "notes/b.csv").remedy
+        assert f"--mask '{DEFAULT_MASK[:-1]},csv}}'" in str(remedy)
+        kb.change_collection("notes", mask=f"{DEFAULT_MASK[:-1]},csv}}")
+        assert kb.index().added == 1
+
+
+def test_a_link_to_a_page_is_not_broken_and_pdfs_are_no_orphans(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    (tmp_path / "notes/a.pdf").write_bytes(pdf(PAGES))
+    (tmp_path / "notes/b.pdf").write_bytes(pdf(PAGES, about={"Title": "Other"}))
+    (tmp_path / "notes/n.md").write_text("[[a.pdf#page=3]] [p](a.pdf#page=2)\n", encoding="utf-8")
+    with kb:
+        assert kb.index().added == 3
+        assert kb.broken_links().links == ()
+        assert [orphan.document.path for orphan in kb.orphans().documents] == ["n.md"]
+        assert [link.file for link in kb.backlinks("a.pdf").links] == ["notes/n.md"] * 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 #: What names a place of a file, as a `DocumentAnchor` does.
-_PLACE = re.compile(r"(?:page|slide|sheet|chapter|cell|message|line)=", re.IGNORECASE)
+_PLACE = re.compile(r"[a-z]+=.", re.IGNORECASE)
 #: Characters of a heading that an error repeats.
 MAX_SHOWN = 200
 
