@@ -24,6 +24,7 @@ from qmd.ingest.read_file import is_still
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
+from qmd.parse.formats import turned_on_plugins
 from qmd.store.sql.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
@@ -290,7 +291,8 @@ class CollectionIndexer:
         stored = self.stored.get(file.path)
         same = stored is not None and stored.parser_version == version_of(file.path)
         stored_hash = stored.hash if stored is not None and same else None
-        return FileJob(str(self.root), file, self.rules.most_bytes(file.path), stored_hash)
+        most = self.rules.most_bytes(file.path)
+        return FileJob(str(self.root), file, most, stored_hash, turned_on_plugins())
 
     def _take(self, file: ScannedFile, parsed: ParsedFile) -> None:
         stored = self.stored.get(file.path)

@@ -136,12 +136,19 @@ ParsedFile = NewDocument | SameText | NoDocument
 
 
 class FileJob(NamedTuple):
-    """``stored_hash``: of the text that is stored of this file, by this version of the parser."""
+    """
+    One file to read.
+
+    Attributes:
+        stored_hash: Of the text that is stored of this file, by this version of the parser.
+        plugins: Those that are turned on; the formats of their files are found by them.
+    """
 
     root: str
     file: ScannedFile
     max_bytes: int
     stored_hash: str | None
+    plugins: tuple[str, ...] = ()
 
 
 # --- plain forms ----------------------------------------------------------------------
@@ -159,7 +166,8 @@ _fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
 def plain_job(job: FileJob) -> tuple[Any, ...]:
-    return (job.root, job.file.path, tuple(job.file.state), job.max_bytes, job.stored_hash)
+    root, file, *rest = job
+    return (root, file.path, tuple(file.state), *rest)
 
 
 def job_of(plain: Any) -> FileJob:

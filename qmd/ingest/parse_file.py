@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qmd import parse as parse_package
 from qmd.errors import (
     FileVanishedError,
     IngestError,
@@ -30,7 +31,7 @@ from qmd.ingest.new_document import (
 from qmd.ingest.read_file import read_file, read_parts, settled
 from qmd.parse.by_format import parse, parser_of
 from qmd.parse.decode import decode
-from qmd.parse.formats import MARKDOWN, format_of
+from qmd.parse.formats import MARKDOWN, format_of, turned_on_plugins
 from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
 
@@ -43,6 +44,8 @@ def parse_plain(job: Any) -> tuple[Any, ...]:
 def parse_file(job: FileJob) -> ParsedFile:
     """Read and parse one file; a file that is no document gives a `NoDocument`."""
     started = time.time_ns()
+    if job.plugins != turned_on_plugins():
+        parse_package.plugins.turn_on(job.plugins)
     try:
         parsed, read_state = _parse(job)
     except FileVanishedError as error:

@@ -40,9 +40,9 @@ def parse(file_format: FileFormat, path: str, source: Any) -> ParsedDocument:
         IngestError: It is no document, or this installation cannot read the format.
     """
     result = parser_of(file_format)(path, source)
-    if isinstance(result, Converted):
-        return converted_document(file_format, path, result)
-    return result
+    if isinstance(result, ParsedDocument):
+        return result
+    return converted_document(file_format, path, Converted(*result))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -103,6 +104,7 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
     Args:
         has_links: Links in the form of Markdown count, too.
     """
+    properties = json.loads(json.dumps(dict(converted.properties)))  # those of plugins may be any
     text = _UNSTORABLE.sub("\ufffd", converted.markdown)
     warnings = []
     if len(text) > MAX_CONVERTED:
@@ -123,13 +125,13 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
         encoding=converted.encoding,
         title=title_of_file(path),
         title_source="filename",
-        description=find_description(converted.properties),
+        description=find_description(properties),
         body_start=0,
         headings=structure.headings,
-        tags=find_tags("", (), converted.properties),
-        aliases=find_aliases(converted.properties),
+        tags=find_tags("", (), properties),
+        aliases=find_aliases(properties),
         date=journal_day(path),
-        properties=converted.properties,
+        properties=properties,
         links=tuple(link for link in links.links if link.kind in ("link", "image")),
         chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
         warnings=(*warnings, *links.warnings),

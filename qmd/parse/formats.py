@@ -7,6 +7,8 @@ A new format is a row in `FORMATS` and a parser in a module of its own, which th
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
@@ -149,6 +151,42 @@ FORMATS: tuple[FileFormat, ...] = (
 MAX_KIND = 8
 
 
+#: The formats and the plugins that `turn_on` has added.
+_of_plugins: list[FileFormat] = []
+_plugins: list[str] = []
+
+
+def turn_on(plugins: Iterable[str], formats: Iterable[FileFormat]) -> None:
+    """
+    Read files of these formats, too, in this process.
+
+    Args:
+        plugins: Whose formats they are: the names by which other processes find them.
+        formats: `problem_of` finds nothing wrong with them.
+    """
+    _plugins[:] = plugins
+    _of_plugins[:] = formats
+    _by_suffix.cache_clear()
+
+
+def turned_on_plugins() -> tuple[str, ...]:
+    """The names of the plugins whose formats are read in this process."""
+    return tuple(_plugins)
+
+
+def problem_of(file_format: FileFormat) -> str | None:
+    """Why a format of a plugin cannot be used, in a sentence; None if it can."""
+    for suffix in file_format.suffixes:
+        if not re.fullmatch(r"\.[a-z0-9]+", suffix) or suffix in NOTE_SUFFIXES:
+            return f"{suffix!r} is no suffix that a format can have."
+        own = next((each for each in FORMATS if suffix in each.suffixes), None)
+        if own is not None:
+            return f"{suffix} is a suffix of the format {own.name}, which qmd has."
+    if file_format.is_edited or not re.fullmatch(r"[\w.]+:\w+", file_format.parser):
+        return f"The format {file_format.name} names no parser, or says that it is edited."
+    return None
+
+
 def format_of(path: str) -> FileFormat:
     """The format as which a file of this name is read, whatever its content is."""
     _, dot, suffix = path.rpartition(".")
@@ -157,7 +195,7 @@ def format_of(path: str) -> FileFormat:
 
 @cache
 def _by_suffix() -> dict[str, FileFormat]:
-    return {suffix: format_ for format_ in FORMATS for suffix in format_.suffixes}
+    return {suffix: each for each in (*_of_plugins, *FORMATS) for suffix in each.suffixes}
 
 
 def is_photo(path: str) -> bool:
