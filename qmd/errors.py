@@ -59,7 +59,8 @@ Every exception qmd raises on purpose.
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
     │  ├─ NotACanvasError
-    │  ├─ DamagedFileError, EncryptedFileError
+    │  ├─ DamagedFileError            not what its suffix says, or damaged
+    │  ├─ EncryptedFileError
     │  ├─ MissingExtraError           its format needs a package that is not installed
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found

@@ -30,8 +30,7 @@ from qmd.ingest.new_document import (
 )
 from qmd.ingest.read_file import read_file, read_parts, settled
 from qmd.parse.by_format import parse, parser_of
-from qmd.parse.decode import decode
-from qmd.parse.formats import MARKDOWN, format_of, turned_on_plugins
+from qmd.parse.formats import format_of, turned_on_plugins
 from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
 
@@ -67,20 +66,13 @@ def parse_file(job: FileJob) -> ParsedFile:
     return new_document(job.file.path, parsed, digest, state)
 
 
-def document_text(path: str, data: bytes) -> str | None:
-    """
-    The text of the document that a file with these bytes is, whose hash is its docid.
-
-    Args:
-        path: The file's path with ``/``; only its name counts.
-
-    Returns:
-        None if it is no document.
-    """
+def text_of(job: Any) -> str | None:
+    """`qmd.ingest.parse_workers.document_text` in a worker; the job is plain."""
+    path, data, plugins = job
+    if plugins != turned_on_plugins():
+        parse_package.plugins.turn_on(plugins)
     file_format = format_of(path)
     try:
-        if file_format is MARKDOWN:
-            return decode(data).text  # its parser finds more, and takes longer
         source = PhotoSource.of_bytes(data) if file_format.reads_parts else data
         return parse(file_format, path, source).text
     except IngestError:

@@ -8,10 +8,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+from qmd.errors import DecodeError
 from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.read_file import settled
 from qmd.ingest.scan import ScannedFile
-from qmd.parse.formats import MB, format_of
+from qmd.parse.decode import decode
+from qmd.parse.formats import MARKDOWN, MB, format_of, turned_on_plugins
 from qmd.system.worker.jobs import Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
 from qmd.values import FileState
@@ -19,6 +21,8 @@ from qmd.values import FileState
 #: The pool of this process. It starts no worker process before there is a file to parse.
 workers = WorkerPool("qmd.ingest.parse_file:parse_plain")
 
+#: Those that parse what a tool is about to replace, move or delete.
+text_workers = WorkerPool("qmd.ingest.parse_file:text_of")
 #: The reason for skipping a file whose reading blocked.
 NO_ANSWER = "no answer"
 _REASONS = {
@@ -55,6 +59,27 @@ def parse_files(
             yield _no_document(job, result, started)
         else:
             yield parsed_file(job.file.path, result.value)
+
+
+def document_text(path: str, data: bytes) -> str | None:
+    """
+    The text of the document that a file with these bytes is, whose hash is its docid.
+
+    Args:
+        path: The file's path with ``/``; only its name counts.
+
+    Returns:
+        None if it is no document, or too much for its parser.
+    """
+    if format_of(path) is MARKDOWN:
+        try:
+            return decode(data).text  # its parser finds more, and takes longer
+        except DecodeError:
+            return None
+    size = 0 if format_of(path).reads_parts else len(data)
+    job = Job((path, data, turned_on_plugins()), len(data), budget_of(path, size))
+    [result] = text_workers.run([job])
+    return None if isinstance(result, JobFailure) else result.value
 
 
 def problem() -> str | None:

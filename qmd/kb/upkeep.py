@@ -69,9 +69,9 @@ class UpkeepMethods(Parts):
 
     def plugins(self) -> PluginList:
         """The installed plugins, and which of them are turned on."""
-        found = parse.plugins.installed(tuple(self._settings.plugins))
+        plugins = parse.plugins.installed(tuple(self._settings.plugins))
         return values.reports.PluginList(
-            tuple(values.reports.PluginInfo(**each._asdict()) for each in found)
+            tuple(values.reports.PluginInfo(**each._asdict()) for each in plugins)
         )
 
     def cleanup(

@@ -43,8 +43,8 @@ def _plugins(listed: PluginList) -> Iterator[Row]:
     for plugin in listed.plugins:
         formats = ", ".join(plugin.formats)
         package = f"{plugin.package} {plugin.version}".strip()
-        told = plugin.problem or formats or package
-        yield Row((Styled(plugin.state, "dim"), "  ", Styled(plugin.name, "file"), "  "), text=told)
+        text = plugin.problem or formats or package
+        yield Row((Styled(plugin.state, "dim"), "  ", Styled(plugin.name, "file"), "  "), text=text)
 
 
 @operation(

@@ -179,9 +179,9 @@ def problem_of(file_format: FileFormat) -> str | None:
     for suffix in file_format.suffixes:
         if not re.fullmatch(r"\.[a-z0-9]+", suffix) or suffix in NOTE_SUFFIXES:
             return f"{suffix!r} is no suffix that a format can have."
-        own = next((each for each in FORMATS if suffix in each.suffixes), None)
-        if own is not None:
-            return f"{suffix} is a suffix of the format {own.name}, which qmd has."
+        claiming = next((each for each in FORMATS if suffix in each.suffixes), None)
+        if claiming is not None:
+            return f"{suffix} is a suffix of the format {claiming.name}, which qmd has."
     if file_format.is_edited or not re.fullmatch(r"[\w.]+:\w+", file_format.parser):
         return f"The format {file_format.name} names no parser, or says that it is edited."
     return None

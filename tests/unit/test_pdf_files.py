@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import zlib
 from pathlib import Path
@@ -110,3 +111,21 @@ def test_a_link_to_a_page_is_not_broken_and_pdfs_are_no_orphans(
         assert kb.broken_links().links == ()
         assert [orphan.document.path for orphan in kb.orphans().documents] == ["n.md"]
         assert [link.file for link in kb.backlinks("a.pdf").links] == ["notes/n.md"] * 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
+@pytest.mark.unmeasured
+def test_a_hostile_pdf_that_is_named_to_a_tool_ends_no_process_of_ours(
+    kb: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse_workers, "budget_of", lambda path, size: JobBudget(20.0, 200 * MB))
+    (tmp_path / "notes/a.pdf").write_bytes(pdf(PAGES))
+    with kb:
+        kb.index()
+        [document] = kb.documents()
+        docid = parse_workers.document_text("a.pdf", (tmp_path / "notes/a.pdf").read_bytes())
+        assert docid is not None
+        assert hashlib.sha256(docid.encode()).hexdigest().startswith(document.docid[1:])
+    assert parse_workers.document_text("a.pdf", pdf([bytes(400_000_000)])) is None
+    assert parse_workers.document_text("a.pdf", b"no PDF") is None
+    assert parse_workers.document_text("a.md", b"\x00\xff\x00") is None

@@ -79,7 +79,7 @@ def _cues(lines: list[str]) -> Iterator[_Cue]:
         elif cue is not None:
             behind = lines[number + 1] if number + 1 < len(lines) else ""
             if not (line.strip().isdigit() and _TIMES.match(behind)):  # the number of the next cue
-                cue.lines.append(_said(line))
+                cue.lines.append(_spoken(line))
     if cue is not None:
         yield cue
 
@@ -90,7 +90,7 @@ def _seconds(match: re.Match[str], group: int) -> float:
     return whole + float(f"0.{fraction or 0}")
 
 
-def _said(line: str) -> str:
+def _spoken(line: str) -> str:
     speaker = _SPEAKER.search(line)
     text = " ".join(unescape(_MARKUP.sub("", line)).replace("\0", "\ufffd").split())
     return f"{speaker[1].strip()}: {text}" if speaker and text else text
