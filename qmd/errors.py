@@ -59,6 +59,9 @@ Every exception qmd raises on purpose.
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
     │  ├─ NotACanvasError
+    │  ├─ DamagedFileError            not what its suffix says, or damaged
+    │  ├─ EncryptedFileError
+    │  ├─ MissingExtraError           its format needs a package that is not installed
     │  └─ UnreadableFileError
     │     └─ FileVanishedError      deleted since it was found
     └─ InferenceError                 a model or the vector index
@@ -662,6 +665,30 @@ class NotAPhotoError(IngestError):
 class NotACanvasError(IngestError):
     code = "not_a_canvas"
     reason = "no canvas"
+
+
+class DamagedFileError(IngestError):
+    """The file is not what its suffix says, or is damaged, or holds more than a file may."""
+
+    code = "damaged_file"
+    reason = "damaged"
+
+
+class EncryptedFileError(IngestError):
+    code = "encrypted_file"
+    reason = "encrypted"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The {name} is encrypted.", hint="Save a copy without a password, or leave it out."
+        )
+
+
+class MissingExtraError(IngestError):
+    """A format needs a package that is not installed; the hint has the command."""
+
+    code = "missing_extra"
+    reason = "format not installed"
 
 
 class UnreadableFileError(IngestError):

@@ -112,6 +112,8 @@ class Settings:
             change nothing; None takes none.
         read_only_files: Tools change no file.
         exiftool: The program that writes into photos; None for the one on PATH.
+        plugins: The names of installed plugins whose file formats are read, too
+            (`qmd.parse.plugins`); they hold for the whole process.
         confirm_writes: For those who hand the tools to a language model. It is called with
             each change that a tool is about to write (`qmd.values.proposed`); only when it
             returns True is the change written. Tools then write inside the collections and
@@ -133,4 +135,5 @@ class Settings:
     push_folder: str | Path | None = None
     read_only_files: bool = False
     exiftool: str | Path | None = None
+    plugins: Sequence[str] = ()
     confirm_writes: Confirm | None = None

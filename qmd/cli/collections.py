@@ -17,6 +17,7 @@ from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write
 from qmd.errors import InputError
+from qmd.values.names import DEFAULT_MASK
 
 if TYPE_CHECKING:
     from qmd.values import Collection
@@ -50,7 +51,7 @@ def collection() -> None:
 @click.option("--name", help="The name of the collection.  [default: the directory's]")
 @click.option(
     "--mask",
-    default="**/*.md",
+    default=DEFAULT_MASK,
     show_default=True,
     metavar="GLOB",
     help="Which files are documents; several by comma or braces.",

@@ -69,6 +69,7 @@ TABLE = (
     CommandEntry(_CARE, "why", "qmd.operations.indexing:why"),
     CommandEntry(_CARE, "doctor", "qmd.cli.upkeep:doctor"),
     CommandEntry(_CARE, "config", "qmd.cli.upkeep:config"),
+    CommandEntry(_CARE, "plugins", "qmd.operations.upkeep:plugins"),
     CommandEntry(_CARE, "models", "qmd.cli.models:models"),
     CommandEntry(_CARE, "import", "qmd.cli.imports:import_"),
     CommandEntry(_CARE, "bench", "qmd.cli.bench:bench"),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+from urllib.parse import quote
 
 from qmd import system
 from qmd.cli.session import session
@@ -58,12 +59,20 @@ class Places:
         root = self._roots.get(collection)
         return None if root is None else Path(root, path)
 
-    def link(self, text: str, file: str, line: int = 1) -> str:
-        """Make a text, which is already safe for a terminal, a link that opens a document."""
+    def link(self, text: str, file: str, line: int = 1, anchor: str | None = None) -> str:
+        """
+        Make a text, which is already safe for a terminal, a link that opens a document.
+
+        Args:
+            anchor: ``page=12``, if the file is opened by its viewer and not by an editor.
+        """
         path = self.path(file) if self._links else None
         if path is None:
             return text
-        target = system.editors.editor_link(self._editor, path, line)
+        if anchor is None:
+            target = system.editors.editor_link(self._editor, path, line)
+        else:
+            target = f"{path.as_uri()}#{quote(anchor, safe='=')}"
         return f"\x1b]8;;{target}\x1b\\{text}\x1b]8;;\x1b\\"
 
 

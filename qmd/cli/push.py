@@ -30,6 +30,7 @@ from qmd.errors import (
 )
 from qmd.transfer import push as transfer
 from qmd.values import Collection
+from qmd.values.names import DEFAULT_MASK
 
 if TYPE_CHECKING:
     from qmd.transfer.push.folder import FolderPush, PushSummary
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--name", help="The name of the collection there.  [default: the directory's]")
 @click.option(
     "--mask",
-    default="**/*.md",
+    default=DEFAULT_MASK,
     show_default=True,
     metavar="GLOB",
     help="Which files to push; several by comma or braces.",

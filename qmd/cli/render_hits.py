@@ -138,7 +138,7 @@ def _paragraph(notice: str | None) -> list[str]:
 
 def _markdown(hit: Hit, body: str | None, where: Places) -> str:
     place = md_code(f"{one_line(where.name(hit.file))}:{hit.line}")
-    facts = [place, hit.docid, f"{shown_relevance(hit.relevance)}", flat(hit.context)]
+    facts = [place, hit.place, hit.docid, f"{shown_relevance(hit.relevance)}", flat(hit.context)]
     return (
         f"## {one_line(' '.join(hit.title.split()))}\n\n"
         + " · ".join(filter(None, facts))
@@ -227,8 +227,8 @@ class _Look:
     def fitted(self, hit: Hit, room: int) -> list[str]:
         """A hit in at most ``room`` lines, three or more."""
         title = fitting(one_line(hit.title), columns(score_text(hit)) + 2)
-        name = self._where.fitting_name(hit.file, len(f":{hit.line}"))
-        facts = fitting(_facts(hit), columns(f"{name}:{hit.line}") + 2)
+        name = self._where.fitting_name(hit.file, columns(_line_or_place(hit)))
+        facts = fitting(_facts(hit), columns(f"{name}{_line_or_place(hit)}") + 2)
         place = f"{self._place(hit, name)}  {self._dim(facts)}".rstrip()
         lines = [f"{self._title(title)}  {self._score(hit)}", place]
         snippet = _lines(hit.snippet)
@@ -242,7 +242,7 @@ class _Look:
 
     def compact(self, hit: Hit, *, has_snippet: bool) -> list[str]:
         """A hit in two lines, or in one."""
-        used = columns(score_text(hit)) + len(f":{hit.line}") + 2
+        used = columns(score_text(hit)) + columns(_line_or_place(hit)) + 2
         name = self._where.fitting_name(hit.file, used)
         if fitting(name, used) != name:  # `qmd get` takes the docid, but no part of a file's name
             name = f"{hit.docid}  {fitting(name.removeprefix('…/'), used + len(hit.docid) + 2)}"
@@ -266,8 +266,8 @@ class _Look:
 
     def _place(self, hit: Hit, name: str) -> str:
         name = paint(name, "file", self._color)
-        line = paint(f":{hit.line}", "line", self._color)
-        return self._where.link(name + line, hit.file, hit.line)
+        line = paint(_line_or_place(hit), "line", self._color)
+        return self._where.link(name + line, hit.file, hit.line, hit.anchor)
 
     def _marked(self, text: str) -> str:
         return "".join(
@@ -313,6 +313,11 @@ def score_text(hit: Hit) -> str:
 
 def _facts(hit: Hit) -> str:
     return " · ".join(filter(None, (hit.docid, one_line(flat(hit.context)))))
+
+
+def _line_or_place(hit: Hit) -> str:
+    """What stands behind the file: the page of a PDF, which its viewers know, else the line."""
+    return f":{hit.line}" if hit.place is None else f" {one_line(hit.place)}"
 
 
 def _lines(snippet: str) -> list[str]:

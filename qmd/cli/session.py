@@ -122,6 +122,7 @@ class Session:
             push_folder=settings.push_folder,
             read_only_files=read_only_files,
             exiftool=settings.exiftool,
+            plugins=settings.plugins,
         )
         with progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(

@@ -233,6 +233,9 @@ class Configuration:
         "ORIGIN",
         "Let pages of this origin in, such as https://chat.example.org; repeat for several.",
     )
+    plugins: tuple[str, ...] = _setting(
+        "texts", "the plugins whose file formats are read, too; 'qmd plugins' lists them"
+    )
     ask_write: bool = _setting(
         "switch",
         "whether qmd ask may write, if you agree each time",

@@ -49,7 +49,7 @@ def parser() -> Iterator[Check]:
             "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
         )
         return
-    budget = parse_workers.budget_of(0)
+    budget = parse_workers.budget_of("", 0)
     limits = f"{budget.cpu_s:g} s of CPU time and {budget.memory_bytes // MB} MB, more for large"
     message = f"A process of its own parses files; each may use {limits} texts"
     if sys.platform == "win32":

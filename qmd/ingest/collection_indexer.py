@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import InputError
 from qmd.ingest.events import EventKind, OnChange
-from qmd.ingest.new_document import VERSION, FileJob, NoDocument, ParsedFile, SameText
+from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, SameText, version_of
 from qmd.ingest.parse_workers import NO_ANSWER, parse_files
 from qmd.ingest.read_file import is_still
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
+from qmd.parse.formats import turned_on_plugins
 from qmd.store.sql.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
@@ -115,7 +116,7 @@ class CollectionIndexer:
         """
         with self.store.reading() as reader:
             self.stored = reader.files.in_collection(self.collection.id)
-            old_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
+            old_skips = reader.files.skips_in_collection(self.collection.id, version_of)
         walk = scan(self.root, self.rules)
         self._store_differences(self._scan(walk), old_skips)
         self._finish(old_skips, old_skips, others=walk.others, places=None)
@@ -142,7 +143,7 @@ class CollectionIndexer:
         places = walk.at(self.reread)
         with self.store.reading() as reader:
             self.stored = reader.files.at_or_below(self.collection.id, places)
-            all_skips = reader.files.skips_in_collection(self.collection.id, VERSION)
+            all_skips = reader.files.skips_in_collection(self.collection.id, version_of)
         printed = {printable(place) for place in places}
         old_skips = {
             path: skip
@@ -242,8 +243,8 @@ class CollectionIndexer:
             stored is None
             or self.verify
             or file.path in self.reread
-            or stored.parser_version != VERSION
             or stored.state != file.state
+            or stored.parser_version != version_of(file.path)
         ):
             return False
         self.report.unchanged += 1
@@ -288,9 +289,10 @@ class CollectionIndexer:
 
     def _job(self, file: ScannedFile) -> FileJob:
         stored = self.stored.get(file.path)
-        same = stored is not None and stored.parser_version == VERSION
+        same = stored is not None and stored.parser_version == version_of(file.path)
         stored_hash = stored.hash if stored is not None and same else None
-        return FileJob(str(self.root), file, self.rules.max_bytes, stored_hash)
+        most = self.rules.most_bytes(file.path)
+        return FileJob(str(self.root), file, most, stored_hash, turned_on_plugins())
 
     def _take(self, file: ScannedFile, parsed: ParsedFile) -> None:
         stored = self.stored.get(file.path)
@@ -479,7 +481,7 @@ class CollectionIndexer:
             if skips != old:
                 kept = {path: skip for path, skip in all_skips.items() if path not in old}
                 noted = (kept | skips).values()
-                writer.files.replace_skips(self.collection.id, noted, VERSION)
+                writer.files.replace_skips(self.collection.id, noted, version_of)
             writer.files.change_attachments(self.collection.id, *attachments)
             if whole:
                 writer.collections.mark_indexed(

@@ -15,15 +15,21 @@ from typing import Any, NamedTuple
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.chunk import embedded_text
+from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Chunk, Heading, Link
+from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
 from qmd.values.names import file_stem
 
-#: The version of the parser and the segmenter. A stored document of another version is made again.
-VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
+#: The version of what all formats share: the parser of Markdown, and the segmenter.
+_SHARED_VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
 
 _TOKEN = re.compile(r"[^\W_]+")
+
+
+def version_of(path: str) -> int:
+    """The version of what parses a file of this name; a document of another one is made again."""
+    return format_of(path).version * 1_000_000 + _SHARED_VERSION
 
 
 def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
@@ -43,7 +49,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
         path=path,
         state=state,
         hash=digest,
-        parser_version=VERSION,
+        parser_version=version_of(path),
         parsed=parsed,
         fulltext=FullTextEntry(
             title=_segmented_names(path, parsed),
@@ -130,12 +136,19 @@ ParsedFile = NewDocument | SameText | NoDocument
 
 
 class FileJob(NamedTuple):
-    """``stored_hash``: of the text that is stored of this file, by this version of the parser."""
+    """
+    One file to read.
+
+    Attributes:
+        stored_hash: Of the text that is stored of this file, by this version of the parser.
+        plugins: Those that are turned on; the formats of their files are found by them.
+    """
 
     root: str
     file: ScannedFile
     max_bytes: int
     stored_hash: str | None
+    plugins: tuple[str, ...] = ()
 
 
 # --- plain forms ----------------------------------------------------------------------
@@ -143,7 +156,7 @@ class FileJob(NamedTuple):
 _PLAIN = [
     name
     for name in ParsedDocument.__dataclass_fields__
-    if name not in {"headings", "links", "chunks"}
+    if name not in {"headings", "links", "chunks", "anchors"}
 ]
 _parsed = attrgetter(*_PLAIN)
 _heading = attrgetter(*Heading.__dataclass_fields__)
@@ -153,7 +166,8 @@ _fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
 def plain_job(job: FileJob) -> tuple[Any, ...]:
-    return (job.root, job.file.path, tuple(job.file.state), job.max_bytes, job.stored_hash)
+    root, file, *rest = job
+    return (root, file.path, tuple(file.state), *rest)
 
 
 def job_of(plain: Any) -> FileJob:
@@ -178,6 +192,7 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         list(map(_heading, parsed.headings)),
         list(map(_link, parsed.links)),
         list(map(_chunk, parsed.chunks)),
+        list(map(tuple, parsed.anchors)),
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
     )
@@ -191,16 +206,17 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, fulltext, chunk_hashes = rest
+    digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
     fields["headings"] = tuple(starmap(Heading, headings))
     fields["links"] = tuple(starmap(Link, links))
     fields["chunks"] = tuple(starmap(Chunk, chunks))
+    fields["anchors"] = tuple(starmap(DocumentAnchor, anchors))
     return NewDocument(
         path=path,
         state=FileState(*state),
         hash=digest,
-        parser_version=VERSION,
+        parser_version=version_of(path),
         parsed=ParsedDocument(**fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qmd.errors import FileVanishedError, IngestError, UnreadableFileError
+from qmd import parse as parse_package
+from qmd.errors import (
+    FileVanishedError,
+    IngestError,
+    MissingExtraError,
+    UnreadableFileError,
+)
 from qmd.ingest.new_document import (
     FileJob,
     NoDocument,
@@ -24,21 +29,10 @@ from qmd.ingest.new_document import (
     plain_file,
 )
 from qmd.ingest.read_file import read_file, read_parts, settled
-from qmd.parse.canvas import parse_canvas
-from qmd.parse.decode import decode
-from qmd.parse.document import parse_document
-from qmd.parse.formats import CANVAS, MARKDOWN, PHOTO, FileFormat, format_of
-from qmd.parse.photo.document import parse_photo
+from qmd.parse.by_format import parse, parser_of
+from qmd.parse.formats import format_of, turned_on_plugins
 from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
-
-#: A parser takes the path, and the bytes of the whole file; if its format reads parts, a
-#: `PhotoSource` instead. It raises an `IngestError` for a file that is no document.
-PARSERS: Mapping[FileFormat, Callable[[str, Any], ParsedDocument]] = {
-    MARKDOWN: parse_document,
-    PHOTO: parse_photo,
-    CANVAS: parse_canvas,
-}
 
 
 def parse_plain(job: Any) -> tuple[Any, ...]:
@@ -49,13 +43,16 @@ def parse_plain(job: Any) -> tuple[Any, ...]:
 def parse_file(job: FileJob) -> ParsedFile:
     """Read and parse one file; a file that is no document gives a `NoDocument`."""
     started = time.time_ns()
+    if job.plugins != turned_on_plugins():
+        parse_package.plugins.turn_on(job.plugins)
     try:
         parsed, read_state = _parse(job)
     except FileVanishedError as error:
         return NoDocument(error.reason, str(error), None, vanished=True)
     except IngestError as error:
-        # A new permission does not change the state of a file, so such a file is tried each time.
-        is_lasting = not isinstance(error, UnreadableFileError)
+        # A new permission, or a new package, does not change the state of a file, so such a file is
+        # tried each time.
+        is_lasting = not isinstance(error, (UnreadableFileError, MissingExtraError))
         state = settled(job.file.state, started) if is_lasting else None
         return NoDocument(error.reason, str(error), state)
     except OSError as error:
@@ -69,24 +66,15 @@ def parse_file(job: FileJob) -> ParsedFile:
     return new_document(job.file.path, parsed, digest, state)
 
 
-def document_text(path: str, data: bytes) -> str | None:
-    """
-    The text of the document that a file with these bytes is, whose hash is its docid.
-
-    Args:
-        path: The file's path with ``/``; only its name counts.
-
-    Returns:
-        None if it is no document.
-    """
+def text_of(job: Any) -> str | None:
+    """`qmd.ingest.parse_workers.document_text` in a worker; the job is plain."""
+    path, data, plugins = job
+    if plugins != turned_on_plugins():
+        parse_package.plugins.turn_on(plugins)
     file_format = format_of(path)
     try:
-        if file_format is MARKDOWN:
-            return decode(data).text  # its parser finds more, and takes longer
-        parse = PARSERS.get(file_format)
-        if parse is None:
-            return None
-        return parse(path, PhotoSource.of_bytes(data) if file_format.reads_parts else data).text
+        source = PhotoSource.of_bytes(data) if file_format.reads_parts else data
+        return parse(file_format, path, source).text
     except IngestError:
         return None
 
@@ -94,8 +82,8 @@ def document_text(path: str, data: bytes) -> str | None:
 def _parse(job: FileJob) -> tuple[ParsedDocument, FileState]:
     root, path = Path(job.root), job.file.path
     file_format = format_of(path)
-    parse = PARSERS[file_format]
+    parser_of(file_format)  # before the file is read
     if file_format.reads_parts:
-        return read_parts(root, path, partial(parse, path))
+        return read_parts(root, path, partial(parse, file_format, path))
     data, state = read_file(root, path, max_bytes=job.max_bytes)
-    return parse(path, data), state
+    return parse(file_format, path, data), state

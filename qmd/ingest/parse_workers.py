@@ -8,22 +8,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+from qmd.errors import DecodeError
 from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.read_file import settled
 from qmd.ingest.scan import ScannedFile
-from qmd.parse.formats import format_of
-from qmd.system.worker.jobs import MB, Job, JobBudget, JobFailure
+from qmd.parse.decode import decode
+from qmd.parse.formats import MARKDOWN, MB, format_of, turned_on_plugins
+from qmd.system.worker.jobs import Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
 from qmd.values import FileState
 
 #: The pool of this process. It starts no worker process before there is a file to parse.
 workers = WorkerPool("qmd.ingest.parse_file:parse_plain")
 
-#: The budget for one file. On a computer of 2023, real texts take 0.1 to 0.2 s and
-#: some ten bytes of memory per byte.
-_CPU_S, _CPU_S_PER_MB = 5.0, 2.0
-_MEMORY_BYTES, _MEMORY_PER_BYTE = 512 * MB, 50
-
+#: Those that parse what a tool is about to replace, move or delete.
+text_workers = WorkerPool("qmd.ingest.parse_file:text_of")
 #: The reason for skipping a file whose reading blocked.
 NO_ANSWER = "no answer"
 _REASONS = {
@@ -52,7 +51,7 @@ def parse_files(
         for job in jobs:
             sent.append((job, time.time_ns()))
             size = size_to_parse(job.file)
-            yield Job(plain_job(job), size, budget_of(size))
+            yield Job(plain_job(job), size, budget_of(job.file.path, size))
 
     for result in workers.run(worker_jobs(), waiting):
         job, started = sent.popleft()
@@ -60,6 +59,27 @@ def parse_files(
             yield _no_document(job, result, started)
         else:
             yield parsed_file(job.file.path, result.value)
+
+
+def document_text(path: str, data: bytes) -> str | None:
+    """
+    The text of the document that a file with these bytes is, whose hash is its docid.
+
+    Args:
+        path: The file's path with ``/``; only its name counts.
+
+    Returns:
+        None if it is no document, or too much for its parser.
+    """
+    if format_of(path) is MARKDOWN:
+        try:
+            return decode(data).text  # its parser finds more, and takes longer
+        except DecodeError:
+            return None
+    size = 0 if format_of(path).reads_parts else len(data)
+    job = Job((path, data, turned_on_plugins()), len(data), budget_of(path, size))
+    [result] = text_workers.run([job])
+    return None if isinstance(result, JobFailure) else result.value
 
 
 def problem() -> str | None:
@@ -82,11 +102,12 @@ def size_to_parse(file: ScannedFile) -> int:
     return 0 if format_of(file.path).reads_parts else file.state.bytes
 
 
-def budget_of(size: int) -> JobBudget:
-    """The limits for a file with ``size`` bytes to parse."""
+def budget_of(path: str, size: int) -> JobBudget:
+    """The limits for a file of this name with ``size`` bytes to parse."""
     # The steps are whole megabytes, so that most files have the same budget.
     steps = size // MB
-    return JobBudget(_CPU_S + steps * _CPU_S_PER_MB, _MEMORY_BYTES + steps * MB * _MEMORY_PER_BYTE)
+    cpu_s, cpu_s_per_mb, memory, memory_per_mb = format_of(path).budget
+    return JobBudget(cpu_s + steps * cpu_s_per_mb, memory + steps * memory_per_mb)
 
 
 def _no_document(job: FileJob, failure: JobFailure, started: int) -> NoDocument:

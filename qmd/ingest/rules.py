@@ -42,7 +42,7 @@ from qmd.ingest.gitignore import (
 )
 from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
-from qmd.parse.formats import CANVAS
+from qmd.parse.formats import CANVAS, format_of
 from qmd.system.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class Rules:
         root: The collection's directory.
         mask: Globs, separated by commas or in braces; see `qmd.ingest.mask`.
         ignore: Patterns like lines of a .gitignore at the root, braces allowed.
-        max_bytes: Larger files are reported as too large.
+        max_bytes: Larger files are reported as too large, unless their format has a limit of its
+            own.
 
     Raises:
         InputError: The mask or an ignore pattern is not valid.
@@ -137,6 +138,10 @@ class Rules:
     def of_collection(cls, collection: Collection) -> Rules:
         """Those of a collection. Raises InputError."""
         return cls(Path(collection.path), collection.pattern, collection.ignore)
+
+    def most_bytes(self, path: str) -> int:
+        """The size of the largest file of this name that is read."""
+        return format_of(path).max_bytes or self.max_bytes
 
     def root_folder(self, names: Sequence[str] = RULE_NAMES) -> RuledFolder:
         """The root; look in it for ``names``, some of `RULE_NAMES`."""

@@ -420,13 +420,9 @@ def _judge_file(
     """
     mode = status.st_mode
     if stat.S_ISREG(mode):
-        file_format = format_of(path)
-        if not file_format.is_read:
-            return ScanSkip(path, f"{file_format.name} file", "its markup is no text to read")
-        if status.st_size > rules.max_bytes and not file_format.reads_parts:
-            return ScanSkip(
-                path, "too large", f"{status.st_size:,} bytes; the limit is {rules.max_bytes:,}"
-            )
+        most = rules.most_bytes(path)
+        if status.st_size > most and not format_of(path).reads_parts:
+            return ScanSkip(path, "too large", f"{status.st_size:,} bytes; the limit is {most:,}")
         return ScannedFile(path, file_state(status))
     if stat.S_ISLNK(mode):
         return ScanSkip(path, *_judge_link(os.path.join(rules.root, path), real_root))

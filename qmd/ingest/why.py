@@ -32,7 +32,7 @@ from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unre
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO, format_of
 from qmd.values import Explanation
-from qmd.values.names import fold
+from qmd.values.names import DEFAULT_MASK, fold
 from qmd.values.search import encode_uri
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from qmd.values import Collection
 
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
-_UNREADABLE = frozenset(("pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "epub"))
+_UNREADABLE = frozenset(("doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt"))
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
 #: The most files of a name that are listed.
@@ -54,10 +54,11 @@ SKIP_REMEDIES = {
     "symlink out of the collection": "Add the folder it leads to as a collection of its own.",
     "dangling symlink": "Correct or remove the link.",
     "symlink loop": "Correct or remove the link.",
+    "encrypted": "Save a copy without a password, or leave it out.",
+    "format not installed": "Run that command, then 'qmd index'.",
     "over budget": "Split or mend it; it is read again when it has changed.",
     "parser failed": "Mend it, or report it as an error of qmd with the file; it is read again"
     " when it has changed, or by 'qmd index --verify'.",
-    "HTML file": "Save the page as Markdown, or leave HTML out of the collection's mask.",
     "no answer": "Is its disk reachable? The next run tries it again.",
 }
 
@@ -291,13 +292,16 @@ def _wider_mask(path: str, mask: str, collection: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
         return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
-    if not format_of(path).is_read:
-        return f"{format_of(path).remedy}: qmd reads no {suffix} files."
     if f".{suffix}" in PHOTO.suffixes:
         suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
     elif not suffix.isalnum() or suffix == "md":
         suffix = "txt"
-    wider = f"**/*.{{md,{suffix}}}" if mask == "**/*.md" else f"{mask},**/*.{suffix}"
+    if mask == "**/*.md":
+        wider = f"**/*.{{md,{suffix}}}"
+    elif mask == DEFAULT_MASK:
+        wider = f"{DEFAULT_MASK[:-1]},{suffix}}}"
+    else:
+        wider = f"{mask},**/*.{suffix}"
     return engine_text(
         "Give it a wider mask: qmd collection set {name} --mask '{mask}'.",
         name=collection,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qmd import ingest
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
+from qmd.values.names import DEFAULT_MASK
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -23,7 +24,7 @@ class CollectionMethods(Parts):
         path: str | Path,
         *,
         name: str | None = None,
-        mask: str = "**/*.md",
+        mask: str = DEFAULT_MASK,
         ignore: Sequence[str] = (),
     ) -> Collection:
         """
@@ -62,7 +63,7 @@ class CollectionMethods(Parts):
         path: str | Path,
         *,
         name: str | None = None,
-        mask: str = "**/*.md",
+        mask: str = DEFAULT_MASK,
         ignore: Sequence[str] = (),
         budget_s: float = 5.0,
     ) -> CollectionPreview:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd import ingest, libraries, models, values
+from qmd import ingest, libraries, models, parse, values
 from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
@@ -84,6 +84,8 @@ class Parts:
         if settings.embedder is not None:
             settings = replace(settings, embedder=models.checked.CheckedEmbedder(settings.embedder))
 
+        if settings.plugins:
+            parse.plugins.turn_on(tuple(settings.plugins))
         self._settings = settings
         self._opened = self._open_parts(store)
         self._lock = threading.Lock()

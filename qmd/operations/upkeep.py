@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.operations.definition import operation
+from qmd.operations.definition import Row, Styled, operation
 from qmd.values.edits import FileChange
 from qmd.values.facts import Describe, NotSent, Range
-from qmd.values.reports import CleanupReport, ProgressCallback
+from qmd.values.reports import CleanupReport, PluginList, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -36,6 +37,29 @@ def changes(
     Each change with its tool, its session and its files.
     """
     return ChangeList(tuple(kb.undo.changes(session, limit=limit)))
+
+
+def _plugins(listed: PluginList) -> Iterator[Row]:
+    for plugin in listed.plugins:
+        formats = ", ".join(plugin.formats)
+        package = f"{plugin.package} {plugin.version}".strip()
+        text = plugin.problem or formats or package
+        yield Row((Styled(plugin.state, "dim"), "  ", Styled(plugin.name, "file"), "  "), text=text)
+
+
+@operation(
+    rows=_plugins,
+    whole=True,
+    none="No plugin is installed.",
+    examples=("qmd plugins", "qmd plugins --json"),
+)
+def plugins(kb: KnowledgeBase) -> PluginList:
+    """
+    List the installed plugins.
+
+    A plugin offers file formats. It is off until the setting plugins names it.
+    """
+    return kb.plugins()
 
 
 @operation(

@@ -13,17 +13,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from qmd.errors import NotACanvasError
+from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded, decode
-from qmd.parse.document import parse_markdown
-from qmd.parse.markdown import outline
-from qmd.parse.title import title_of_file
-from qmd.parse.warnings import limit_warnings
+from qmd.parse.markdown import closed
 from qmd.system.surrogates import whole
-from qmd.values import ParsedDocument
 from qmd.values.names import file_stem
 
 #: A canvas of more cards, edges or groups is read in part. Cards are compared with all groups.
@@ -32,7 +29,6 @@ MAX_GROUPS = 200
 
 _UNLINKABLE = re.compile(r"[\[\]|#^\r\n]")
 _SHORT = 60  # characters of a card's text that name it beside an edge
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 
 
 class Box(NamedTuple):
@@ -64,12 +60,9 @@ class Card:
     is_group: bool
 
 
-def parse_canvas(path: str, data: bytes) -> ParsedDocument:
+def convert(path: str, data: bytes) -> Converted:
     """
-    Read one canvas.
-
-    Args:
-        path: The file's path with ``/``; its name is the title.
+    Read one canvas. Its name is its title.
 
     Raises:
         DecodeError: The bytes are no text.
@@ -77,13 +70,7 @@ def parse_canvas(path: str, data: bytes) -> ParsedDocument:
     """
     decoded = decode(data)
     text, warnings = canvas_text(decoded)
-    document = parse_markdown(path, replace(decoded, text=text))
-    return replace(
-        document,
-        title=title_of_file(path),
-        title_source="filename",
-        warnings=limit_warnings((*document.warnings, *warnings)),
-    )
+    return Converted(text, warnings=(*decoded.warnings, *warnings), encoding=decoded.encoding)
 
 
 def canvas_text(decoded: Decoded) -> tuple[str, tuple[str, ...]]:
@@ -143,7 +130,7 @@ def _mappings(value: object, most: int, name: str, warnings: list[str]) -> list[
 def _card(node: Mapping[str, Any]) -> Card:
     kind = node.get("type")
     if kind == "text":
-        text = _closed(_text(node.get("text")).strip("\r\n"))
+        text = closed(_text(node.get("text")).strip("\r\n"))
         name = next((line.strip("#-*> \t") for line in text.split("\n") if line.strip()), "")
     elif kind == "file":
         path = _line(node.get("file"))
@@ -180,22 +167,6 @@ def _embed(path: str, subpath: str) -> str:
     if _UNLINKABLE.search(path):
         return f"![{file_stem(path).translate({91: None, 93: None})}](<{path}>)"
     return f"![[{path}{subpath}]]" if subpath.startswith("#") else f"![[{path}]]"
-
-
-def _closed(text: str) -> str:
-    """A card's Markdown; a code fence that it leaves open ends with it."""
-    if "```" not in text and "~~~" not in text:
-        return text
-    structure = outline(text)
-    last = structure.blocks[-1] if structure.blocks else None
-    if last is None or last.kind != "fence" or last.end < len(structure.lines):
-        return text
-    mark = _FENCE.match(structure.lines[last.start].lstrip("-*+ \t"))
-    if mark is None:
-        return text
-    end = structure.lines[last.end - 1].strip()
-    is_closed = last.end - last.start > 1 and end.startswith(mark[1]) and not end.strip(mark[1][0])
-    return text if is_closed else f"{text}\n{mark[1]}"
 
 
 def _reading_order(card: Card) -> tuple[float, float]:

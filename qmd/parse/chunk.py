@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
 from qmd.parse.lines import byte_line_starts
-from qmd.parse.markdown import Outline
-from qmd.values import Chunk
+from qmd.parse.markdown import Block, Outline
+from qmd.values import Chunk, Heading
 
 # Sizes in eighths of a token, so that all sums are of integers.
 TARGET = 350 * 8
@@ -66,11 +68,19 @@ class _Section:
     until: int = 0  # the index of the section behind the last subsection
 
 
-def chunk(text: str, outline: Outline) -> tuple[Chunk, ...]:
-    """Cut a text into chunks; a text without blocks has none."""
+def chunk(text: str, outline: Outline, breaks: Sequence[int] = ()) -> tuple[Chunk, ...]:
+    """
+    Cut a text into chunks; a text without blocks has none.
+
+    Args:
+        breaks: Starts of lines that begin a page or the like, ascending: no chunk crosses them.
+    """
     if not outline.blocks:
         return ()
-    pieces = _Chunker(text, outline).pack(0)
+    chunker = _Chunker(text, outline)
+    pieces: list[_Piece] = []
+    for sections in _parts(outline, breaks):
+        pieces += chunker.pack_all(*sections)
     ascii_only = text.isascii()
     chunks: list[Chunk] = []
     at_char = at_byte = 0
@@ -120,7 +130,13 @@ class _Chunker:
             ]
             cum.append(3 * len(text.encode()) - len(text))
         self.cum = cum
-        self.sections = _sections(outline)
+        self.sections: list[_Section] = []
+
+    def pack_all(self, blocks: list[Block], sections: list[_Section]) -> list[_Piece]:
+        """The pieces of a part of the text that is cut by itself."""
+        self.blocks = blocks
+        self.sections = sections
+        return self.pack(0)
 
     def pack(self, index: int) -> list[_Piece]:
         """The pieces of a section with its subsections: one if it fits, else those of each part."""
@@ -257,22 +273,62 @@ class _Chunker:
         return pieces
 
 
-def _sections(outline: Outline) -> list[_Section]:
-    """Section 0 is the text before the first heading, and the parent of all others."""
-    blocks = outline.blocks
-    sections = [_Section(0, (), 0, len(blocks))]
-    open_: list[int] = []
+def _parts(outline: Outline, breaks: Sequence[int]) -> Iterator[tuple[list[Block], list[_Section]]]:
+    """
+    The blocks and sections of each part of a text, which the breaks separate.
+
+    A part that begins inside a section is below the headings of that section.
+    """
     headings = iter(outline.headings)
+    if not breaks:
+        yield outline.blocks, _sections(outline.blocks, headings, [])
+        return
+    above: list[tuple[int, tuple[str, ...]]] = []
+    blocks = deque(outline.blocks)
+    for line in (*(bisect_left(outline.starts, each) for each in breaks), len(outline.lines)):
+        part: list[Block] = []
+        while blocks and blocks[0].start < line:
+            block = blocks.popleft()
+            if block.end > line:
+                blocks.appendleft(block._replace(start=line, level=0, kind="text"))
+                block = block._replace(end=line)
+            part.append(block)
+        if part:
+            sections = _sections(part, headings, above)
+            yield part, sections
+            for section in sections[1:]:
+                while above and above[-1][0] >= section.level:
+                    above.pop()
+                above.append((section.level, section.path))
+
+
+def _sections(
+    blocks: Sequence[Block],
+    headings: Iterator[Heading],
+    above: Sequence[tuple[int, tuple[str, ...]]],
+) -> list[_Section]:
+    """
+    Section 0 is the text before the first heading, and the parent of all others.
+
+    Args:
+        headings: Gives the next heading for each block that is one.
+        above: Level and path of each heading that is open before the first block.
+    """
+    sections = [_Section(0, above[-1][1] if above else (), 0, len(blocks))]
+    open_: list[int] = []
     for index, block in enumerate(blocks):
         if block.kind != "heading":
             continue
         sections[-1].last = index
         while open_ and sections[open_[-1]].level >= block.level:
             sections[open_.pop()].until = len(sections)
-        above = sections[open_[-1]].path if open_ else ()
+        if open_:
+            parent = sections[open_[-1]].path
+        else:
+            parent = next((path for level, path in reversed(above) if level < block.level), ())
         name = next(headings).text
         open_.append(len(sections))
-        path = (*above, name) if name else above
+        path = (*parent, name) if name else parent
         sections.append(_Section(block.level, path, index, len(blocks)))
     for index in open_:
         sections[index].until = len(sections)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
 from qmd.parse.code_mask import mask_code, mask_comments
+from qmd.parse.converted import Anchor, Converted
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.inline_fields import (
@@ -17,10 +23,19 @@ from qmd.parse.inline_fields import (
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
 from qmd.parse.tags import find_aliases, find_tags, may_have_tags
-from qmd.parse.title import find_description, find_title
+from qmd.parse.title import find_description, find_title, title_of_file
 from qmd.parse.warnings import limit_warnings
-from qmd.values import ParsedDocument
+from qmd.values import DocumentAnchor, ParsedDocument
 from qmd.values.names import journal_day
+
+#: Characters of the text of a converted file; the rest is left out.
+MAX_CONVERTED = 20_000_000
+#: The most places of one file that are kept.
+MAX_ANCHORS = 100_000
+#: What no database stores.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+#: The kinds of anchors that no chunk crosses. The others may be a line long.
+_APART = frozenset(("page", "slide", "sheet", "chapter", "message"))
 
 
 def parse_document(path: str, data: bytes) -> ParsedDocument:
@@ -77,6 +92,60 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
+    )
+
+
+def parse_literal(path: str, converted: Converted, *, has_links: bool) -> ParsedDocument:
+    """
+    A document of a converted file in which only the marks of blocks count.
+
+    What looks like a tag, a wikilink, an inline field or frontmatter is text.
+
+    Args:
+        has_links: Links in the form of Markdown count, too.
+    """
+    properties = json.loads(json.dumps(dict(converted.properties)))  # those of plugins may be any
+    text = _UNSTORABLE.sub("\ufffd", converted.markdown)
+    warnings = []
+    if len(text) > MAX_CONVERTED:
+        end = text.rfind("\n", 0, MAX_CONVERTED) + 1
+        text = text[: end or MAX_CONVERTED]
+        warnings.append(f"The text is too long: only the first {len(text):,} characters were read.")
+    anchors = [each for each in converted.anchors if each.start_char < len(text)]
+    if len(anchors) > MAX_ANCHORS:
+        warnings.append(f"Only the first {MAX_ANCHORS:,} of its {len(anchors):,} places are known.")
+        del anchors[MAX_ANCHORS:]
+    structure = outline(text)
+    links = DocumentLinks()
+    if has_links and may_have_links(text, structure):
+        masked = mask_comments(mask_code(text, 0, structure))
+        links = find_links(text, masked, structure, 0)
+    return ParsedDocument(
+        text=text,
+        encoding=converted.encoding,
+        title=title_of_file(path),
+        title_source="filename",
+        description=find_description(properties),
+        body_start=0,
+        headings=structure.headings,
+        tags=find_tags("", (), properties),
+        aliases=find_aliases(properties),
+        date=journal_day(path),
+        properties=properties,
+        links=tuple(link for link in links.links if link.kind in ("link", "image")),
+        chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
+        warnings=(*warnings, *links.warnings),
+        anchors=with_lines(anchors, structure.starts),
+    )
+
+
+def with_lines(anchors: Iterable[Anchor], line_starts: Sequence[int]) -> tuple[DocumentAnchor, ...]:
+    """Anchors as a document has them, by the lines of its text."""
+    return tuple(
+        DocumentAnchor(
+            each.kind, each.label, each.shown, bisect_right(line_starts, each.start_char)
+        )
+        for each in anchors
     )
 
 

@@ -1,69 +1,201 @@
 """
 Lists the formats of files that become documents, and finds the format of a file by its suffix.
 
-A new format is a row in `FORMATS`, a parser in a module beside this one, and a line for it in
-`qmd.ingest.parse_file.PARSERS`; `qmd.files.moves.rewrite.REWRITERS` may have one, too.
+A new format is a row in `FORMATS` and a parser in a module of its own, which the row names.
+`qmd.files.moves.rewrite.REWRITERS` may have a function for it, too.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from qmd.values.names import NOTE_SUFFIXES
+
+MB = 1_000_000
+
+
+class ParseBudget(NamedTuple):
+    """
+    What parsing one file may take: a part for every file, and more for each of its megabytes.
+
+    On a computer of 2023, real texts take 0.1 to 0.2 s and some ten bytes of memory per byte.
+
+    Attributes:
+        cpu_s: Seconds of CPU time.
+        memory: Bytes.
+    """
+
+    cpu_s: float = 5.0
+    cpu_s_per_mb: float = 2.0
+    memory: int = 512 * MB
+    memory_per_mb: int = 50 * MB
 
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
     """
-    A file format, as far as it matters before a file is opened.
+    A file format: what its files can do, what they may take, and where their parser is.
 
     Args:
         suffixes: In lower case, with the dot; letter case of a file's name does not matter.
+        parser: Its module and function, as ``module:function``: a `qmd.parse.by_format.Parser`. The
+            module is imported for the first file of the format.
+        version: To be raised when the parser gives another result for the same bytes; the stored
+            documents of this format are then parsed anew.
+        max_bytes: Larger files are skipped. None for the limit of text files.
+        needs: The package that the parser imports, if qmd can do without it, and the extra of qmd
+            that installs it.
         reads_parts: Its parser takes a `PhotoSource` and reads a few places of the file, so a
             file may be of any size. Otherwise it takes all bytes, and the size has a limit.
-        is_read: Whether files of this format become documents. Others are skipped: as text, their
-            markup would be searched.
         is_edited: Whether the text of its documents is that of its files, so that it can be edited.
+        is_note: Whether tags, wikilinks and inline fields in what its parser makes are those of a
+            note. In other formats, ``#include`` and ``[[`` are text.
         has_links: Whether its documents may have links, which a move of a note has to mind.
         remedy: What to do with a file that holds something else; a sentence begins with it.
     """
 
     name: str
     suffixes: tuple[str, ...]
+    parser: str
+    version: int = 0
+    max_bytes: int | None = None
+    budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
+    needs: tuple[str, str] | None = None
     reads_parts: bool = False
-    remedy: str = "Save it as UTF-8 text if it is meant to be read"
-    is_read: bool = True
     is_edited: bool = False
-    has_links: bool = True
+    is_note: bool = False
+    has_links: bool = False
+    remedy: str = "Save it as UTF-8 text if it is meant to be read"
 
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.
-MARKDOWN = FileFormat("Markdown", (), is_edited=True)
+MARKDOWN = FileFormat(
+    "Markdown",
+    (),
+    parser="qmd.parse.document:parse_document",
+    is_edited=True,
+    is_note=True,
+    has_links=True,
+)
 PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
+    parser="qmd.parse.photo.document:parse_photo",
     reads_parts=True,
-    has_links=False,
     remedy="Give it the suffix of the format it is in",
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
-CANVAS = FileFormat("canvas", (".canvas",), remedy="Open it in Obsidian and save it again")
+CANVAS = FileFormat(
+    "canvas",
+    (".canvas",),
+    parser="qmd.parse.canvas:convert",
+    is_note=True,
+    has_links=True,
+    remedy="Open it in Obsidian and save it again",
+)
 HTML = FileFormat(
     "HTML",
     (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
-    remedy="Save the page as Markdown",
-    is_read=False,
+    parser="qmd.parse.convert.html:convert",
+    version=1,
+    remedy="Save the page again",
 )
-FORMATS = (PHOTO, CANVAS, HTML)
+PDF = FileFormat(
+    "PDF",
+    (".pdf",),
+    parser="qmd.parse.convert.pdf:convert",
+    version=1,
+    max_bytes=200 * MB,
+    # Its streams are compressed. A page of text takes 3 ms.
+    budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
+    remedy="Open it in a viewer and save it again",
+)
+EPUB = FileFormat(
+    "EPUB",
+    (".epub",),
+    parser="qmd.parse.convert.epub:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Open it in a reader of books and save it again",
+)
+TABLE = FileFormat(
+    "CSV", (".csv", ".tsv", ".tab"), "qmd.parse.convert.delimited:convert", version=1
+)
+NOTEBOOK = FileFormat(
+    "notebook",
+    (".ipynb",),
+    parser="qmd.parse.convert.notebook:convert",
+    version=1,
+    remedy="Open it in Jupyter and save it again",
+)
+MAIL = FileFormat(
+    "e-mail",
+    (".eml", ".mbox", ".mbx"),
+    parser="qmd.parse.convert.mail:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Save the message again in the program that wrote it",
+)
+SUBTITLES = FileFormat(
+    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
+)
+FORMATS: tuple[FileFormat, ...] = (
+    *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
+)
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8
 
 
+#: The formats and the plugins that `turn_on` has added.
+_of_plugins: list[FileFormat] = []
+_plugins: list[str] = []
+
+
+def turn_on(plugins: Iterable[str], formats: Iterable[FileFormat]) -> None:
+    """
+    Read files of these formats, too, in this process.
+
+    Args:
+        plugins: Whose formats they are: the names by which other processes find them.
+        formats: `problem_of` finds nothing wrong with them.
+    """
+    _plugins[:] = plugins
+    _of_plugins[:] = formats
+    _by_suffix.cache_clear()
+
+
+def turned_on_plugins() -> tuple[str, ...]:
+    """The names of the plugins whose formats are read in this process."""
+    return tuple(_plugins)
+
+
+def problem_of(file_format: FileFormat) -> str | None:
+    """Why a format of a plugin cannot be used, in a sentence; None if it can."""
+    for suffix in file_format.suffixes:
+        if not re.fullmatch(r"\.[a-z0-9]+", suffix) or suffix in NOTE_SUFFIXES:
+            return f"{suffix!r} is no suffix that a format can have."
+        claiming = next((each for each in FORMATS if suffix in each.suffixes), None)
+        if claiming is not None:
+            return f"{suffix} is a suffix of the format {claiming.name}, which qmd has."
+    if file_format.is_edited or not re.fullmatch(r"[\w.]+:\w+", file_format.parser):
+        return f"The format {file_format.name} names no parser, or says that it is edited."
+    return None
+
+
 def format_of(path: str) -> FileFormat:
     """The format as which a file of this name is read, whatever its content is."""
-    name = path.lower()
-    return next((format_ for format_ in FORMATS if name.endswith(format_.suffixes)), MARKDOWN)
+    _, dot, suffix = path.rpartition(".")
+    return _by_suffix().get(f".{suffix.lower()}", MARKDOWN) if dot else MARKDOWN
+
+
+@cache
+def _by_suffix() -> dict[str, FileFormat]:
+    return {suffix: each for each in (*_of_plugins, *FORMATS) for suffix in each.suffixes}
 
 
 def is_photo(path: str) -> bool:

@@ -27,6 +27,7 @@ _SPECIAL = frozenset(
 )
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
+_OPENED_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
 _RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
@@ -91,6 +92,22 @@ def outline(text: str, body_start: int = 0) -> Outline:
     return Outline(
         lines, starts, scanner.blocks, tuple(scanner.headings), scanner.hidden, scanner.definitions
     )
+
+
+def closed(text: str) -> str:
+    """Markdown that other text may follow: a code fence that it leaves open ends with it."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    structure = outline(text)
+    last = structure.blocks[-1] if structure.blocks else None
+    if last is None or last.kind != "fence" or last.end < len(structure.lines):
+        return text
+    mark = _OPENED_FENCE.match(structure.lines[last.start].lstrip("-*+ \t"))
+    if mark is None:
+        return text
+    end = structure.lines[last.end - 1].strip()
+    is_closed = last.end - last.start > 1 and end.startswith(mark[1]) and not end.strip(mark[1][0])
+    return text if is_closed else f"{text}\n{mark[1]}"
 
 
 class _Scanner:

@@ -42,6 +42,7 @@ def visible_rows(words: ScopeWords) -> dict[str, str]:
         "skipped_files": of_collection,
         "z_vectors": of_collection,
         "aliases": of_document,
+        "anchors": of_document,
         "chunks": of_document,
         "links": of_document,
         "z_names": of_document,

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING
 from qmd.errors import ConflictError, DecodeError, InputError
 from qmd.ingest.collection_indexer import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from qmd.ingest.new_document import new_document
+from qmd.parse.by_format import converted_document
+from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import Decoded
 from qmd.parse.document import parse_markdown
-from qmd.parse.formats import format_of
+from qmd.parse.formats import MARKDOWN, PHOTO, format_of
+from qmd.parse.lines import line_starts
 from qmd.parse.photo.document import stored_photo
 from qmd.transfer.export import export
 from qmd.transfer.take_back import take_back
@@ -154,7 +157,7 @@ def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[N
         except DecodeError as error:
             raise InputError(f"{name}/{path} cannot be copied: {error}") from error
         document = new_document(path, parsed, file.hash, file.state)
-        if format_of(path).reads_parts:  # what a newer version would say, only the photo tells
+        if format_of(path) is not MARKDOWN:  # what a newer version would say, only the file tells
             document = replace(document, parser_version=file.parser_version)
         batch.append(document)
         characters += len(text)
@@ -166,12 +169,23 @@ def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[N
 
 
 def _parsed(reader: Reader, path: str, document_id: int, text: str) -> ParsedDocument:
-    if not format_of(path).reads_parts:
+    file_format = format_of(path)
+    if file_format is MARKDOWN:
         return parse_markdown(path, Decoded(text, "utf-8", ()))
     facts = reader.documents.facts(document_id)
+    title = reader.documents.by_id(document_id).title
+    if file_format is not PHOTO:
+        starts = line_starts(text)
+        anchors = (
+            Anchor(each.kind, each.label, starts[each.line - 1], each.shown)
+            for each in reader.documents.anchors(document_id)
+        )
+        converted = Converted(text, tuple(anchors), title, facts.date, facts.properties)
+        document = converted_document(file_format, path, converted)
+        return replace(document, warnings=tuple(reader.documents.warnings(document_id)))
     return stored_photo(
         text,
-        title=reader.documents.by_id(document_id).title,
+        title=title,
         description=facts.description,
         tags=facts.tags,
         date=facts.date,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qmd.values import graph as graph
     from qmd.values import properties as properties
     from qmd.values.documents import Chunk as Chunk
+    from qmd.values.documents import DocumentAnchor as DocumentAnchor
     from qmd.values.documents import FileState as FileState
     from qmd.values.documents import FullTextEntry as FullTextEntry
     from qmd.values.documents import Heading as Heading
@@ -79,7 +80,8 @@ if TYPE_CHECKING:
 
 #: Module → the names that it defines. Loading one module must not load all the others.
 _NAMES = {
-    "documents": "Chunk FileState FullTextEntry Heading Link LinkKind NewDocument ParsedDocument",
+    "documents": "DocumentAnchor Chunk FileState FullTextEntry Heading Link LinkKind NewDocument"
+    " ParsedDocument",
     "photos": "PhotoChange PhotoFilter PhotoMetadata PhotoWritten",
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
     "reading": "DocumentSlice LeftOut MultiGetReply SkippedDocument",

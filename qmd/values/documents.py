@@ -56,6 +56,36 @@ class Chunk:
     heading_path: tuple[str, ...]
 
 
+class DocumentAnchor(NamedTuple):
+    """
+    A place of a document's file, such as a page, at which a part of its text begins.
+
+    The part ends where the next anchor begins.
+
+    Attributes:
+        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
+        shown: What the file itself calls it, if that differs, such as the page number ``xii``.
+        line: The first line of the part, from 1.
+    """
+
+    kind: str
+    label: str
+    shown: str | None
+    line: int
+
+    @property
+    def fragment(self) -> str:
+        """What names it behind the file and ``#``, in viewers too: ``page=12``."""
+        return f"{self.kind}={self.label}"
+
+    @property
+    def place(self) -> str:
+        """What people call it: ``p. 12``, with what the file calls it: ``p. 12 (ii)``."""
+        name = f"{'p.' if self.kind == 'page' else self.kind} {self.label}"
+        return name if self.shown is None else f"{name} ({' '.join(self.shown.split())})"
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """
@@ -70,6 +100,7 @@ class ParsedDocument:
         date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
+        anchors: By their places, ascending; none for a format that has lines alone.
     """
 
     text: str
@@ -86,6 +117,7 @@ class ParsedDocument:
     links: tuple[Link, ...]
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
+    anchors: tuple[DocumentAnchor, ...] = ()
 
 
 class FileState(NamedTuple):

@@ -28,6 +28,29 @@ class SkippedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """
+    An installed package that offers file formats.
+
+    Attributes:
+        state: "broken" is one that is turned on and gives no formats; ``problem`` says why.
+        formats: With their suffixes, if it is on.
+    """
+
+    name: Annotated[str, Describe("What the setting plugins names")]
+    package: str
+    version: str
+    state: Literal["on", "off", "broken"]
+    formats: tuple[str, ...] = ()
+    problem: Annotated[str, OmitDefault(), Describe("Why it gives no formats")] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginList:
+    plugins: tuple[PluginInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SkipCount:
     """How many files of a collection were skipped for one reason."""
 

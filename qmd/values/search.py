@@ -380,12 +380,21 @@ class Hit:
         float, Range(0, 1), Describe("The estimated chance that it answers the query")
     ]
     match: Match
+    anchor: Annotated[
+        str | None, OmitDefault(), Describe("page=12 of a PDF and so on; /get takes FILE#page=12")
+    ] = None
+    place: Annotated[str | None, OmitDefault(), Describe("The same for people: p. 12")] = None
     group: Annotated[str | None, OmitDefault(), Describe("The value that it is grouped by")] = None
     explain: Annotated[
         Mapping[str, object] | None,
         OmitDefault(),
         Describe("With explain: how the score came about"),
     ] = None
+
+    @property
+    def found_in(self) -> str:
+        """The file, and the page or other place in it: ``notes/report.pdf p. 12``."""
+        return self.file if self.place is None else f"{self.file} {self.place}"
 
     @property
     def collection(self) -> str:

@@ -17,33 +17,26 @@ REPOSITORY = Path(__file__).parents[2]
 #: What runs is a copy, which no fork has.
 pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
 
-#: File → what is added to it: the row, the parser and its line.
+#: File → what is added to it: the row and the parser.
 ADDED = {
     "qmd/parse/formats.py": """
 
-ORG = FileFormat("Org", (".org",))
+ORG = FileFormat("Org", (".org",), parser="qmd.parse.org:convert", has_links=True)
 FORMATS = (*FORMATS, ORG)
 """,
     "qmd/parse/org.py": r"""
-import dataclasses
 import re
 
+from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
-from qmd.parse.document import parse_markdown
 
 
-def parse_org(path, data):
+def convert(path, data):
     decoded = decode(data)
     text = re.sub(r"\[\[file:([^]]+)\]\]", r"[\1](\1)", decoded.text)
     text = re.sub(r"(?m)^\*+(?= )", lambda stars: "#" * len(stars[0]), text)
-    return parse_markdown(path, dataclasses.replace(decoded, text=text))
-""",
-    "qmd/ingest/parse_file.py": """
-
-from qmd.parse.formats import ORG
-from qmd.parse.org import parse_org
-
-PARSERS = {**PARSERS, ORG: parse_org}
+    title = re.search(r"(?m)^# (.+)", text)
+    return Converted(text, title=title and title[1], encoding=decoded.encoding)
 """,
 }
 #: ``python -m qmd`` would take the package of the current directory.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,14 @@ from qmd.store.sql.revisions import (
 )
 from qmd.store.sql.tokens import StoredProjection
 from qmd.store.sql.vectors import pack_vectors
-from qmd.values import FileState, Filters, ModelSpec, NewDocument, SkippedFile
+from qmd.values import (
+    DocumentAnchor,
+    FileState,
+    Filters,
+    ModelSpec,
+    NewDocument,
+    SkippedFile,
+)
 from qmd.values.access import AccessToken, AuditEntry
 from qmd.values.chats import ChatInfo
 from qmd.values.location import DatabaseLocation, ServerDatabase
@@ -114,6 +121,28 @@ def ids(reader: Reader) -> dict[str, int]:
 def test_a_missing_database_is_not_made_unasked(tmp_path: Path) -> None:
     with pytest.raises(DatabaseMissingError):
         open_store(tmp_path / "none.sqlite")
+
+
+def test_places_of_files_are_kept_with_their_document(store: Store) -> None:
+    pages = [DocumentAnchor("page", str(n), "ii" if n == 2 else None, 2 * n - 1) for n in (1, 2, 3)]
+
+    def put(writer: Writer, anchors: Sequence[DocumentAnchor]) -> tuple[int, int]:
+        number = add(writer, "papers", "/papers") if anchors else collection
+        paper = document("a.md", "One\n\nTwo\n\nThree\n")
+        paper = replace(paper, parsed=replace(paper.parsed, anchors=tuple(anchors)))
+        return number, writer.files.put(number, paper)
+
+    collection, paper = store.write(lambda writer: put(writer, pages))
+    other = store.write(lambda writer: writer.files.put(collection, document("b.md", "Text\n")))
+    with store.reading() as reader:
+        assert reader.documents.anchors(paper) == pages
+        assert reader.documents.anchors(other) == []
+        for line, page in ((1, pages[0]), (4, pages[1]), (9, pages[2])):
+            assert reader.documents.anchors_at({paper: line, other: 1}) == {paper: page}
+        assert reader.documents.anchors_at({}) == reader.documents.anchors_at({paper: 0}) == {}
+    store.write(lambda writer: put(writer, ()))
+    with store.reading() as reader:
+        assert reader.documents.anchors(paper) == []
 
 
 def test_a_failed_write_leaves_nothing(store: Store) -> None:
@@ -315,16 +344,16 @@ def test_stored_files_by_place_and_hash(store: Store, notes: int) -> None:
 def test_skips_are_replaced_and_remembered_by_the_parsers_version(store: Store, notes: int) -> None:
     skip = SkippedFile("notes", "big.md", "too_large", "9 GB")
     state = FileState(1, 2, 3, 4)
-    store.write(lambda writer: writer.files.replace_skips(notes, [(skip, state)], 7))
+    store.write(lambda writer: writer.files.replace_skips(notes, [(skip, state)], lambda path: 7))
     with store.reading() as reader:
         assert reader.files.all_skips() == [skip]
-        assert reader.files.skips_in_collection(notes, 7) == {"big.md": (skip, state)}
-        assert reader.files.skips_in_collection(notes, 8) == {"big.md": (skip, None)}
+        assert reader.files.skips_in_collection(notes, lambda path: 7) == {"big.md": (skip, state)}
+        assert reader.files.skips_in_collection(notes, lambda path: 8) == {"big.md": (skip, None)}
         assert reader.files.skip_counts() == [SkipCount("notes", "too_large", 1)]
         assert reader.files.skips("too_large", offset=0, limit=5) == [skip]
         assert reader.files.skips("too_large", offset=1, limit=5) == []
         assert reader.files.skips("binary", offset=0, limit=5) == []
-    store.write(lambda writer: writer.files.replace_skips(notes, [], 7))
+    store.write(lambda writer: writer.files.replace_skips(notes, [], lambda path: 7))
     with store.reading() as reader:
         assert reader.files.all_skips() == []
         assert reader.files.skip_counts() == []

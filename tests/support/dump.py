@@ -25,6 +25,7 @@ _QUERIES = {
     " FROM documents x",
     "tags": f"SELECT {_FILE.format('document_id')}, tag FROM tags",
     "aliases": f"SELECT {_FILE.format('document_id')}, alias FROM aliases",
+    "anchors": f"SELECT {_FILE.format('document_id')}, seq, kind, label, shown, line FROM anchors",
     "names": f"SELECT {_FILE.format('document_id')}, kind, name_key FROM z_names",
     "attachments": "SELECT c.name, a.path, a.name_key"
     " FROM attachments a JOIN collections c ON c.id = a.collection_id",

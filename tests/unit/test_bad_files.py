@@ -46,7 +46,7 @@ BAD = {
 def parser(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerPool]:
     workers = WorkerPool(PARSE, silence_s=1.0)
     monkeypatch.setattr(parse_workers, "workers", workers)
-    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(0.5, 200 * MB))
+    monkeypatch.setattr(parse_workers, "budget_of", lambda path, size: JobBudget(0.5, 200 * MB))
     yield workers
     workers.close()
 
@@ -127,7 +127,7 @@ def test_a_document_that_becomes_too_much_for_its_parser_is_one_no_more(tmp_path
 def test_a_keeper_answers_while_a_file_is_too_much_and_indexes_what_comes_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(2.0, 200 * MB))
+    monkeypatch.setattr(parse_workers, "budget_of", lambda path, size: JobBudget(2.0, 200 * MB))
     with kept(tmp_path, {"a.md": "# A\n\nsourdough\n"}) as notes:
         notes.write("spin.md", "# Spin\n")
         until(lambda: notes.kb.freshness().indexing or _skipped(notes), "it is read")
@@ -210,7 +210,7 @@ def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> N
 def test_budgets_grow_with_the_file_and_not_with_a_photo() -> None:
     def budget(path: str, size: int) -> JobBudget:
         return parse_workers.budget_of(
-            parse_workers.size_to_parse(ScannedFile(path, FileState(size, 0, 0, 0)))
+            path, parse_workers.size_to_parse(ScannedFile(path, FileState(size, 0, 0, 0)))
         )
 
     assert budget("a.md", 1000) == budget("b.md", 0) == JobBudget(5.0, 512 * MB)
@@ -258,7 +258,7 @@ def test_a_disk_that_hangs_ends_the_run_and_what_was_indexed_stays(
 ) -> None:
     workers = WorkerPool(PARSE, silence_s=0.2)
     monkeypatch.setattr(parse_workers, "workers", workers)
-    monkeypatch.setattr(parse_workers, "budget_of", lambda size: JobBudget(0.1, 200 * MB))
+    monkeypatch.setattr(parse_workers, "budget_of", lambda path, size: JobBudget(0.1, 200 * MB))
     root = tmp_path / "notes"
     write(root, "0.md")
     other = tmp_path / "other"

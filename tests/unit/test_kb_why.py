@@ -61,7 +61,7 @@ def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
         ("a.txt", "'**/*.{md,txt}'"),
         ("a.org", "'**/*.{md,org}'"),
         ("a.JPG", "'**/*.{md,jpg,jpeg,png,heic}'"),
-        ("a.pdf", "no pdf files"),
+        ("a.doc", "no doc files"),
         ("LICENSE", "'**/*.{md,txt}'"),
     ],
 )
@@ -71,21 +71,15 @@ def test_the_remedy_for_a_mask_fits_the_file(tmp_path: Path, name: str, remedy: 
     assert remedy in str(verdict.remedy)
 
 
-def test_web_pages_are_skipped_until_they_are_read(tmp_path: Path) -> None:
-    for name in ("p.html", "Q.HTM", "a.md", "b.txt"):
-        (tmp_path / "notes" / name).parent.mkdir(exist_ok=True)
+def test_web_pages_are_documents_by_their_text(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for name in ("p.html", "Q.HTM", "b.txt"):
         (tmp_path / "notes" / name).write_text("<p>A <b>boat</b>.</p>\n", encoding="utf-8")
     with KnowledgeBase.open(tmp_path / "q.sqlite", create=True) as kb:
         kb.add_collection(tmp_path / "notes", mask="**/*")
-        report = kb.index()
-        assert {skip.path: skip.reason for skip in report.skipped} == {
-            "p.html": "HTML file",
-            "Q.HTM": "HTML file",
-        }
-        assert [each.path for each in kb.documents()] == ["a.md", "b.txt"]
-        said = kb.why("p.html")
-        assert "its markup is no text" in said.reason
-        assert "Save the page as Markdown" in str(said.remedy)
+        assert kb.index().skipped == ()
+        assert "<b>" not in kb.get("p.html").text
+        assert "<b>" in kb.get("b.txt").text
 
 
 def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:

@@ -31,10 +31,10 @@ from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
 from qmd.ingest.new_document import new_document
-from qmd.ingest.parse_file import PARSERS as FILE_PARSERS
+from qmd.parse.by_format import parse
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
-from qmd.parse.formats import CANVAS, MARKDOWN, FileFormat
+from qmd.parse.formats import CANVAS, FORMATS, MARKDOWN, FileFormat
 from qmd.parse.frontmatter import split
 from qmd.parse.links import link_spans
 from qmd.parse.photo.text import decoded
@@ -68,8 +68,7 @@ STATE = FileState(0, 0, 0, 0)
 def index(data: bytes, file_format: FileFormat = MARKDOWN) -> None:
     """All that is done with a file before it meets the database."""
     path = "a" + next(iter(file_format.suffixes), ".md")
-    parse = FILE_PARSERS[file_format]
-    with_errors(lambda: new_document(path, parse(path, data), "0" * 64, STATE))
+    with_errors(lambda: new_document(path, parse(file_format, path, data), "0" * 64, STATE))
 
 
 def with_errors(work: Callable[[], object]) -> None:
@@ -261,7 +260,7 @@ ALL, PLAIN, FEW = growth.SHAPES, growth.PLAIN_SHAPES, (growth.line, growth.lines
 PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Shape]]] = {
     **{
         f"{file_format.name} file": (file_of(file_format), 2_000, ALL)
-        for file_format in FILE_PARSERS
+        for file_format in (MARKDOWN, *FORMATS)
         if not file_format.reads_parts
     },
     "Markdown file in Latin-1": (latin_note, 2_000, FEW),

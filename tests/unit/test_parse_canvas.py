@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import NotACanvasError
-from qmd.parse.canvas import MAX_GROUPS, parse_canvas
+from qmd.parse import by_format
+from qmd.parse.canvas import MAX_GROUPS
+from qmd.parse.formats import CANVAS
 from qmd.values import ParsedDocument
 
 
@@ -20,7 +22,7 @@ def node(kind: str, x: float = 0, y: float = 0, size: float = 10, **fields: Any)
 
 def parse(nodes: list[Any], edges: list[Any] | None = None, path: str = "Map.canvas") -> Any:
     data = json.dumps({"nodes": nodes, "edges": edges or []}).encode()
-    return parse_canvas(path, data)
+    return by_format.parse(CANVAS, path, data)
 
 
 def test_cards_are_paragraphs_in_reading_order_and_groups_headings() -> None:
@@ -80,7 +82,7 @@ def test_cards_are_paragraphs_in_reading_order_and_groups_headings() -> None:
     ],
 )
 def test_odd_canvases_are_read_as_far_as_they_make_sense(data: bytes, text: str) -> None:
-    document = parse_canvas("a.canvas", data)
+    document = by_format.parse(CANVAS, "a.canvas", data)
     assert document.text == text
     assert document.properties == {}
 
@@ -90,7 +92,7 @@ def test_odd_canvases_are_read_as_far_as_they_make_sense(data: bytes, text: str)
 )
 def test_what_is_no_canvas_is_refused(data: bytes) -> None:
     with pytest.raises(NotACanvasError, match="no canvas"):
-        parse_canvas("a.canvas", data)
+        by_format.parse(CANVAS, "a.canvas", data)
 
 
 def test_an_open_fence_ends_with_its_card() -> None:

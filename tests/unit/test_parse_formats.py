@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from qmd.errors import MissingExtraError
 from qmd.files.moves.rewrite import REWRITERS
-from qmd.ingest.parse_file import PARSERS
+from qmd.ingest.new_document import version_of
+from qmd.parse import by_format
+from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
 from qmd.parse.document import parse_document, parse_markdown
-from qmd.parse.formats import FORMATS, MARKDOWN, format_of, is_shown_as_markdown
+from qmd.parse.formats import FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
+from qmd.values import DocumentAnchor, ParsedDocument
 
 
-def test_every_format_has_a_parser() -> None:
-    assert set(PARSERS) == {MARKDOWN, *(each for each in FORMATS if each.is_read)}
+@pytest.mark.parametrize("file_format", [MARKDOWN, *FORMATS], ids=lambda each: each.name)
+def test_every_format_has_a_parser(file_format: FileFormat) -> None:
+    assert callable(by_format.parser_of(file_format))
 
 
 def test_no_two_formats_claim_a_suffix() -> None:
@@ -24,7 +31,7 @@ def test_no_two_formats_claim_a_suffix() -> None:
 
 
 def test_only_formats_with_links_have_a_rewriter() -> None:
-    assert all(each.is_read and each.has_links for each in REWRITERS)
+    assert all(each.has_links for each in REWRITERS)
 
 
 def test_what_is_converted_is_shown_as_markdown() -> None:
@@ -37,3 +44,82 @@ def test_a_decoded_text_is_the_same_document_as_its_file(data: bytes) -> None:
     document = parse_document("a.md", data)
     assert parse_markdown("a.md", decode(data)) == document
     assert document.encoding == decode(data).encoding
+
+
+LISTING = FileFormat("listing", (".listing",), parser="none:convert", version=3)
+
+
+def document_of(markdown: str, **fields: Any) -> ParsedDocument:
+    return by_format.converted_document(LISTING, "src/a.listing", Converted(markdown, **fields))
+
+
+def test_what_looks_like_a_mark_of_a_note_is_text_in_a_converted_file() -> None:
+    text = "---\ntags: no\n---\n\n#include #todo\n\n[[page]] ![[embed]] key:: value [a](b.md)\n"
+    document = document_of(text)
+    assert document.text == text
+    assert (document.tags, document.links, dict(document.properties)) == ((), (), {})
+    assert (document.title, document.body_start, document.date) == ("a", 0, None)
+    assert [chunk.start_char for chunk in document.chunks] == [0]
+
+
+def test_a_converter_names_title_date_tags_and_other_properties() -> None:
+    given = {"tags": ["one"], "author": "Ada"}
+    document = document_of("text\n", title=" A\n b ", date="2024-05-01", properties=given)
+    assert (document.title, document.date, document.tags) == ("A b", "2024-05-01", ("one",))
+    assert document.properties == given
+
+
+def test_no_chunk_crosses_a_page_and_headings_stay_above_the_next_pages() -> None:
+    pages = ["# One\n\nfirst\n\n", "second\n\n", "## Two\n\nthird\n\n", "# Three\n\nfourth\n"]
+    starts = [sum(map(len, pages[:number])) for number in range(len(pages))]
+    anchors = [Anchor("page", str(number), start) for number, start in enumerate(starts, start=1)]
+    document = document_of("".join(pages), anchors=tuple(anchors))
+    assert document.anchors == tuple(
+        DocumentAnchor("page", str(number), None, line)
+        for number, line in ((1, 1), (2, 5), (3, 7), (4, 11))
+    )
+    found = [(document.text[c.start_char : c.end_char], c.heading_path) for c in document.chunks]
+    assert found == [
+        ("# One\n\nfirst", ("One",)),
+        ("second", ("One",)),
+        ("## Two\n\nthird", ("One", "Two")),
+        ("# Three\n\nfourth", ("Three",)),
+    ]
+
+
+def test_a_block_that_goes_on_over_a_page_is_cut_there() -> None:
+    text = "```\none\ntwo\n```\n"
+    document = document_of(text, anchors=(Anchor("page", "1", 0), Anchor("page", "2", 8)))
+    assert [text[c.start_char : c.end_char] for c in document.chunks] == ["```\none", "two\n```"]
+
+
+def test_what_no_database_stores_is_replaced_and_what_is_too_long_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert document_of("a\0b\ud800\n").text == "a\ufffdb\ufffd\n"
+    monkeypatch.setattr("qmd.parse.document.MAX_CONVERTED", 10)
+    monkeypatch.setattr("qmd.parse.document.MAX_ANCHORS", 1)
+    anchors = tuple(Anchor("line", str(number), number * 5) for number in range(3))
+    document = document_of("1234\n6789\nabcd\n", anchors=anchors)
+    assert document.text == "1234\n6789\n"
+    assert document.anchors == (DocumentAnchor("line", "0", None, 1),)
+    assert document.warnings == (
+        "The text is too long: only the first 10 characters were read.",
+        "Only the first 1 of its 2 places are known.",
+    )
+
+
+def test_a_missing_package_is_told_with_its_command_and_another_error_is_raised() -> None:
+    needing = FileFormat(
+        "X", (".x",), parser="no_such_package:convert", needs=("no_such_package", "x")
+    )
+    with pytest.raises(MissingExtraError, match=r"pip install 'qmd-python\[x\]'"):
+        by_format.parse(needing, "a.x", b"")
+    with pytest.raises(ModuleNotFoundError):
+        by_format.parse(LISTING, "a.listing", b"")
+
+
+def test_a_format_has_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = version_of("a.md")
+    monkeypatch.setattr("qmd.ingest.new_document.format_of", lambda path: LISTING)
+    assert version_of("a.listing") == before + 3_000_000

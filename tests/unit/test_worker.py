@@ -68,7 +68,7 @@ def test_jobs_are_answered_in_order_by_one_process(workers: WorkerPool) -> None:
         ("eat", "memory", "It took more than 100 MB of memory."),
         ("recurse", "error", "RecursionError: maximum recursion depth exceeded"),
         ("segfault", "crash", "The process that read it was ended by SIGSEGV."),
-        ("abort", "crash", "The process that read it was ended by SIGABRT."),
+        ("abort", "memory", "It took more than 100 MB of memory."),
         ("leave", "crash", "The process that read it ended with exit code 3."),
         ("interrupt", "crash", "The process that read it was ended by SIGINT."),
         (["raise", "what  is\nthis?"], "error", "ValueError: what is this?"),

@@ -25,7 +25,7 @@ from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
-from qmd.ingest.parse_file import document_text
+from qmd.ingest.parse_workers import document_text
 from qmd.parse.formats import format_of
 from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 

@@ -36,7 +36,7 @@ from qmd.files.moves.rewrite import (
 )
 from qmd.files.vault import Vault
 from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
-from qmd.ingest.parse_file import document_text
+from qmd.ingest.parse_workers import document_text
 from qmd.ingest.vault import LinkFormat, vault_settings
 from qmd.parse.decode import decode
 from qmd.parse.formats import format_of

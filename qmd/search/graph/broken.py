@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from qmd.parse.formats import is_photo
+from qmd.parse.formats import format_of
 from qmd.search.graph.links import resolved, written_target
 from qmd.search.lookup.similar import NearestNames
 from qmd.system import cancellation
@@ -81,7 +81,7 @@ def orphans(reader: Reader, *, collection: str | None = None, limit: int) -> Orp
     """
     The documents to which no other document links, by collection and path.
 
-    Embeds count as links. Photos are no notes, and are left out.
+    Embeds count as links. Photos, PDFs and other files that are no notes are left out.
 
     Raises:
         CollectionNotFoundError.
@@ -102,7 +102,7 @@ def _unlinked(reader: Reader, collection: str) -> list[int]:
     left = [
         document
         for document in reader.graph.without_plain_links(collection)
-        if not is_photo(document.path)
+        if format_of(document.path).is_note
     ]
     first = reader.graph.one_link_to_each(collection, _link_keys(left))
     left = _without_targets(reader, collection, left, first)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import SectionNotFoundError
+from qmd.parse.lines import split_lines
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.search import lookup
-from qmd.values import DocumentInfo
+from qmd.values import DocumentAnchor, DocumentInfo
 
 if TYPE_CHECKING:
     from qmd.store import Reader
 
-
+#: What names a place of a file, as a `DocumentAnchor` does.
+_PLACE = re.compile(r"[a-z]+=.", re.IGNORECASE)
 #: Characters of a heading that an error repeats.
 MAX_SHOWN = 200
 
@@ -28,15 +31,17 @@ class AnchoredLines(NamedTuple):
 
 def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> AnchoredLines:
     """
-    The lines of a section or block.
+    The lines of a section or block, or of a place of the file.
 
     Args:
-        anchor: ``Heading``, ``Heading#Subheading``, ``^block`` or ``Heading#^block``.
+        anchor: ``Heading``, ``Heading#Subheading``, ``^block``, ``Heading#^block`` or ``page=12``.
 
     Raises:
-        SectionNotFoundError: With the nearest headings or blocks.
+        SectionNotFoundError: With the nearest headings, blocks or places.
     """
     text = reader.documents.text(document.id)
+    if _PLACE.match(anchor) and (places := reader.documents.anchors(document.id)):
+        return _lines_of_place(document, anchor, places, len(split_lines(text)))
     headings, mark, block_id = anchor.rpartition("^")
     if mark and (not headings or headings.endswith("#")):
         span = block(text, block_id.strip())
@@ -52,6 +57,21 @@ def anchored_lines(reader: Reader, document: DocumentInfo, anchor: str) -> Ancho
         texts = (each.heading.text for each in outline_of(text))
         raise _not_found(document, f"#{'#'.join(path)}", (f"#{each}" for each in texts if each))
     return AnchoredLines(named.start_line, named.end_line, named.others)
+
+
+def _lines_of_place(
+    document: DocumentInfo, anchor: str, places: Sequence[DocumentAnchor], lines: int
+) -> AnchoredLines:
+    folded = anchor.strip().casefold()
+    spans = [
+        (place.line, places[number + 1].line if number + 1 < len(places) else lines + 1)
+        for number, place in enumerate(places)
+        if place.fragment.casefold() == folded
+    ]
+    if not spans:
+        raise _not_found(document, f"#{anchor}", (f"#{place.fragment}" for place in places))
+    (start, end), *others = spans
+    return AnchoredLines(start, end, tuple(line for line, _ in others))
 
 
 def _not_found(document: DocumentInfo, anchor: str, anchors: Iterable[str]) -> SectionNotFoundError:

@@ -9,12 +9,13 @@ from qmd import search
 from qmd.engine_text import sentences
 from qmd.search.candidates import Candidate
 from qmd.search.judge import notice
-from qmd.search.present.snippet import make_snippet, needles
+from qmd.search.present.snippet import Snippet, make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Context, Hit, SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.values import DocumentAnchor
 
 #: What a reply says whose search was ended by its deadline.
 TOO_MANY = (
@@ -51,29 +52,28 @@ def present(
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     query_needles = needles(query)
     keys = frozenset[str]() if query.groups else query.property_keys
-    hits = []
-    for each in judged:
-        page = each.page
-        span = spans.get(each.chunk_id) if each.chunk_id is not None else None
-        snippet = make_snippet(
-            *(page.text, page.body_start, query_needles, span[:2] if span else None, page.names),
-            keys=keys,
+    snippets = [
+        _snippet(each, query_needles, spans.get(each.chunk_id or 0), keys) for each in judged
+    ]
+    lines = {each.document_id: s.line for each, s in zip(judged, snippets, strict=True)}
+    anchors = reader.documents.anchors_at(lines)
+    hits = [
+        Hit(
+            docid=each.page.info.docid,
+            file=each.page.info.file,
+            title=each.page.info.title,
+            score=each.score,
+            context=join_contexts(contexts, each.page.info.collection, each.page.info.path),
+            snippet=snippet.text,
+            line=snippet.line,
+            relevance=each.relevance,
+            match=each.match,
+            group=names.get(each.document_id),
+            explain=_explanation(each, best) if request.explain and best else None,
+            **_place(anchors.get(each.document_id)),
         )
-        hits.append(
-            Hit(
-                docid=page.info.docid,
-                file=page.info.file,
-                title=page.info.title,
-                score=each.score,
-                context=join_contexts(contexts, page.info.collection, page.info.path),
-                snippet=snippet.text,
-                line=snippet.line,
-                relevance=each.relevance,
-                match=each.match,
-                group=names.get(each.document_id),
-                explain=_explanation(each, best) if request.explain and best else None,
-            )
-        )
+        for each, snippet in zip(judged, snippets, strict=True)
+    ]
     reply = SearchReply(
         request.query,
         tuple(hits),
@@ -87,6 +87,22 @@ def present(
     return budget.fit_hits(
         reply, request.max_tokens, budget.hit_tokens, frame_tokens=budget.FRAME_TOKENS
     )
+
+
+def _snippet(
+    candidate: Candidate,
+    query_needles: Mapping[str, float],
+    span: tuple[int, int, int] | None,
+    keys: frozenset[str],
+) -> Snippet:
+    page = candidate.page
+    chunk = None if span is None else span[:2]
+    return make_snippet(page.text, page.body_start, query_needles, chunk, page.names, keys=keys)
+
+
+def _place(anchor: DocumentAnchor | None) -> dict[str, str]:
+    """The fields of a hit that say where in its file it is."""
+    return {} if anchor is None else {"anchor": anchor.fragment, "place": anchor.place}
 
 
 def _degraded(reader: Reader, problem: str | None) -> str | None:

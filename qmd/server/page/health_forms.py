@@ -10,9 +10,7 @@ from qmd.server.endpoints.client_paths import (
 )
 from qmd.server.page.browser import Form
 from qmd.server.page.views import PageView, Shown, Visit
-
-DEFAULT_MASK = "**/*.md"
-
+from qmd.values.names import DEFAULT_MASK
 
 # --- jobs -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
-from qmd.parse.formats import is_photo
+from qmd.parse.formats import format_of, is_photo
 from qmd.parse.links import make_link
 from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
@@ -70,6 +70,8 @@ class PageLinks:
         (resolved,) = self._kb.link_targets(self._file, [link])
         if resolved.file is None or resolved.state != "document":
             return None
+        if not format_of(resolved.file).is_note:  # a whole book would be shown
+            return None
         heading, block = link_anchor("embed", link.heading, link.block)
         anchor = f"^{block}" if block else heading
         try:
@@ -102,6 +104,9 @@ class PageLinks:
         if to.state == "section missing":  # the note itself may still be what the reader needs
             title = self._no_section_title or to.file
             return Target("no-section", note_address(to.file) + anchor_of(link), title)
+        if not format_of(to.file).is_note and link.heading:
+            place = quote(link.heading, safe="=")
+            return Target("note", f"{note_address(to.file)}?at={place}", to.file)
         return Target("note", note_address(to.file) + anchor_of(link), to.file)
 
     def _missing(self, link: Link) -> Target:

@@ -55,6 +55,10 @@ def _note(visit: Visit) -> Answer:
     lines = lines_of(visit.query("line"))
     try:
         read = visit.kb.get(visit.file)
+        if place := visit.query("at"):  # such as page=12
+            with suppress(SectionNotFoundError):
+                part = visit.kb.get(f"{visit.file}#{place}")
+                lines = part.from_line, max(part.from_line, part.last_line)
     except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
         return _missing(visit, error)
     document = read.document

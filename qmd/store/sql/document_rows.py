@@ -189,6 +189,15 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
     links.put(sql, [(number, parsed.links) for number, parsed in documents])
+    sql.many(
+        "INSERT INTO anchors (document_id, seq, kind, label, shown, line)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (number, seq, *anchor)
+            for number, parsed in documents
+            for seq, anchor in enumerate(parsed.anchors)
+        ],
+    )
     properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
 
 

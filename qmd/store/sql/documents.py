@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.system.surrogates import whole
 from qmd.values import DocumentInfo
 from qmd.values.names import file_stem, fold, name_key
+
+if TYPE_CHECKING:
+    from qmd.values import DocumentAnchor
 
 #: A name of a document, by what gives it. The one by which people know it best comes first.
 NameKind = Literal["file name", "alias", "title"]
@@ -471,6 +474,41 @@ class Documents:
         stored = self._sql.value("SELECT warnings FROM documents WHERE id = ?", [document_id])
         warnings: list[str] = self._sql.dialect.parsed(stored)
         return warnings
+
+    def anchors(self, document_id: int) -> list[DocumentAnchor]:
+        """The places of a document's file, in order; none if the file is text."""
+        return self._anchors("ORDER BY seq", [document_id])
+
+    def anchors_at(self, lines: Mapping[int, int]) -> dict[int, DocumentAnchor]:
+        """
+        The places of files that lines of their texts are from.
+
+        Args:
+            lines: A line of each document, from 1, by the document's id.
+
+        Returns:
+            By the document's id; without the documents of which no such place is known.
+        """
+        having = self._sql.run(
+            f"SELECT DISTINCT document_id FROM anchors WHERE document_id {self._sql.dialect.among}",
+            [self._sql.dialect.array(lines)],
+        )
+        places: dict[int, DocumentAnchor] = {}
+        for (document_id,) in having.fetchall():
+            last = "AND line <= ? ORDER BY seq DESC LIMIT 1"
+            for anchor in self._anchors(last, [document_id, lines[document_id]]):
+                places[document_id] = anchor
+        return places
+
+    def _anchors(self, which: str, values: Sequence[object]) -> list[DocumentAnchor]:
+        # A search that finds notes alone does not load this.
+        from qmd.values import DocumentAnchor
+
+        return self._sql.all(
+            DocumentAnchor,
+            f"SELECT kind, label, shown, line FROM anchors WHERE document_id = ? {which}",
+            values,
+        )
 
     def full(self, document_ids: Sequence[int]) -> list[FullDocument]:
         """Documents that exist, with their texts, in the order of the ids; each id once."""

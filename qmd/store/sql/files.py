@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.store.sql import Sql, document_rows, meta, path_below, path_values
@@ -113,9 +113,14 @@ class Files:
         }
 
     def skips_in_collection(
-        self, collection_id: int, version: int | None = None
+        self, collection_id: int, version_of: Callable[[str], int] | None = None
     ) -> dict[str, tuple[SkippedFile, FileState | None]]:
-        """Path → the skip, and the state of the file if this version of the parser has read it."""
+        """
+        Path → the skip, and the state of the file.
+
+        The state is None if no parser has read the file, or one of another version than
+        ``version_of`` says of its path.
+        """
         rows = self._sql.run(
             "SELECT c.name, s.path, s.reason, s.detail, s.bytes, s.mtime_ns, s.inode, s.device,"
             " s.parser_version FROM skipped_files s JOIN collections c ON c.id = s.collection_id"
@@ -125,7 +130,9 @@ class Files:
         return {
             path: (
                 SkippedFile(name, path, reason, detail),
-                FileState(size, mtime, inode, device) if read_by == version and read_by else None,
+                FileState(size, mtime, inode, device)
+                if read_by and version_of is not None and read_by == version_of(path)
+                else None,
             )
             for name, path, reason, detail, size, mtime, inode, device, read_by in rows
         }
@@ -254,9 +261,15 @@ class FilesWriter(Files):
         self,
         collection_id: int,
         skips: Iterable[tuple[SkippedFile, FileState | None]],
-        version: int,
+        version_of: Callable[[str], int],
     ) -> None:
-        """Replace the records of a collection's skipped files."""
+        """
+        Replace the records of a collection's skipped files.
+
+        Args:
+            skips: Each with the state in which the file was parsed; None if it is tried each time.
+            version_of: Path → the version of what parses it.
+        """
         self._sql.run("DELETE FROM skipped_files WHERE collection_id = ?", [collection_id])
         self._sql.many(
             "INSERT INTO skipped_files (collection_id, path, reason, detail, bytes, mtime_ns,"
@@ -272,7 +285,7 @@ class FilesWriter(Files):
                     s.reason,
                     s.detail,
                     *(state or [None] * 4),
-                    state and version,
+                    state and version_of(s.path),
                 )
                 for s, state in skips
             ],

@@ -26,6 +26,8 @@ _COUNT_BYTES = 8
 #: Writing to a full pipe is tried again after this many seconds, or when a result is received.
 _FULL_S = 0.005
 _CREATE_NO_WINDOW = 0x08000000
+#: How libraries end a process that gets no more memory: pdfium does not come back to say so.
+_GIVEN_UP = (-signal.SIGABRT, -signal.SIGTRAP) if sys.platform == "linux" else ()
 #: Seconds that the process may take to end after its last answer.
 _EXIT_S = 1.0
 _PYTHON_NAMES = ("python", "pypy")
@@ -171,6 +173,8 @@ class WorkerProcess:
             return JobFailure("memory", "")
         if sys.platform != "win32" and code == -signal.SIGPROF:
             return JobFailure("cpu", "")
+        if sys.platform == "linux" and code in _GIVEN_UP:
+            return JobFailure("memory", "")
         if code >= 0:
             return JobFailure("crash", f"The process that read it ended with exit code {code}.")
         try:

@@ -1,0 +1,88 @@
+"""
+Parses a file by its format: finds the parser, and makes a document of what a converter gives.
+
+The parser of a format is imported for its first file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from qmd.engine_text import engine_text
+from qmd.errors import MissingExtraError
+from qmd.parse.converted import Converted
+from qmd.parse.decode import Decoded
+from qmd.parse.document import parse_literal, parse_markdown, with_lines
+from qmd.parse.formats import FileFormat
+from qmd.parse.lines import line_starts
+from qmd.parse.title import MAX_TITLE, title_of_file
+from qmd.parse.warnings import limit_warnings
+from qmd.values import ParsedDocument
+
+#: Takes the path and the bytes of the whole file; if its format reads parts, a `PhotoSource`
+#: instead. It raises an `IngestError` for a file that is no document.
+Parser = Callable[[str, Any], ParsedDocument | Converted]
+
+
+def parse(file_format: FileFormat, path: str, source: Any) -> ParsedDocument:
+    """
+    The document that a file of this format is.
+
+    Args:
+        path: The file's path with ``/``; only its name counts.
+        source: As a `Parser` takes it.
+
+    Raises:
+        IngestError: It is no document, or this installation cannot read the format.
+    """
+    result = parser_of(file_format)(path, source)
+    if isinstance(result, ParsedDocument):
+        return result
+    return converted_document(file_format, path, Converted(*result))
+
+
+@cache
+def parser_of(file_format: FileFormat) -> Parser:
+    """
+    Import the parser of a format whose files become documents.
+
+    Raises:
+        MissingExtraError: It needs a package that is not installed.
+    """
+    module, _, function = file_format.parser.partition(":")
+    try:
+        parser: Parser = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if file_format.needs is None or error.name != file_format.needs[0]:
+            raise
+        raise MissingExtraError(
+            engine_text(
+                "{kind} files need the package {package}: pip install '{extra}'",
+                kind=file_format.name,
+                package=error.name,
+                extra=f"qmd-python[{file_format.needs[1]}]",
+            )
+        ) from error
+    return parser
+
+
+def converted_document(file_format: FileFormat, path: str, converted: Converted) -> ParsedDocument:
+    """The document of a converted file, also if its parts come from the database."""
+    if file_format.is_note:
+        decoded = Decoded(converted.markdown, converted.encoding, ())
+        anchors = with_lines(converted.anchors, line_starts(converted.markdown))
+        document = replace(parse_markdown(path, decoded), anchors=anchors)
+    else:
+        document = parse_literal(path, converted, has_links=file_format.has_links)
+    title = " ".join((converted.title or "").split())[:MAX_TITLE].rstrip()
+    return replace(
+        document,
+        title=title or title_of_file(path),
+        title_source="frontmatter" if title else "filename",
+        date=converted.date or document.date,
+        warnings=limit_warnings((*document.warnings, *converted.warnings)),
+    )

@@ -1,0 +1,612 @@
+"""
+Writes a tree of HTML as blocks of Markdown.
+
+Emphasis is left out: its signs would stand between words that a search for a phrase wants side by
+side, and in Chinese inside of words. Links, code, lists, tables and formulas stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree
+
+from qmd.parse.convert.blocks import Blocks, heading_line
+from qmd.parse.convert.inert import code_span, inert, link
+from qmd.parse.convert.tables import MAX_CELL, MAX_COLUMNS, piped, table_lines
+
+Element = etree._Element  # lxml has no other name for their type
+
+#: Elements of which nothing is text, or that only serve to operate a page.
+SILENT = frozenset(
+    (
+        *("script", "style", "template", "noscript", "head", "title", "meta", "link", "svg"),
+        *("canvas", "iframe", "object", "embed", "audio", "video", "map", "button", "input"),
+        *("select", "textarea", "option", "datalist", "dialog", "rp", "rt", "noframes", "frameset"),
+    )
+)
+_BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "body", "center", "div", "fieldset", "figure"),
+        *("figcaption", "footer", "form", "header", "hgroup", "html", "legend", "main", "nav", "p"),
+        *("section", "summary", "details", "dl", "ul", "ol", "menu", "table", "thead", "tbody"),
+        *("tfoot", "tr", "caption", "td", "th", "li", "dt", "dd", "pre", "blockquote", "hr"),
+        *("h1", "h2", "h3", "h4", "h5", "h6"),
+    )
+)
+_CODE = frozenset(("code", "samp", "tt"))
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_PERMALINKS = frozenset(("¶", "#", "§", "🔗", "link", "permalink"))
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:?)[-_ ]?([\w+#.-]+)"
+)
+_LINE_NUMBERS = re.compile(
+    r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-numbers?|gutter|lineno)(?:$|[\s_-])"
+)
+_SPACES = re.compile(r"[^\S\u3000]+")
+_NUMBER = re.compile(r"[-+−]?\d{1,3}")
+_HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_SCHEMES = ("http", "https", "mailto", "ftp", "tel", "doi")
+
+
+class TableFacts:
+    """What decides whether a table shows data or arranges a page."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = self.longest = 0
+        self.has_heads = self.has_blocks = False
+        self.column = self.length = 0  # cells of the open row, characters of the open cell
+
+    def add(self, element: Element, name: str) -> None:
+        """Take account of an element in the table."""
+        if name == "tr":
+            self.rows += 1
+            self.column = 0
+        elif name in ("td", "th"):
+            self.column += 1
+            self.columns = max(self.columns, self.column)
+            self.has_heads = self.has_heads or name == "th"
+            self.length = 0
+        elif name in _HEADINGS or (name == "pre" and _has_lines(element)):
+            self.has_blocks = True
+        self.length += len(element.text or "")
+        self.longest = max(self.longest, self.length)
+
+    @property
+    def shows_data(self) -> bool:
+        """Whether it is a table of data that Markdown can show."""
+        if self.has_blocks or self.longest > MAX_CELL:
+            return False
+        return self.columns > 1 and (self.has_heads or self.rows > 1)
+
+
+class _Inline(NamedTuple):
+    """A part of a paragraph: plain text, or Markdown."""
+
+    text: str
+    is_text: bool
+
+
+class _Link:
+    """An open link, with the parts of the paragraph before it."""
+
+    def __init__(self, target: str, before: list[_Inline]) -> None:
+        self.target = target
+        self.before = before
+
+
+class _Table:
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.has_head = False
+
+
+def local_name(element: Element) -> str:
+    """An element's name in lower case, without its namespace; empty for comments."""
+    tag = element.tag
+    if not isinstance(tag, str):
+        return ""
+    return tag.rpartition("}")[2].rpartition(":")[2].lower()
+
+
+def is_hidden(element: Element) -> bool:
+    """Whether a browser does not show an element. Formulas stand in such elements."""
+    attributes = element.attrib
+    if not attributes:
+        return False
+    return (
+        "hidden" in attributes
+        or attributes.get("aria-hidden") == "true"
+        or _HIDDEN_STYLE.search(attributes.get("style") or "") is not None
+    ) and "math" not in (attributes.get("class") or "")
+
+
+class ElementWriter:
+    """
+    Writes elements as blocks.
+
+    Args:
+        base: The address that relative targets are relative to; empty to keep them.
+        skipped: Elements that are left out.
+        only_web: Links to what is not on the web lead into the file that holds the page, and so
+            are only their text, as are its pictures.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        *,
+        base: str = "",
+        skipped: frozenset[Element] = frozenset(),
+        only_web: bool = False,
+    ) -> None:
+        self._blocks = blocks
+        self._base = base
+        self._skipped = skipped
+        self._only_web = only_web
+        self._parts: list[_Inline] = []
+        self._links: list[_Link] = []
+        self._code: list[str] | None = None  # of a code span
+        self._pre: list[str] | None = None
+        self._pre_language = ""
+        self._heading = 0
+        self._lists: list[int | None] = []  # the next number of each open list, None for bullets
+        self._items: list[str] = []  # what is open: "list", "li", "dt", "blockquote"
+        self._tables: list[_Table | None] = []  # None for one that arranges the page
+        self._cells = 0  # open cells of tables that show data
+        self._facts: Mapping[Element, TableFacts] = {}
+
+    def write(self, root: Element) -> None:
+        """Write an element and all in it."""
+        self._facts = table_facts(root)
+        self._text(root.text if self._enter(root) else None)
+        stack = [(root, iter(root))]
+        while stack:
+            element, children = stack[-1]
+            child = next(children, None)
+            if child is None:
+                stack.pop()
+                self._leave(element)
+                if stack:
+                    self._text(element.tail)
+            elif self._blocks.is_full:
+                break
+            elif child in self._skipped or not self._enter(child):
+                self._text(child.tail)
+            else:
+                self._text(child.text)
+                stack.append((child, iter(child)))
+        self._flush()
+
+    def _enter(self, element: Element) -> bool:
+        """Begin an element; False if nothing in it is to be read."""
+        name = local_name(element)
+        if name in SILENT or not name or is_hidden(element):
+            if name == "script" and (element.get("type") or "").startswith("math/tex"):
+                self._formula(element.text or "")
+            return False
+        if self._pre is not None:
+            return self._enter_in_code(element, name, self._pre)
+        if self._code is not None and name not in _BLOCKS:
+            return True
+        enter = _ENTER.get(name)
+        if name in _BLOCKS:
+            self._begin_block()
+        return enter(self, element, name) if enter else True
+
+    def _leave(self, element: Element) -> None:
+        name = local_name(element)
+        if self._pre is not None and name != "pre":
+            if name in _BLOCKS:
+                self._new_code_line(self._pre)
+            return
+        if name in _BLOCKS:
+            self._flush()
+        leave = _LEAVE.get(name)
+        if leave:
+            leave(self, element, name)
+
+    # Text and what stands in a paragraph.
+
+    def _text(self, text: str | None) -> None:
+        if not text:
+            return
+        if self._pre is not None:
+            self._pre.append(text)
+        elif self._code is not None:
+            self._code.append(text)
+        else:
+            self._parts.append(_Inline(text, is_text=True))
+
+    def _mark(self, markdown: str) -> None:
+        if markdown:
+            self._parts.append(_Inline(markdown, is_text=False))
+
+    def _begin_block(self) -> None:
+        """A block ends the paragraph before it, and the links around it are none."""
+        self._end_code()
+        while self._links:
+            before = self._links.pop().before
+            before += self._parts
+            self._parts = before
+        self._flush()
+
+    def _flush(self) -> None:
+        """End the open paragraph."""
+        if self._cells:
+            self._text(" ")
+            return
+        self._end_code()
+        if not self._parts:
+            return
+        parts, self._parts = self._parts, []
+        if self._heading:
+            self._blocks.markdown(heading_line(self._heading, _plain(parts)))
+        else:
+            self._blocks.markdown(_paragraph(parts))
+
+    def _end_code(self) -> None:
+        if self._code is not None:
+            text = _SPACES.sub(" ", "".join(self._code))
+            self._code = None
+            self._mark(code_span(text))
+
+    def _formula(self, source: str) -> None:
+        source = _SPACES.sub(" ", source).strip()
+        if source:
+            self._mark(f"${inert(source)}$")
+
+    # What begins.
+
+    def _enter_pre(self, element: Element, name: str) -> bool:
+        if self._cells:
+            self._code = []
+        else:
+            self._pre = []
+            self._pre_language = _language(element)
+        return True
+
+    def _enter_in_code(self, element: Element, name: str, code: list[str]) -> bool:
+        if name == "br":
+            code.append("\n")
+        elif name in _BLOCKS:
+            self._new_code_line(code)
+        return _LINE_NUMBERS.search(element.get("class") or "") is None
+
+    def _new_code_line(self, code: list[str]) -> None:
+        if code and not code[-1].endswith("\n"):
+            code.append("\n")
+
+    def _enter_code(self, element: Element, name: str) -> bool:
+        if not self._heading:
+            self._code = []
+        return True
+
+    def _enter_link(self, element: Element, name: str) -> bool:
+        if self._heading and _is_permalink(element):
+            return False
+        target = self._target(element.get("href") or "")
+        if target and not self._heading and not self._links:
+            self._links.append(_Link(target, self._parts))
+            self._parts = []
+        return True
+
+    def _enter_heading(self, element: Element, name: str) -> bool:
+        if not self._cells:
+            self._heading = _HEADINGS[name]
+        return True
+
+    def _enter_break(self, element: Element, name: str) -> bool:
+        self._mark(" " if self._cells or self._heading or self._links else "\n")
+        return False
+
+    def _enter_image(self, element: Element, name: str) -> bool:
+        label = " ".join((element.get("alt") or "").split())
+        source = element.get("src") or ""
+        target = "" if source.startswith("data:") else self._target(source)
+        is_ours = bool(target) and ":" not in target[:8]
+        if self._heading or self._links or not target or not (label or is_ours):
+            self._text(f" {label} " if label else None)
+        else:
+            written = link(inert(label) or "image", target)
+            self._mark(f"!{written}" if written.endswith(")") else written)
+        return False
+
+    def _enter_raised(self, element: Element, name: str) -> bool:
+        text = element.text or ""
+        if not len(element) and _NUMBER.fullmatch(text.strip()) and self._parts:
+            self._text("^")
+        return True
+
+    def _enter_math(self, element: Element, name: str) -> bool:
+        source = element.get("alttext")
+        for note in () if source else element.iter("{*}annotation"):
+            if "tex" in (note.get("encoding") or "").lower():
+                source = note.text
+                break
+        if not source:
+            source = " ".join("".join(element.itertext()).split())
+        self._formula(source)
+        return False
+
+    def _enter_list(self, element: Element, name: str) -> bool:
+        number: int | None = None
+        if name == "ol":
+            start = element.get("start") or "1"
+            number = int(start) if re.fullmatch(r"\d{1,8}", start) else 1
+        self._lists.append(number)
+        self._items.append("list")
+        return True
+
+    def _enter_item(self, element: Element, name: str) -> bool:
+        if name == "dt":
+            self._close_definition()
+        if self._cells:
+            self._text(" ")
+            return True
+        number = self._lists[-1] if self._lists else None
+        if number is not None:
+            self._lists[-1] = number + 1
+        self._blocks.open_item("-" if number is None or name != "li" else f"{number}.")
+        self._items.append(name)
+        return True
+
+    def _close_definition(self) -> None:
+        """A term ends the definition of the term before it, which is in one item with it."""
+        if self._items and self._items[-1] == "dt":
+            self._items.pop()
+            self._blocks.close()
+
+    def _enter_quote(self, element: Element, name: str) -> bool:
+        if not self._cells:
+            self._blocks.open_quote()
+            self._items.append(name)
+        return True
+
+    def _enter_rule(self, element: Element, name: str) -> bool:
+        if not self._cells and not self._blocks.is_empty:
+            self._blocks.markdown("* * *")
+        return False
+
+    def _enter_table(self, element: Element, name: str) -> bool:
+        facts = self._facts.get(element)
+        shows_data = facts is not None and facts.shows_data and not self._cells
+        if element.get("role") in ("presentation", "none"):
+            shows_data = False
+        self._tables.append(_Table() if shows_data else None)
+        return True
+
+    def _enter_row(self, element: Element, name: str) -> bool:
+        table = self._tables[-1] if self._tables else None
+        if table is not None and not self._cells:
+            table.rows.append([])
+        return True
+
+    def _enter_cell(self, element: Element, name: str) -> bool:
+        if _LINE_NUMBERS.search(element.get("class") or ""):
+            return False
+        table = self._tables[-1] if self._tables else None
+        if table is not None:
+            if not table.rows:
+                table.rows.append([])
+            if len(table.rows) == 1 and name == "th":
+                table.has_head = True
+            self._cells += 1
+            self._parts = []
+        return True
+
+    # What ends.
+
+    def _leave_pre(self, element: Element, name: str) -> None:
+        if self._pre is not None:
+            text, self._pre = "".join(self._pre), None
+            self._blocks.code(text.replace("\r\n", "\n"), self._pre_language)
+
+    def _leave_code(self, element: Element, name: str) -> None:
+        self._end_code()
+
+    def _leave_link(self, element: Element, name: str) -> None:
+        if not self._links or self._heading or not self._target(element.get("href") or ""):
+            return
+        self._end_code()
+        opened = self._links.pop()
+        label = _paragraph(self._parts)
+        self._parts = opened.before
+        raw = "".join(part.text for part in self._parts[-1:])
+        if raw.endswith("!"):
+            self._text(" ")  # else it would be an image
+        self._mark(link(label, opened.target))
+
+    def _leave_heading(self, element: Element, name: str) -> None:
+        self._heading = 0
+
+    def _leave_list(self, element: Element, name: str) -> None:
+        self._lists.pop()
+        while self._items and self._items.pop() != "list":
+            self._blocks.close()
+
+    def _leave_item(self, element: Element, name: str) -> None:
+        if self._items and self._items[-1] == name and not self._cells:
+            self._items.pop()
+            self._blocks.close()
+
+    def _leave_table(self, element: Element, name: str) -> None:
+        table = self._tables.pop() if self._tables else None
+        rows = [row for row in table.rows if any(row)] if table else []
+        if not rows:
+            return
+        width = max(map(len, rows))
+        head = rows.pop(0) if table and table.has_head else [""] * width
+        head += [""] * (width - len(head))
+        self._blocks.markdown("\n".join(table_lines(head, rows)))
+
+    def _leave_cell(self, element: Element, name: str) -> None:
+        table = self._tables[-1] if self._tables else None
+        if table is None or not self._cells or not table.rows:
+            return
+        self._end_code()
+        self._cells -= 1
+        parts, self._parts = self._parts, []
+        row = table.rows[-1]
+        if len(row) < MAX_COLUMNS:
+            text = " ".join(_paragraph(parts).split())
+            row.append(piped(text))
+            span = element.get("colspan") or "1"
+            if re.fullmatch(r"\d{1,3}", span):
+                row += [""] * (min(int(span), MAX_COLUMNS) - 1)
+
+    def _target(self, target: str) -> str:
+        """The target of a link as it is to be written; empty if it leads nowhere outside."""
+        target = target.strip()
+        if not target or target.startswith("#") or len(target) > 2000:
+            return ""
+        try:
+            if self._base:
+                target = urljoin(self._base, target)
+            parts = urlsplit(target)
+        except ValueError:
+            return ""
+        if parts.scheme:
+            return target if parts.scheme.lower() in _SCHEMES else ""
+        if target.startswith("/") or self._only_web:
+            return ""  # a place of a site that the file does not name
+        return parts.path  # a heading is found by its text, never by its id
+
+
+_ENTER: dict[str, Callable[[ElementWriter, Element, str], bool]] = {
+    **dict.fromkeys(_HEADINGS, ElementWriter._enter_heading),
+    **dict.fromkeys(_CODE, ElementWriter._enter_code),
+    **dict.fromkeys(("ul", "ol", "menu", "dl"), ElementWriter._enter_list),
+    **dict.fromkeys(("li", "dt"), ElementWriter._enter_item),
+    **dict.fromkeys(("td", "th"), ElementWriter._enter_cell),
+    "pre": ElementWriter._enter_pre,
+    "a": ElementWriter._enter_link,
+    "br": ElementWriter._enter_break,
+    "img": ElementWriter._enter_image,
+    "sup": ElementWriter._enter_raised,
+    "math": ElementWriter._enter_math,
+    "blockquote": ElementWriter._enter_quote,
+    "hr": ElementWriter._enter_rule,
+    "table": ElementWriter._enter_table,
+    "tr": ElementWriter._enter_row,
+}
+_LEAVE: dict[str, Callable[[ElementWriter, Element, str], None]] = {
+    **dict.fromkeys(_HEADINGS, ElementWriter._leave_heading),
+    **dict.fromkeys(_CODE, ElementWriter._leave_code),
+    **dict.fromkeys(("ul", "ol", "menu", "dl"), ElementWriter._leave_list),
+    **dict.fromkeys(("li", "blockquote"), ElementWriter._leave_item),
+    **dict.fromkeys(("td", "th"), ElementWriter._leave_cell),
+    "pre": ElementWriter._leave_pre,
+    "a": ElementWriter._leave_link,
+    "table": ElementWriter._leave_table,
+}
+
+
+def walk(root: Element) -> Iterator[tuple[Element, bool]]:
+    """Each element, with True when it begins and False when it ends; of any depth."""
+    stack = [(root, iter(root))]
+    yield root, True
+    while stack:
+        element, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            yield element, False
+        else:
+            yield child, True
+            stack.append((child, iter(child)))
+
+
+def table_facts(root: Element) -> dict[Element, TableFacts]:
+    """What there is to know of each table below an element."""
+    tables: dict[Element, TableFacts] = {}
+    opened: list[TableFacts] = []
+    for element, begins in walk(root):
+        name = local_name(element)
+        if name == "table" and begins:
+            if opened:
+                opened[-1].has_blocks = True
+            opened.append(tables.setdefault(element, TableFacts()))
+        elif name == "table":
+            opened.pop()
+        if opened and begins:
+            opened[-1].add(element, name)
+        elif opened:
+            opened[-1].length += len(element.tail or "")
+    return tables
+
+
+def _has_lines(element: Element) -> bool:
+    return len(element) > 0 or "\n" in (element.text or "").strip()
+
+
+def _paragraph(parts: list[_Inline]) -> str:
+    """The parts of a paragraph as Markdown, on one line but for breaks."""
+    written: list[str] = []
+    for part in _joined(parts):
+        if not part.is_text:
+            written.append(part.text)
+            continue
+        written.append(inert(_SPACES.sub(" ", part.text)))
+    lines = "".join(written).split("\n")
+    text = "\n".join(_SPACES.sub(" ", line).strip() for line in lines).strip("\n")
+    return _line_beginnings(re.sub("\n{2,}", "\n", text))
+
+
+def _line_beginnings(markdown: str) -> str:
+    """Text that begins as a heading, a rule, an item or a quote does is marked."""
+    if markdown[:1] in "#-+=[>*_0123456789 " or "\n" in markdown:
+        return re.sub(
+            r"(?m)^(?=#{1,6}(?: |$)|[-+=*_]+ *$|\[[^\[\]\n]{1,999}\]:|[-+*>] )|^\d{1,9}(?=[.)] )",
+            r"\g<0>\\",
+            markdown,
+        )
+    return markdown
+
+
+def _joined(parts: list[_Inline]) -> Iterator[_Inline]:
+    """The parts, neighbours of plain text in one: a sign may end in another element."""
+    texts: list[str] = []
+    for part in parts:
+        if part.is_text:
+            texts.append(part.text)
+            continue
+        if texts:
+            yield _Inline("".join(texts), is_text=True)
+            texts = []
+        yield part
+    if texts:
+        yield _Inline("".join(texts), is_text=True)
+
+
+def _plain(parts: list[_Inline]) -> str:
+    return "".join(part.text for part in parts)
+
+
+def _is_permalink(element: Element) -> bool:
+    text = "".join(islice(element.itertext(), 9)).strip()
+    return not text or text.lower() in _PERMALINKS
+
+
+def _language(element: Element) -> str:
+    """The language of code, as highlighters name it in the classes of it or around it."""
+    for each in (element, *element[:1], element.getparent(), *_grandparent(element)):
+        if each is None:
+            continue
+        named = each.get("data-lang") or each.get("data-language") or ""
+        match = _LANGUAGE.search(each.get("class") or "")
+        name = named or (match[1] if match else "")
+        if name and name.lower() not in ("default", "none", "notranslate", "text", "plaintext"):
+            return name.lower()
+    return ""
+
+
+def _grandparent(element: Element) -> Iterator[Element]:
+    parent = element.getparent()
+    grandparent = None if parent is None else parent.getparent()
+    if grandparent is not None:
+        yield grandparent

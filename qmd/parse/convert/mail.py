@@ -1,0 +1,335 @@
+"""
+Turns e-mail (RFC 5322, and mailboxes of it) into Markdown.
+
+A message is its subject as a heading, who wrote it to whom and when, its text, and the names of its
+attachments. In a mailbox each message is an anchor, and messages of one conversation follow each
+other. Attachments are not read, but for messages that a message forwards.
+"""
+
+from __future__ import annotations
+
+import binascii
+import email
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from email import policy
+from email.errors import HeaderParseError, MessageError
+from email.header import decode_header
+from email.message import Message
+from email.utils import getaddresses, parsedate_to_datetime
+from itertools import islice
+from typing import NamedTuple
+
+from qmd.errors import DamagedFileError, DecodeError
+from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.html_blocks import ElementWriter
+from qmd.parse.convert.html_tree import html_text, html_tree
+from qmd.parse.convert.inert import inert
+from qmd.parse.converted import Converted
+from qmd.parse.decode import decode
+
+#: Messages of a mailbox, parts of a message, and messages inside each other that are read.
+MAX_MESSAGES = 50_000
+MAX_PARTS = 1000
+MAX_DEPTH = 10
+#: Boundaries that a message may name: each line is compared with those of all parts around it.
+MAX_BOUNDARIES = 200
+#: Characters of a header that are read.
+MAX_HEADER = 5000
+#: Below this share of the HTML's text, the plain text of a message only points to the HTML.
+_SHORT_SHARE = 0.2
+
+_FROM_LINE = re.compile(rb"^From [^\r\n]*\r?\n", re.MULTILINE)
+_HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_ID = re.compile(r"<([^<>\s]{1,300})>")
+_ENCODED = re.compile(r"=\?[^?\s]{1,60}\?[bBqQ]\?[^?\s]*\?=")
+#: A file name with bytes that are not ASCII, as some programs write it.
+_UNENCODED_NAME = re.compile('name="([^";]{0,300}[\udc80-\udcff][^";]{0,300})"')
+_REPLY = re.compile(
+    r"^(?:\s*(?:re|fwd?|aw|wg|sv|回复|答复|转发)\s*(?:\[\d{1,3}\])?\s*[:：])+\s*", re.IGNORECASE
+)
+
+
+class _Mail(NamedTuple):
+    number: int
+    message: Message
+    subject: str
+
+
+def convert(path: str, data: bytes) -> Converted:
+    """
+    A message, or all messages of a mailbox.
+
+    Raises:
+        DamagedFileError: The file holds no message.
+    """
+    if data.startswith(b"From ") or path.lower().endswith((".mbox", ".mbx")):
+        return _convert_mailbox(data)
+    message = _parsed(data)
+    if not message.keys():
+        raise DamagedFileError(
+            "The file is no message: it does not begin with headers such as 'Subject:'.",
+            hint="Give the file the suffix of the format it is in, or leave it out.",
+        )
+    blocks = Blocks()
+    _write(blocks, message, level=1)
+    return blocks.converted(
+        title=_header(message, "Subject"),
+        date=_date(message),
+        properties={
+            "from": _names(message, "From"),
+            "to": _names(message, "To"),
+            "cc": _names(message, "Cc"),
+        },
+    )
+
+
+def _convert_mailbox(data: bytes) -> Converted:
+    blocks = Blocks()
+    mails: list[_Mail] = []
+    for number, source in enumerate(_sources(data), start=1):
+        if number > MAX_MESSAGES:
+            blocks.warnings.append(f"The mailbox has over {MAX_MESSAGES:,} messages.")
+            break
+        message = _parsed(source)
+        mails.append(_Mail(number, message, _header(message, "Subject")))
+    if data.strip() and not any(mail.message.keys() for mail in mails):
+        raise DamagedFileError(
+            "The file is no mailbox: it holds no message.",
+            hint="Give the file the suffix of the format it is in, or leave it out.",
+        )
+    dates = [date for mail in mails if (date := _date(mail.message))]
+    for mail in _by_conversation(mails):
+        blocks.anchor("message", str(mail.number))
+        _write(blocks, mail.message, level=2)
+    return blocks.converted(date=max(dates, default=None))
+
+
+def _sources(data: bytes) -> Iterator[bytes]:
+    """The bytes of each message of a mailbox."""
+    begin: int | None = None
+    at = 0
+    while match := _FROM_LINE.search(data, at):
+        at = match.end()
+        is_first = begin is None
+        before = data[max(0, match.start() - 3) : match.start()]
+        behind_blank = before.endswith((b"\n\n", b"\n\r\n"))
+        if not is_first and not (behind_blank and _HEADER_LINE.match(data, at)):
+            continue  # a line of a message that begins with "From "
+        if begin is not None:
+            yield _QUOTED_FROM.sub(rb"\1", data[begin : match.start()])
+        begin = at
+    if data.strip():
+        yield _QUOTED_FROM.sub(rb"\1", data[begin or 0 :])
+
+
+def _by_conversation(mails: list[_Mail]) -> list[_Mail]:
+    """The messages, those of a conversation behind its first one, in the order of the mailbox."""
+    by_id: dict[str, int] = {}
+    by_subject: dict[str, int] = {}
+    first_of: list[int] = []
+    for index, mail in enumerate(mails):
+        headers = f"{_header(mail.message, 'In-Reply-To')} {_header(mail.message, 'References')}"
+        known_first = next((by_id[each] for each in _ID.findall(headers) if each in by_id), None)
+        subject = _REPLY.sub("", mail.subject).casefold()
+        if known_first is None and subject and _REPLY.match(mail.subject):
+            known_first = by_subject.get(subject)
+        first = index if known_first is None else known_first
+        first_of.append(first)
+        by_subject.setdefault(subject, first)
+        for each in _ID.findall(f"{_header(mail.message, 'Message-ID')} {headers}"):
+            by_id.setdefault(each, first)
+    order = sorted(range(len(mails)), key=lambda index: (first_of[index], index))
+    return [mails[index] for index in order]
+
+
+def _parsed(data: bytes) -> Message:
+    try:
+        if data.count(b"boundary=") <= MAX_BOUNDARIES:
+            return email.message_from_bytes(data, policy=policy.compat32)
+    except RecursionError:
+        pass
+    raise DamagedFileError(
+        "The message has too many parts inside parts.",
+        hint="Save its text or its attachments as files of their own.",
+    )
+
+
+def _write(blocks: Blocks, message: Message, level: int, depth: int = 0) -> None:
+    blocks.heading(level, _header(message, "Subject") or "(no subject)")
+    lines = []
+    for name in ("From", "To", "Cc", "Date"):
+        value = _header(message, name)
+        if name != "Date":
+            value = ", ".join(_addresses(message, name)) or value
+        if value:
+            lines.append(f"{name}: {inert(value)}")
+    blocks.markdown("\n".join(lines))
+    parts = _Parts(message)
+    _write_body(blocks, parts)
+    if parts.attached:
+        names = "\n".join(f"- {inert(name)}" for name in parts.attached[:100])
+        blocks.markdown(f"Attachments:\n\n{names}")
+    for each in parts.forwarded if depth < MAX_DEPTH else ():
+        _write(blocks, each, min(6, level + 1), depth + 1)
+
+
+class _Parts:
+    """The texts of a message, the names of what is attached, and the messages that it forwards."""
+
+    def __init__(self, message: Message) -> None:
+        self.plain: list[Message] = []
+        self.html: list[Message] = []
+        self.attached: list[str] = []
+        self.forwarded: list[Message] = []
+        for part in islice(_parts(message), MAX_PARTS):
+            self._add(part)
+
+    def _add(self, part: Message) -> None:
+        kind = part.get_content_type()
+        name = _file_name(part)
+        if kind == "message/rfc822":
+            payload = part.get_payload()
+            if isinstance(payload, list):
+                self.forwarded += (each for each in payload if isinstance(each, Message))
+        elif name or part.get_content_maintype() != "text" or _is_attachment(part):
+            self.attached.append(name or kind)
+        elif kind == "text/html":
+            self.html.append(part)
+        elif kind == "text/plain":
+            self.plain.append(part)
+
+
+def _write_body(blocks: Blocks, parts: _Parts) -> None:
+    """The plain text of a message; its HTML where that says more."""
+    texts = [text for text in map(_text, parts.plain) if text.strip()]
+    pages = Blocks()
+    for part in parts.html:
+        root, _ = html_tree(html_text(_payload(part), part.get_content_charset("") or ""))
+        body = None if root is None else root.find("body")
+        if body is not None:
+            ElementWriter(pages, only_web=True).write(body)
+    page = pages.converted().markdown
+    length = sum(map(len, texts))
+    if page and length < _SHORT_SHARE * len(page):
+        blocks.markdown(page)
+        return
+    for text in texts:
+        blocks.paragraph(_unflowed(text))
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """The parts of a message that are no containers; those of forwarded messages left out."""
+    stack = [message]
+    while stack:
+        part = stack.pop()
+        payload = part.get_payload()
+        if part.get_content_maintype() == "multipart" and isinstance(payload, list):
+            stack += (each for each in reversed(payload) if isinstance(each, Message))
+        else:
+            yield part
+
+
+def _payload(part: Message) -> bytes:
+    try:
+        payload = part.get_payload(decode=True)
+    except (ValueError, MessageError, binascii.Error):
+        return b""
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _text(part: Message) -> str:
+    data = _payload(part)
+    try:
+        return data.decode(part.get_content_charset("utf-8")).replace("\0", "\ufffd")
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    try:
+        return decode(data).text
+    except DecodeError:
+        return ""
+
+
+def _unflowed(text: str) -> str:
+    """Plain text without the signature's separator and with one kind of line ends."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return re.sub(r"(?m)^-- $", "", text).strip("\n")
+
+
+def _is_attachment(part: Message) -> bool:
+    return str(part.get("Content-Disposition") or "").lower().lstrip().startswith("attachment")
+
+
+def _file_name(part: Message) -> str:
+    raw = "; ".join((*_raw(part, "Content-Disposition"), *_raw(part, "Content-Type")))
+    unencoded = _UNENCODED_NAME.search(raw)
+    if unencoded is not None:
+        return " ".join(_decoded_words(unencoded[1]).split())[:300]
+    try:
+        name = part.get_filename()
+    except (ValueError, LookupError, MessageError, TypeError):
+        return "?"
+    return " ".join(_decoded_words(str(name)).split())[:300] if name else ""
+
+
+def _header(message: Message, name: str) -> str:
+    """A header as people read it, on one line."""
+    value = next(_raw(message, name), "")
+    return " ".join(_decoded_words(value[:MAX_HEADER]).split())
+
+
+def _raw(message: Message, name: str) -> Iterator[str]:
+    """The values of a header; bytes that are not ASCII are halves of surrogate pairs in them."""
+    lower = name.lower()
+    return (str(value) for key, value in message.raw_items() if key.lower() == lower)
+
+
+def _decoded_words(value: str) -> str:
+    """A header whose words may be encoded (RFC 2047), or be bytes of UTF-8 as they are."""
+    if _ENCODED.search(value):
+        try:
+            return "".join(_decoded(part, charset) for part, charset in decode_header(value))
+        except (HeaderParseError, ValueError, binascii.Error):
+            return value
+    return _decoded(value.encode("utf-8", "surrogateescape"), None)
+
+
+def _decoded(part: bytes | str, charset: str | None) -> str:
+    if isinstance(part, str):
+        return part
+    for name in (charset, "utf-8", "gb18030"):
+        try:
+            return part.decode(name or "utf-8").replace("\0", "\ufffd")
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    return part.decode("utf-8", "replace")
+
+
+def _people(message: Message, name: str) -> Iterator[tuple[str, str]]:
+    """Names with their addresses; either may be empty."""
+    values = [value[:MAX_HEADER] for value in islice(_raw(message, name), 5)]
+    try:
+        pairs: Iterable[tuple[str, str]] = getaddresses(values)
+    except (ValueError, TypeError, IndexError, AttributeError):
+        pairs = ()
+    for shown, address in islice(pairs, 100):
+        yield " ".join(_decoded_words(shown).split()), _decoded_words(address).strip()
+
+
+def _addresses(message: Message, name: str) -> list[str]:
+    people = _people(message, name)
+    return [f"{who} <{where}>" if who and where else who or where for who, where in people]
+
+
+def _names(message: Message, name: str) -> list[str]:
+    return [each for who, where in _people(message, name) for each in {who: 0, where: 0} if each]
+
+
+def _date(message: Message) -> str | None:
+    try:
+        date: datetime = parsedate_to_datetime(_header(message, "Date")[:200])
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date.isoformat(timespec="seconds") if date.year >= 1000 else None

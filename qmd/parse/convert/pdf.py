@@ -1,0 +1,506 @@
+"""
+Converts a PDF to Markdown: its pages are anchors, its bookmarks headings.
+
+The order of the text is that in which pdfium gives it, which is right for nearly all files. Only a
+page whose lines evidently jump between two columns is read column by column. Heads and feet that
+repeat are left out. Words that the end of a line parted are joined, and so are lines of Chinese,
+where a break would part words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice, pairwise
+from statistics import median
+from typing import NamedTuple
+
+import pypdfium2 as pdfium
+
+from qmd.errors import DamagedFileError, EncryptedFileError
+from qmd.parse.convert.inert import inert_lines
+from qmd.parse.converted import Anchor, Converted
+from qmd.parse.segment import is_cjk
+
+#: The rest of the pages is left out.
+MAX_PAGES = 5_000
+#: The most bookmarks that become headings.
+MAX_BOOKMARKS = 20_000
+#: Characters of one page; more is no page that somebody reads.
+MAX_PAGE = 1_000_000
+#: Objects of a page without text among which a picture is looked for.
+MAX_OBJECTS = 1_000
+#: Lines at the top and at the bottom of a page that may be a head or foot.
+_EDGE_LINES = 2
+#: A head or foot stands on so many pages, and on this part of all, unless its number changes.
+_LEAST_REPEATS, _REPEATED_ON = 3, 0.3
+#: A gap between lines that is so many times as large as usual begins a paragraph.
+_PARAGRAPH_GAP = 1.4
+#: Columns: so many lines in each, of which one in ten may cross the gap between them.
+_LEAST_ROWS, _MOST_CROSSING = 8, 0.1
+
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_NUMBER = re.compile(r"\d+|\b[ivxlcdm]+\b")
+#: A hyphen at the end of a line, where pdfium has joined the word; before it a part of the word.
+_PARTED = re.compile("(\\S*)[\ufffe\x02]")
+#: What leads from an entry of a table of contents to its page.
+_LEADERS = re.compile(r"(?: ?\.){5,} ?")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?")
+#: Names that programs give a file in place of a title.
+_NO_TITLE = re.compile(
+    r"untitled.*|microsoft (?:word|powerpoint|excel) - .*|.*\.(?:docx?|odt|tex|dvi|indd|pptx?|pdf)|"
+    r"(?:slide|layout|document) ?\d*|\W*",
+    re.IGNORECASE,
+)
+
+
+class _Line(NamedTuple):
+    """A line and where it is, in points from the left and from the bottom of the page."""
+
+    text: str
+    left: float
+    right: float
+    middle: float
+
+
+class _Box(NamedTuple):
+    """A rectangle of text, in points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+
+class _Bookmark(NamedTuple):
+    """A bookmark; ``level`` from 1. ``top``: where it leads on its page, if it says so."""
+
+    level: int
+    title: str
+    top: float | None
+
+
+def convert(path: str, data: bytes) -> Converted:
+    """
+    Read one PDF.
+
+    Raises:
+        EncryptedFileError: It opens only with a password.
+        DamagedFileError: It is no PDF, or damaged.
+    """
+    try:
+        document = pdfium.PdfDocument(data)
+    except pdfium.PdfiumError as error:
+        if "password" in str(error).lower():
+            raise EncryptedFileError("PDF") from error
+        raise DamagedFileError(
+            "The PDF is damaged, or is no PDF.",
+            hint="Open it in a viewer and save it again, or leave it out.",
+        ) from error
+    with closing(document):
+        return _Reader(document).converted()
+
+
+class _Reader:
+    """Reads an open document once."""
+
+    def __init__(self, document: pdfium.PdfDocument) -> None:
+        self._document = document
+        self._warnings: list[str] = []
+        self._pictures: list[int] = []  # numbers of pages that are pictures without text
+
+    def converted(self) -> Converted:
+        total = len(self._document)
+        count = min(total, MAX_PAGES)
+        if count < total:
+            self._warnings.append(f"Only the first {count:,} of its {total:,} pages were read.")
+        bookmarks = self._bookmarks()
+        pages = [self._lines(number) for number in range(count)]
+        _drop_repeated(pages)
+        texts: list[str] = []
+        anchors: list[Anchor] = []
+        length = 0
+        for number, lines in enumerate(pages):
+            text = _page_text(lines, bookmarks.get(number, ()))
+            if not text:
+                continue
+            label = str(number + 1)
+            shown = self._label(number)
+            anchors.append(Anchor("page", label, length, None if shown in ("", label) else shown))
+            texts.append(text)
+            length += len(text)
+        if self._pictures:
+            self._warnings.append(_pictures_warning(self._pictures, count))
+        about = self._document.get_metadata_dict(skip_empty=True)
+        return Converted(
+            "".join(texts),
+            anchors=tuple(anchors),
+            title=_title(about.get("Title", "")),
+            date=_date(about.get("CreationDate", "")),
+            properties=_properties(about, total),
+            warnings=tuple(self._warnings),
+        )
+
+    def _bookmarks(self) -> dict[int, list[_Bookmark]]:
+        """The bookmarks of each page, from 0, in the order of the outline."""
+        by_page: dict[int, list[_Bookmark]] = {}
+        try:
+            for number, bookmark in enumerate(self._document.get_toc(max_depth=6)):
+                if number == MAX_BOOKMARKS:
+                    self._warnings.append(f"Only the first {number:,} bookmarks are headings.")
+                    break
+                target = bookmark.get_dest()
+                page = None if target is None else target.get_index()
+                title = " ".join(_mended(bookmark.get_title()).split())
+                if page is not None and title:
+                    mode, place = target.get_view()
+                    is_point = mode == pdfium.raw.PDFDEST_VIEW_XYZ and len(place) > 1
+                    top = place[1] if is_point else None
+                    by_page.setdefault(page, []).append(_Bookmark(bookmark.level + 1, title, top))
+        except pdfium.PdfiumError:
+            self._warnings.append("The outline is damaged and was not read whole.")
+        return by_page
+
+    def _label(self, number: int) -> str:
+        try:
+            return str(self._document.get_page_label(number)).strip()
+        except (pdfium.PdfiumError, UnicodeDecodeError):
+            return ""
+
+    def _lines(self, number: int) -> list[_Line]:
+        """The lines of a page; none if it has no text."""
+        try:
+            page = self._document[number]
+        except pdfium.PdfiumError:
+            self._warnings.append(f"Page {number + 1} is damaged and was not read.")
+            return []
+        with closing(page), closing(page.get_textpage()) as text_page:
+            if text_page.count_chars() > MAX_PAGE:
+                self._warnings.append(f"Page {number + 1} has too much text and was cut.")
+            text = text_page.get_text_range(count=min(text_page.count_chars(), MAX_PAGE))
+            if not text.strip():
+                if _has_pictures(page):
+                    self._pictures.append(number + 1)
+                return []
+            if not _RIGHT_TO_LEFT.search(text):
+                rows = _columns(text_page)
+                if rows is not None:
+                    return rows
+            return _placed(text_page, text)
+
+
+def _has_pictures(page: pdfium.PdfPage) -> bool:
+    objects = islice(page.get_objects(max_depth=3), MAX_OBJECTS)
+    return any(each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE for each in objects)
+
+
+def _pictures_warning(pictures: Sequence[int], count: int) -> str:
+    if len(pictures) == count:
+        pages = "All pages are pictures" if count > 1 else "The page is a picture"
+    elif len(pictures) == 1:
+        pages = f"Page {pictures[0]} is a picture"
+    else:
+        pages = f"{len(pictures):,} of {count:,} pages are pictures, the first page {pictures[0]}"
+    return f"{pages} without a text layer, and cannot be searched."
+
+
+def _placed(text_page: pdfium.PdfTextPage, text: str) -> list[_Line]:
+    """The lines in the order of pdfium, with their places."""
+    # Where some characters have no number of their own, nothing is known of places.
+    has_places = len(text) == text_page.count_chars()
+    lines = []
+    start = 0
+    for end in (*(match.start() for match in _LINE_ENDS.finditer(text)), len(text)):
+        line = text[start:end]
+        left = right = middle = 0.0
+        stripped = line.strip()
+        if stripped and has_places:
+            first = start + line.index(stripped[0])
+            left, bottom, _, top = text_page.get_charbox(first)
+            right = text_page.get_charbox(first + len(stripped) - 1)[2]
+            middle = (bottom + top) / 2
+        if stripped:
+            lines.append(_Line(_mended(stripped), left, right, middle))
+        start = end + (2 if text.startswith("\r\n", end) else 1)
+    return lines
+
+
+# --- columns ------------------------------------------------------------------------------
+
+
+def _columns(text_page: pdfium.PdfTextPage) -> list[_Line] | None:
+    """
+    The lines of a page of two columns whose text jumps between them from line to line.
+
+    None if that is not evident: a table looks nearly the same, and reordering would destroy it.
+    """
+    boxes = [_Box(*text_page.get_rect(number)) for number in range(text_page.count_rects())]
+    boxes = [box for box in boxes if box.right - box.left > 1]
+    gap = _gap(boxes) if len(boxes) >= 2 * _LEAST_ROWS else None
+    if gap is None:
+        return None
+    sides = [_side(box, gap) for box in boxes]
+    left, across, right = (
+        _rows(box for box, each in zip(boxes, sides, strict=True) if each == side)
+        for side in (-1, 0, 1)
+    )
+    jumps = sum({one, other} == {-1, 1} for one, other in pairwise(sides))
+    least = min(len(left), len(right))
+    if least < _LEAST_ROWS or jumps < 0.6 * least or not _are_prose(left, right):
+        return None
+    lines: list[_Line] = []
+    for rows in _bands(left, across, right):
+        lines += _lines_of(text_page, rows)
+    return lines
+
+
+def _bands(
+    left: Sequence[_Box], across: Sequence[_Box], right: Sequence[_Box]
+) -> Iterator[Sequence[_Box]]:
+    """Rows in the order of reading: what goes across both columns parts them into bands."""
+    edges = [float("inf"), *(row.bottom for row in across), float("-inf")]
+    for band, (upper, lower) in enumerate(pairwise(edges)):
+        for column in (left, right):
+            yield [row for row in column if lower <= row.bottom < upper]
+        yield across[band : band + 1]
+
+
+def _gap(boxes: Sequence[_Box]) -> float | None:
+    """Where the gap between two columns is, from the left; None without one."""
+    start, end = min(box.left for box in boxes), max(box.right for box in boxes)
+    steps = 100
+    width = (end - start) / steps
+    if width <= 0:
+        return None
+    changes = [0] * (steps + 2)  # how many more boxes cover each step than the one before
+    for box in boxes:
+        changes[max(0, int((box.left - start) / width))] += 1
+        changes[min(steps, int((box.right - start) / width)) + 1] -= 1
+    covering = 0
+    best: tuple[int, int] | None = None
+    for step in range(steps):
+        covering += changes[step]
+        if 35 <= step <= 65:
+            best = min(best or (covering, step), (covering, step))
+    if best is None or best[0] > _MOST_CROSSING * len(boxes):
+        return None
+    return start + (best[1] + 0.5) * width
+
+
+def _side(box: _Box, gap: float) -> int:
+    if box.right <= gap:
+        return -1
+    return 1 if box.left >= gap else 0
+
+
+def _rows(boxes: Iterable[_Box]) -> list[_Box]:
+    """The boxes, those of one line as one, from the top down."""
+    rows: list[_Box] = []
+    for box in sorted(boxes, key=lambda box: (-box.bottom - box.top, box.left)):
+        last = rows[-1] if rows else None
+        if last is not None and (box.bottom + box.top) / 2 > last.bottom:
+            rows[-1] = _Box(
+                min(last.left, box.left),
+                min(last.bottom, box.bottom),
+                max(last.right, box.right),
+                max(last.top, box.top),
+            )
+        else:
+            rows.append(box)
+    return rows
+
+
+def _are_prose(left: Sequence[_Box], right: Sequence[_Box]) -> bool:
+    """Whether the lines of two columns fill them, and the columns are about as wide."""
+    widths = []
+    for rows in (left, right):
+        width = max(row.right for row in rows) - min(row.left for row in rows)
+        if median(row.right - row.left for row in rows) < 0.75 * width:
+            return False
+        widths.append(width)
+    return max(widths) < 1.3 * min(widths)
+
+
+def _lines_of(text_page: pdfium.PdfTextPage, rows: Iterable[_Box]) -> Iterator[_Line]:
+    for row in rows:
+        text = " ".join(text_page.get_text_bounded(*row).split())
+        if text:
+            yield _Line(_mended(text), row.left, row.right, (row.bottom + row.top) / 2)
+
+
+# --- heads, feet, paragraphs and headings -----------------------------------------------------
+
+
+def _drop_repeated(pages: Sequence[list[_Line]]) -> None:
+    """Take the heads and feet that repeat out of the pages."""
+    counts: Counter[str] = Counter()
+    numbers: dict[str, set[str]] = {}
+    for lines in pages:
+        for line in {id(line): line for line in _edges(lines)}.values():
+            key = _NUMBER.sub("#", line.text)
+            counts[key] += 1
+            numbers.setdefault(key, set()).add(line.text)
+    many = max(_LEAST_REPEATS, _REPEATED_ON * len(pages))
+    repeated = {
+        key
+        for key, count in counts.items()
+        if count >= many
+        # That of a chapter stands on few pages, but its number changes from page to page.
+        or (count >= _LEAST_REPEATS and len(numbers[key]) == count and key.strip("# "))
+    }
+    for lines in pages:
+        edge = {id(line) for line in _edges(lines)}
+        lines[:] = [
+            line
+            for line in lines
+            if id(line) not in edge or _NUMBER.sub("#", line.text) not in repeated
+        ]
+
+
+def _edges(lines: list[_Line]) -> list[_Line]:
+    """The first and the last lines of a page, in the order of the text and on the paper."""
+    by_height = sorted(lines, key=lambda line: -line.middle)
+    return [
+        line
+        for order in (lines, by_height)
+        for line in (*order[:_EDGE_LINES], *order[-_EDGE_LINES:])
+    ]
+
+
+def _page_text(lines: Sequence[_Line], bookmarks: Sequence[_Bookmark]) -> str:
+    """The Markdown of a page, which ends with a blank line; empty for a page without text."""
+    if not lines:
+        return ""
+    headings = _headings(lines, bookmarks)
+    usual = _usual_gap(lines)
+    right = max(line.right for line in lines)
+    parts: list[str] = []
+    paragraph: list[str] = []
+    before: _Line | None = None
+    for number, line in enumerate(lines):
+        marks, replaces = headings.get(number, ((), False))
+        if before is not None and (marks or _is_apart(before, line, usual)):
+            parts.append(inert_lines("\n".join(paragraph)))
+            paragraph = []
+        parts += (f"{'#' * min(6, mark.level)} {inert_lines(mark.title)}" for mark in marks)
+        if not replaces:
+            if paragraph and before is not None and _goes_on(before, line, right):
+                paragraph[-1] += line.text
+            else:
+                paragraph.append(line.text)
+        before = line
+    parts.append(inert_lines("\n".join(paragraph)))
+    return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _headings(
+    lines: Sequence[_Line], bookmarks: Sequence[_Bookmark]
+) -> dict[int, tuple[list[_Bookmark], bool]]:
+    """
+    The bookmarks before each line, and whether the line itself is the last of them.
+
+    A bookmark belongs to the line that says the same, else to the place on the page that it names.
+    """
+    headings: dict[int, tuple[list[_Bookmark], bool]] = {}
+    first = 0
+    keys = [_key(line.text) for line in lines] if bookmarks else []
+    for bookmark in bookmarks:
+        title = _key(bookmark.title)
+        same_line = next(
+            (
+                number
+                for number in range(first, len(lines))
+                if keys[number] and (keys[number] == title or _is_numbered(keys[number], title))
+            ),
+            None,
+        )
+        number = same_line
+        if number is None:
+            below = (
+                number
+                for number in range(first, len(lines))
+                if bookmark.top is not None and 0 < lines[number].middle < bookmark.top
+            )
+            number = next(below, first)
+        marks = headings.get(number, ([], False))[0]
+        headings[number] = ([*marks, bookmark], same_line is not None)
+        first = number if same_line is None else min(number + 1, len(lines) - 1)
+    return headings
+
+
+def _key(text: str) -> str:
+    """A title for comparisons: without blanks, signs and letter case."""
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def _is_numbered(line: str, title: str) -> bool:
+    """Whether a line is a title with the number of its section, or "Chapter 3", before it."""
+    return len(title) > 3 and line.endswith(title) and len(line) - len(title) <= 12
+
+
+def _usual_gap(lines: Sequence[_Line]) -> float:
+    gaps = [one.middle - other.middle for one, other in pairwise(lines)]
+    return median(positive) if (positive := [gap for gap in gaps if gap > 1]) else 0.0
+
+
+def _is_apart(before: _Line, line: _Line, usual: float) -> bool:
+    """Whether a line begins a paragraph; unknown where no places are known."""
+    gap = before.middle - line.middle
+    return usual > 0 and (gap > _PARAGRAPH_GAP * usual or gap < -_PARAGRAPH_GAP * usual)
+
+
+def _goes_on(before: _Line, line: _Line, right: float) -> bool:
+    """Whether a line of Chinese or Japanese goes on in the next line."""
+    if not (is_cjk(before.text[-1]) and is_cjk(line.text[0])):
+        return False
+    # A line that ends early ends a paragraph. Two characters may be wider than what was left.
+    width = (before.right - before.left) / max(1, len(before.text))
+    return not right or before.right > right - 2.5 * max(width, 1)
+
+
+def _mended(text: str) -> str:
+    """Words that the end of a line parted are joined, and controls and leaders left out."""
+    if "\ufffe" in text or "\x02" in text:
+        text = _PARTED.sub(_joined, text)
+    if "...." in text or ". . . ." in text:
+        text = _LEADERS.sub(" … ", text)
+    return _CONTROLS.sub("", text)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Keep the hyphen of ``MS-DOS``, ``x-y-z`` and ``a/b-c``, which a syllable would not have."""
+    before = match[1]
+    keeps = before[-1:].isupper() or before[-1:].isdigit() or re.search(r"[-/_.:]", before)
+    return f"{before}-" if keeps else before
+
+
+# --- about the document ------------------------------------------------------------------------
+
+
+def _title(title: str) -> str | None:
+    title = " ".join(_mended(title).split())
+    return None if _NO_TITLE.fullmatch(title) else title
+
+
+def _date(written: str) -> str | None:
+    """``D:20230204115901-00'00'`` as ``2023-02-04``."""
+    match = _DATE.match(written)
+    if match is None or not "1980" <= match[1] <= "2100":
+        return None
+    month, day = match[2] or "01", match[3] or "01"
+    if not ("01" <= month <= "12" and "01" <= day <= "31"):
+        return None
+    return f"{match[1]}-{month}-{day}"
+
+
+def _properties(about: dict[str, str], pages: int) -> dict[str, object]:
+    properties: dict[str, object] = {}
+    for key, name in (("Author", "author"), ("Subject", "description"), ("Keywords", "keywords")):
+        value = " ".join(_mended(about.get(key, "")).split())
+        if value:
+            properties[name] = value
+    return {**properties, "pages": pages}

@@ -1,0 +1,57 @@
+"""What a converter makes of a file that is no Markdown: Markdown, and the places of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+
+class Anchor(NamedTuple):
+    """
+    A place of the file, such as a page, at which a part of the Markdown begins.
+
+    The part ends where the next anchor begins.
+
+    Attributes:
+        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
+        start_char: Characters of the Markdown before it; the start of a line.
+        shown: What the file itself calls it, if that differs, such as the page number ``xii``.
+    """
+
+    kind: str
+    label: str
+    start_char: int
+    shown: str | None = None
+
+
+class Converted(NamedTuple):
+    """
+    A file as Markdown.
+
+    Only the marks of blocks count in it: headings, lists, tables, code. Unless the format says that
+    it is a note (`qmd.parse.formats.FileFormat.is_note`), tags, wikilinks, inline fields and
+    frontmatter are text, so nothing need be escaped for their sake.
+
+    Attributes:
+        markdown: Its text, at most as long as the limits of documents allow.
+        anchors: By `Anchor.start_char`, ascending.
+        title: None if the file has none; then its name is the title.
+        date: An ISO 8601 date, or None.
+        properties: As the frontmatter of a note would give them.
+        warnings: What could not be read; each is a whole sentence.
+        encoding: How the file is encoded, if it is text: the name of a codec.
+    """
+
+    markdown: str
+    anchors: tuple[Anchor, ...] = ()
+    title: str | None = None
+    date: str | None = None
+    properties: Mapping[str, object] = {}
+    warnings: tuple[str, ...] = ()
+    encoding: str = "utf-8"
+
+
+#: A converter takes the file's path with ``/``, and its bytes. It reads nothing else, and raises
+#: an `qmd.errors.IngestError` for a file that is no document.
+Converter = Callable[[str, bytes], Converted]

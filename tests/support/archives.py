@@ -1,0 +1,50 @@
+"""Makes the archives that books and office files are."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+
+
+def archive(parts: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP archive of these parts, compressed."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as written:
+        for name, content in parts.items():
+            written.writestr(name, content)
+    return file.getvalue()
+
+
+def epub(
+    documents: Mapping[str, str], *, toc: Mapping[str, str] | None = None, metadata: str = ""
+) -> dict[str, str | bytes]:
+    """
+    The parts of a book.
+
+    Args:
+        documents: The bodies of its XHTML documents by their names, in reading order.
+        toc: The titles in its table of contents by the names of documents.
+    """
+    items = "".join(
+        f'<item id="d{number}" href="{name}" media-type="application/xhtml+xml"/>'
+        for number, name in enumerate(documents)
+    )
+    refs = "".join(f'<itemref idref="d{number}"/>' for number in range(len(documents)))
+    links = "".join(f'<li><a href="{name}">{title}</a></li>' for name, title in (toc or {}).items())
+    nav = '<item id="nav" href="nav.xhtml" properties="nav"/>' if toc else ""
+    return {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": "<container>"
+        '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+        "OEBPS/book.opf": '<package xmlns="http://www.idpf.org/2007/opf" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata>{metadata}</metadata><manifest>{items}{nav}</manifest>"
+        f"<spine>{refs}</spine></package>",
+        "OEBPS/nav.xhtml": f"<html><body><nav><ol>{links}</ol></nav></body></html>",
+        **{
+            f"OEBPS/{name}": '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">'
+            f'<head><title/></head><body>{body}</body></html>'
+            for name, body in documents.items()
+        },
+    }  # fmt: skip

@@ -1,0 +1,227 @@
+"""A saved page is its article: text, code, tables and links, without what surrounds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from qmd.errors import DamagedFileError, DecodeError
+from qmd.parse.convert.html import convert
+from qmd.parse.document import parse_literal
+
+PROSE = "A sentence of the article that says something about bread and time. " * 8
+
+
+def markdown(body: str) -> str:
+    return convert("a.html", f"<html><body>{body}</body></html>".encode()).markdown
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<h2>Part <a class='headerlink' href='#p'>¶</a></h2><p>a\n  b", "## Part\n\na b\n"),
+        ("<p>a <b>bold</b> <i>and</i> 数据<em>库</em></p>", "a bold and 数据库\n"),
+        ("<p>one<br>two<br/><br>three", "one\ntwo\nthree\n"),
+        (
+            "<a href='b.html#x'>b</a> <a href='#x'>here</a> <a href='/s'>site</a>",
+            "[b](b.html) here site\n",
+        ),
+        (
+            "<a href='javascript:x()'>x</a> <a href='https://a.org/b c'>y</a>",
+            "x [y](<https://a.org/b c>)\n",
+        ),
+        (
+            "Look!<a href='b.html'>here</a> [<a href='c.html'>1</a>]",
+            "Look! [here](b.html) [[1](c.html)]\n",
+        ),
+        ("<a href='b.html'><div>card <h3>Title</h3></div></a>", "card\n\n### Title\n"),
+        ("<ul><li>a<li>b<ul><li>c</ul></ul>after", "- a\n- b\n  - c\n\nafter\n"),
+        ("<ol start=3><li><p>a</p><p>b</p></li><li>c</li></ol>", "3. a\n\n   b\n4. c\n"),
+        (
+            "<dl><dt>a</dt><dd>first</dd><dt>b</dt><dd>second</dd></dl>",
+            "- a\n\n  first\n- b\n\n  second\n",
+        ),
+        ("<blockquote><p>a</p><p>b</p></blockquote>c", "> a\n>\n> b\n\nc\n"),
+        (
+            "<pre class='language-py'><span>a</span> = [[1]]\n#tag</pre>",
+            "```py\na = [[1]]\n#tag\n```\n",
+        ),
+        ("<div class='highlight-c'><div><pre>a<br>b</pre></div></div>", "```c\na\nb\n```\n"),
+        ("<p>call <code>a `b`</code> or <tt>c</tt></p>", "call `` a `b` `` or `c`\n"),
+        ("<p>10<sup>6</sup> 1<sup>st</sup> H<sub>2</sub>O</p>", "10^6 1st H2O\n"),
+        ("<math alttext='x^2'><mi>x</mi></math>", "$x^2$\n"),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>字", "漢字\n"),
+        ("<p>a</p><hr><p>b</p>", "a\n\n* * *\n\nb\n"),
+        (
+            "<img src='i/a.png' alt='A [b]'><img src='data:x' alt='inline'>",
+            "![A \\[b\\]](i/a.png) inline\n",
+        ),
+        (
+            "<p># no heading</p><p>- no item</p><p>2024. A year</p>",
+            "\\# no heading\n\n\\- no item\n\n2024\\. A year\n",
+        ),
+        (
+            "<p>#tag [[link]] key:: value [a](b) &lt;b&gt;</p>",
+            "#tag [[link]] key:: value [a]\\(b) \\<b>\n",
+        ),
+        ("<p><b>[</b>[link]] <i>#</i>tag", "[[link]] #tag\n"),
+        ("<h1>The __init__ of C#</h1>", "# The \\_\\_init\\_\\_ of C\\#\n"),
+        ("<p hidden>a<p style='display:none'>b<p aria-hidden=true>c<p>d", "d\n"),
+        ("<script>a()</script><style>b</style><!-- c --><template>d</template>e", "e\n"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_elements(html: str, text: str) -> None:
+    assert markdown(html) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<table><tr><th>a<th>b|c<tr><td colspan=2>d<tr><td>e<br>f<td><p>g<p>h</table>",
+            "| a | b\\|c |\n|---|---|\n| d |  |\n| e f | g h |\n",
+        ),
+        (
+            "<table><tr><td>a<td>b<tr><td>c<td>d</table>",
+            "|  |  |\n|---|---|\n| a | b |\n| c | d |\n",
+        ),
+        ("<table><tr><td>left<td><table><tr><td>a<td>b<tr><td>c<td>d</table></table>",
+         "left\n\n|  |  |\n|---|---|\n| a | b |\n| c | d |\n"),
+        ("<table role=presentation><tr><td>a<td>b<tr><td>c<td>d</table>", "a\n\nb\n\nc\n\nd\n"),
+        ("<table><tr><td class=linenos><pre>1\n2</pre><td class=code><pre>a\nb</pre></table>",
+         "```\na\nb\n```\n"),
+    ],
+)  # fmt: skip
+def test_tables_show_data_or_arrange_the_page(html: str, text: str) -> None:
+    assert markdown(html) == text
+
+
+PAGE = f"""<!DOCTYPE html><html><head><title>Bread and time - A site</title>
+<meta property="og:title" content="Bread and time"><meta name="author" content="Ann Baker">
+<meta name="description" content="How bread takes time."><link rel="canonical" href="https://a.org/x/bread">
+<script type="application/ld+json">{{"@graph": [{{"@type": "NewsArticle", "datePublished":
+"2024-03-05T10:00:00+01:00", "headline": "Bread and time"}}]}}</script></head><body>
+<header class="site-header"><a href="/">Home</a> <a href="/news">News</a></header>
+<nav><ul><li><a href="/a">Menu entry</a></ul></nav>
+<main><article><h1>Bread and time</h1><p>{PROSE}</p><pre>knead()</pre>
+<div class="share-buttons"><a href="https://x.org">Share this</a></div>
+<table><tr><th>Flour<th>Hours<tr><td>Rye<td>12</table>
+<p>{PROSE} <a href="dough">dough</a></p></article></main>
+<aside class="related"><a href="/b">Related story</a></aside>
+<footer>Copyright</footer></body></html>"""
+
+
+def test_a_page_is_its_article_with_title_and_date() -> None:
+    page = convert("a.html", PAGE.encode())
+    assert page.markdown.startswith("# Bread and time\n\nA sentence")
+    assert "```\nknead()\n```" in page.markdown
+    assert "| Flour | Hours |\n|---|---|\n| Rye | 12 |" in page.markdown
+    assert "[dough](https://a.org/x/dough)" in page.markdown
+    for other in ("Home", "Menu entry", "Share this", "Related", "Copyright"):
+        assert other not in page.markdown
+    assert (page.title, page.date) == ("Bread and time", "2024-03-05T10:00:00+01:00")
+    assert page.properties == {
+        "author": "Ann Baker",
+        "description": "How bread takes time.",
+        "source": "https://a.org/x/bread",
+    }
+
+
+def test_no_name_loses_the_article_or_a_table() -> None:
+    """What looks like navigation by its name may be the text itself."""
+    text = markdown(f"<div class='content sidebar menu'><h1>T</h1><p>{PROSE}</p></div><p>short</p>")
+    assert text.count("bread") == 8
+    table = "<table><tr><th>a<th>b<tr><td>lost<td>or kept</table>" * 3
+    text = markdown(f"<article><p>{PROSE * 3}</p></article><div class=toc>{table}</div>")
+    assert text.count("or kept") == 3
+
+
+@pytest.mark.parametrize(
+    ("head", "date"),
+    [
+        ("<meta property='article:published_time' content='2023-01-02'>", "2023-01-02"),
+        ("<meta name='citation_publication_date' content='2022/05/06'>", "2022-05-06"),
+        ("<time datetime='2021-02-03' itemprop='datePublished'>", "2021-02-03"),
+        ("<time datetime='2021-02-03'>", None),
+        ("<meta name='date' content='soon'>", None),
+        ("<script type='application/ld+json'>{broken</script>", None),
+        (f"<script type='application/ld+json'>{'[' * 100_000}</script>", None),
+    ],
+)
+def test_a_date_is_read_where_the_page_says_when_it_was_published(
+    head: str, date: str | None
+) -> None:
+    assert convert("a.html", f"<html><head>{head}</head><body>x".encode()).date == date
+
+
+def test_a_page_without_a_heading_begins_with_its_title() -> None:
+    page = convert("a.html", b"<title>On  bread</title><body><p>Text")
+    assert (page.title, page.markdown) == ("On bread", "# On bread\n\nText\n")
+
+
+@pytest.mark.parametrize("charset", ["gb2312", "big5", "shift_jis", "utf-8", "utf-16"])
+def test_encodings(charset: str) -> None:
+    words = {"big5": "資料庫備份", "shift_jis": "データの保存"}.get(charset, "数据库备份")
+    page = f"<meta charset={charset}><title>x</title><p>{words}</p>"
+    assert words in convert("a.htm", page.encode(charset)).markdown
+
+
+def test_a_page_names_where_it_was_saved_from() -> None:
+    saved = b"<!-- saved from url=(0020)https://a.org/b/c --><p><a href='d'>d</a>"
+    page = convert("a.html", saved)
+    assert page.markdown == "[d](https://a.org/b/d)\n"
+    assert page.properties == {"source": "https://a.org/b/c"}
+
+
+MHTML = b"""From: <Saved by a browser>\r
+MIME-Version: 1.0\r
+Content-Type: multipart/related; type="text/html"; boundary="----B"\r
+\r
+------B\r
+Content-Type: text/html; charset=utf-8\r
+Content-Transfer-Encoding: quoted-printable\r
+Content-Location: https://a.org/x\r
+\r
+<html><title>T</title><body><h1>T</h1><p>caf=C3=A9 <a href=3D"y">y</a></body></html>\r
+------B\r
+Content-Type: image/png\r
+Content-Transfer-Encoding: base64\r
+\r
+aGVsbG8=\r
+------B--\r
+"""
+
+
+def test_mhtml_holds_a_page() -> None:
+    page = convert("a.mhtml", MHTML)
+    assert page.markdown == "# T\n\ncafé [y](https://a.org/y)\n"
+    assert page.properties == {"source": "https://a.org/x"}
+    with pytest.raises(DamagedFileError, match="no HTML"):
+        convert("a.mht", b"Subject: x\r\n\r\ntext")
+
+
+def test_binary_data_is_no_page() -> None:
+    with pytest.raises(DecodeError):
+        convert("a.html", b"%PDF-1.7 \0\xff")
+
+
+def test_pages_nested_without_end_are_read_in_part() -> None:
+    page = convert("a.html", b"<div><ul><li>" * 50_000 + b"deep")
+    assert page.warnings == ("The page is nested too deeply; a part of it was not read.",)
+    page = convert("a.html", b"<blockquote>" * 500 + b"deep" + b"</blockquote>" * 500 + b"after")
+    assert page.markdown == "> " * 12 + "deep\n\nafter\n"
+
+
+def test_nothing_outside_is_loaded_and_no_entity_grows() -> None:
+    page = b"""<!DOCTYPE html [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">
+    ]><p>&b; &c;</p><iframe src="https://a.org"></iframe><link rel=stylesheet href="https://a.org/x">"""
+    text = convert("a.html", page).markdown
+    assert "root:" not in text
+    assert "aaaa" not in text.replace("\\", "").split("&b;")[-1]
+
+
+def test_what_is_converted_has_only_the_links_of_the_page() -> None:
+    page = f"<main><p>{PROSE} [[x]] #tag a:: b [x](y)</p><a href='b.html'>b</a></main>"
+    document = parse_literal("a.html", convert("a.html", page.encode()), has_links=True)
+    assert [link.target for link in document.links] == ["b.html"]
+    assert (document.tags, document.properties) == ((), {})

@@ -1,0 +1,139 @@
+"""A message is its subject, its people, its text and the names of its attachments."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+
+import pytest
+
+from qmd.errors import DamagedFileError
+from qmd.parse.convert.mail import convert
+
+
+def message(subject: str, text: str = "Text", **headers: str) -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"] = subject
+    mail["From"] = "Ann Baker <ann@example.org>"
+    mail["To"] = "bo@example.org, 王芳 <fang@example.org>"
+    mail["Date"] = "Tue, 05 Mar 2024 10:00:00 +0100"
+    for name, value in headers.items():
+        mail[name.replace("_", "-")] = value
+    mail.set_content(text)
+    return mail
+
+
+def test_a_message() -> None:
+    mail = message("Größe: 数据库", "Hello [a](b)\n\n# no heading\n> quoted\n-- \nAnn\n")
+    mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="报告.pdf")
+    converted = convert("a.eml", mail.as_bytes())
+    assert converted.markdown == (
+        "# Größe: 数据库\n\n"
+        "From: Ann Baker <ann@example.org>\n"
+        "To: bo@example.org, 王芳 <fang@example.org>\n"
+        "Date: Tue, 05 Mar 2024 10:00:00 +0100\n\n"
+        "Hello [a]\\(b)\n\n\\# no heading\n> quoted\n\nAnn\n\n"
+        "Attachments:\n\n- 报告.pdf\n"
+    )
+    assert converted.title == "Größe: 数据库"
+    assert converted.date == "2024-03-05T10:00:00+01:00"
+    assert converted.properties == {
+        "from": ["Ann Baker", "ann@example.org"],
+        "to": ["bo@example.org", "王芳", "fang@example.org"],
+    }
+
+
+def test_html_counts_where_the_plain_text_only_points_to_it() -> None:
+    mail = message("News", "See the HTML.")
+    mail.add_alternative(f"<p>{'Much news. ' * 20}<b>#x</b></p><img src='cid:1'>", subtype="html")
+    assert "Much news. Much news." in convert("a.eml", mail.as_bytes()).markdown
+    mail = message("News", "Much news. " * 20)
+    mail.add_alternative(f"<p>{'Much NEWS. ' * 20}</p>", subtype="html")
+    assert "NEWS" not in convert("a.eml", mail.as_bytes()).markdown
+    mail = message("News")
+    mail.set_content("<h2>数据</h2>", subtype="html", charset="gb18030")
+    assert convert("a.eml", mail.as_bytes()).markdown.endswith("\n\n## 数据\n")
+
+
+def test_forwarded_messages_stand_below() -> None:
+    mail = message("Outer")
+    mail.add_attachment(message("Inner", "Inner text"))
+    text = convert("a.eml", mail.as_bytes()).markdown
+    assert text.startswith("# Outer\n")
+    assert "\n\nText\n\n## Inner\n\nFrom: Ann" in text
+
+
+def test_a_mailbox_has_its_conversations_together() -> None:
+    mails = [
+        message("Plan", "first", Message_ID="<1@x>"),
+        message("Other", "From here\nFrom there", Message_ID="<2@x>"),
+        message("Re: Plan", "answer", Message_ID="<3@x>", In_Reply_To="<1@x>"),
+        message("RE: other", "by subject alone"),
+        message("回复：Plan", "answer", References="<1@x> <3@x>"),
+    ]
+    data = b"".join(
+        b"From a@b Tue Mar  5 10:00:00 2024\n" + each.as_bytes() + b"\n" for each in mails
+    )
+    box = convert("a.mbox", data.replace(b"\nFrom here", b"\n>From here"))
+    headings = [line for line in box.markdown.split("\n") if line.startswith("## ")]
+    assert headings == ["## Plan", "## Re: Plan", "## 回复：Plan", "## Other", "## RE: other"]
+    assert [each.label for each in box.anchors] == ["1", "3", "5", "2", "4"]
+    assert "\nFrom here\nFrom there\n" in box.markdown
+    for anchor, heading in zip(box.anchors, headings, strict=True):
+        assert box.markdown[anchor.start_char :].startswith(heading)
+    assert convert("archive", data).anchors == convert("a.mbox", data).anchors
+
+
+@pytest.mark.parametrize(
+    ("source", "part"),
+    [
+        ("Subject: =?utf-8?b?5pWw5o2u?= =?utf-8?q?_caf=C3=A9?=", "# 数据 café"),
+        ("Subject: =?utf-8?b?broken", "# =?utf-8?b?broken"),
+        ("Subject: =?utf-8?b?####?=\nX: y", "# "),
+        ("Subject: =?no-such?q?abc?=", "# abc"),
+        ("Subject: raw 数据", "# raw 数据"),
+        ("From: a\nDate: nonsense", "# (no subject)\n\nFrom: a\nDate: nonsense"),
+        ("Subject: x\nContent-Type: text/plain; charset=no-such\n\ncafé", "café"),
+        ("Subject: x\nContent-Transfer-Encoding: base64\n\n!!!", "# x"),
+        ("Subject: x\nContent-Type: multipart/mixed\n\nno boundary", "# x"),
+        ("Subject: a\n b\n\tc\n\ntext", "# a b c\n\ntext"),
+    ],
+)
+def test_headers_as_they_come(source: str, part: str) -> None:
+    assert part in convert("a.eml", source.encode()).markdown
+
+
+def test_names_of_attachments_as_they_come() -> None:
+    for name in (
+        'filename="报告.pdf"',
+        'filename="=?utf-8?b?5oql5ZGKLnBkZg==?="',
+        "filename*=utf-8''%E6%8A%A5%E5%91%8A.pdf",
+    ):
+        source = f"Subject: x\nContent-Disposition: attachment; {name}\n\n%PDF"
+        assert "- 报告.pdf\n" in convert("a.eml", source.encode()).markdown
+
+
+def test_what_is_no_message() -> None:
+    for name, data in (("a.eml", b""), ("a.eml", b"\n\ntext"), ("a.mbox", b"text\nmore")):
+        with pytest.raises(DamagedFileError, match="no message"):
+            convert(name, data)
+    assert convert("a.mbox", b"").markdown == ""
+
+
+def test_parts_inside_parts_without_end() -> None:
+    parts = "".join(
+        f'Content-Type: multipart/mixed; boundary="{number}"\n\n--{number}\n'
+        for number in range(300)
+    )
+    forwarded = "Content-Type: message/rfc822\n\n" * 5000
+    for source in (parts, forwarded):
+        with pytest.raises(DamagedFileError, match="parts inside parts"):
+            convert("a.eml", f"Subject: bomb\n{source}".encode())
+    deep = message("0")
+    for number in range(1, 30):
+        mail = message(str(number))
+        mail.add_attachment(deep)
+        deep = mail
+    text = convert("a.eml", deep.as_bytes()).markdown
+    assert "# 29\n" in text
+    assert "# 19\n" in text
+    assert "# 18\n" not in text

@@ -1,0 +1,160 @@
+"""The text of a PDF as a reader would have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from qmd.errors import DamagedFileError, EncryptedFileError
+from qmd.parse import by_format
+from qmd.parse.convert.pdf import MAX_PAGES, convert
+from qmd.parse.converted import Anchor
+from qmd.parse.formats import PDF
+from tests.support.pdf import PICTURE, Mark, Page, Placed, lines, pdf
+
+
+def markdown(*pages: Page, **parts: Any) -> str:
+    return convert("a.pdf", pdf(pages, **parts)).markdown
+
+
+def test_lines_stay_and_a_gap_begins_a_paragraph() -> None:
+    page = [*lines("One line", "and another.", "A third."), *lines("Apart.", top=660)]
+    assert markdown(page) == "One line\nand another.\nA third.\n\nApart.\n\n"
+
+
+def test_each_page_is_an_anchor_with_its_label() -> None:
+    texts = ("first page", "second page", "", "fourth page")
+    data = pdf([lines(text) for text in texts], labels="[0 << /S /r >> 1 << /S /D /St 2 >>]")
+    converted = convert("a.pdf", data)
+    assert converted.markdown == "first page\n\nsecond page\n\nfourth page\n\n"
+    assert converted.anchors == (
+        Anchor("page", "1", 0, "i"),
+        Anchor("page", "2", 12),
+        Anchor("page", "4", 25),
+    )
+
+
+def test_bookmarks_are_headings_where_their_line_or_place_is() -> None:
+    page = lines("2 The  Plan", "We begin.", "Second Step", "We go on.")
+    marks = [Mark("The Plan", 0), Mark("Elsewhere", 0, top=738), Mark("Second step", 0)]
+    assert markdown(page, marks=marks) == (
+        "# The Plan\n\n# Elsewhere\n\nWe begin.\n\n# Second step\n\nWe go on.\n\n"
+    )
+
+
+def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
+    pages = [
+        [
+            Placed(72, 770, f"The Book {number}"),
+            *lines(f"Text {'abcdef'[number]} of this page.", "It ends."),
+            Placed(72, 20, "Confidential"),
+        ]
+        for number in range(6)
+    ]
+    pages[2].append(Placed(72, 30, "A footnote."))
+    text = markdown(*pages)
+    assert "Book" not in text
+    assert "Confidential" not in text
+    assert "Text c of this page.\nIt ends.\n\nA footnote." in text
+    two = markdown(*pages[:2])
+    assert two.count("The Book") == two.count("Confidential") == 2
+
+
+def test_words_that_a_line_parted_are_joined() -> None:
+    page = lines("This manip-", "ulation of MS-", "DOS is odd, fonts-cro-", "ssextra too.")
+    text = " ".join(markdown(page).split())
+    assert text == "This manipulation of MS-DOS is odd, fonts-cro-ssextra too."
+
+
+def test_lines_of_chinese_are_joined_and_short_ones_end_a_paragraph() -> None:
+    page = lines("我们每天夜里两点备份数据", "库，保留三十天。", "恢复之前先停止写入。")
+    assert markdown(page) == "我们每天夜里两点备份数据库，保留三十天。\n恢复之前先停止写入。\n\n"
+
+
+WORDS = "some words that fill a whole line of it"
+
+
+def columns(left: list[str], right: list[str]) -> list[Placed]:
+    """Two columns, drawn line by line across both."""
+    drawn = []
+    for number, (one, other) in enumerate(zip(left, right, strict=True)):
+        drawn += [Placed(60, 700 - 12 * number, one), Placed(320, 700 - 12 * number, other)]
+    return drawn
+
+
+def test_columns_that_were_drawn_line_by_line_are_read_one_after_the_other() -> None:
+    left = [f"left {number:02} {WORDS}" for number in range(12)]
+    right = [f"right {number:02} {WORDS}" for number in range(12)]
+    page = [Placed(60, 740, f"Across both: {WORDS} {WORDS}"), *columns(left, right)]
+    text = markdown(page)
+    assert text.split() == " ".join([page[0].text, *left, *right]).split()
+
+
+def test_a_table_of_two_columns_keeps_its_rows() -> None:
+    left = [f"key {number}" + " long" * (number % 4) for number in range(12)]
+    page = columns(left, [f"value {number}" for number in range(12)])
+    assert "key 3 long long long value 3" in markdown(page)
+
+
+def test_what_looks_like_markdown_stays_text() -> None:
+    page = lines("#include <stdio.h>", "```", "key:: value", "[[page]] #tag", "plain")
+    document = by_format.parse(PDF, "a.pdf", pdf([page]))
+    assert (document.tags, document.links, document.headings) == ((), (), ())
+    assert dict(document.properties) == {"pages": 1}
+    assert "stdio.h" in document.text
+
+
+def test_title_date_and_author_are_those_of_the_file() -> None:
+    about = {"Title": " Über\nPläne ", "Author": "Ada", "CreationDate": "D:20230204115901-00'00'"}
+    converted = convert("a.pdf", pdf([lines("x")], about=about))
+    assert (converted.title, converted.date) == ("Über Pläne", "2023-02-04")
+    assert converted.properties == {"author": "Ada", "pages": 1}
+
+
+@pytest.mark.parametrize("title", ["untitled", "Microsoft Word - a.doc", "report.docx", "--"])
+def test_a_title_that_a_program_made_up_is_none(title: str) -> None:
+    about = {"Title": title, "CreationDate": "D:20231399"}
+    converted = convert("a.pdf", pdf([lines("x")], about=about))
+    assert (converted.title, converted.date) == (None, None)
+    assert by_format.parse(PDF, "b/My plan.pdf", pdf([lines("x")], about=about)).title == "My plan"
+
+
+def test_pages_without_a_text_layer_are_told_and_blank_ones_are_not() -> None:
+    told = "without a text layer, and cannot be searched."
+    for pages, sentence in (
+        ([PICTURE], f"The page is a picture {told}"),
+        ([PICTURE, PICTURE], f"All pages are pictures {told}"),
+        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}"),
+        (
+            [lines("x"), PICTURE, PICTURE],
+            f"2 of 3 pages are pictures, the first page 2 {told}",
+        ),
+    ):
+        assert convert("a.pdf", pdf(pages)).warnings == (sentence,)
+    assert convert("a.pdf", pdf([lines("x"), b""])).warnings == ()
+
+
+def test_what_is_no_pdf_or_locked_is_told() -> None:
+    whole = pdf([lines("x")])
+    for data in (b"", b"text", b"<html>", whole[:40], bytes(2000)):
+        with pytest.raises(DamagedFileError, match="damaged, or is no PDF"):
+            convert("a.pdf", data)
+    with pytest.raises(EncryptedFileError, match="The PDF is encrypted"):
+        convert("a.pdf", pdf([lines("x")], encrypted=True))
+
+
+def test_the_rest_of_very_many_pages_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_PAGES == 5_000
+    monkeypatch.setattr("qmd.parse.convert.pdf.MAX_PAGES", 2)
+    monkeypatch.setattr("qmd.parse.convert.pdf.MAX_BOOKMARKS", 1)
+    monkeypatch.setattr("qmd.parse.convert.pdf.MAX_PAGE", 5)
+    marks = [Mark("one", 0), Mark("two", 1)]
+    converted = convert("a.pdf", pdf([lines("one two")] * 3, marks=marks))
+    assert converted.markdown == "# one\n\none t\n\none t\n\n"
+    assert converted.warnings == (
+        "Only the first 2 of its 3 pages were read.",
+        "Only the first 1 bookmarks are headings.",
+        "Page 1 has too much text and was cut.",
+        "Page 2 has too much text and was cut.",
+    )
