@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse import by_format
-from qmd.parse.convert.pdf import MAX_PAGES, convert
+from qmd.parse.convert.pdf import MAX_PAGES, _placed, convert
 from qmd.parse.converted import Anchor
 from qmd.parse.formats import PDF
 from tests.support.pdf import PICTURE, Mark, Page, Placed, lines, pdf
@@ -65,6 +66,12 @@ def test_words_that_a_line_parted_are_joined() -> None:
     page = lines("This manip-", "ulation of MS-", "DOS is odd, fonts-cro-", "ssextra too.")
     text = " ".join(markdown(page).split())
     assert text == "This manipulation of MS-DOS is odd, fonts-cro-ssextra too."
+
+
+def test_a_line_of_signs_that_are_left_out_is_no_line() -> None:
+    # Pdfium gives such signs for letters of odd fonts, which are too long to be made here.
+    page: Any = SimpleNamespace(count_chars=lambda: 0)
+    assert [line.text for line in _placed(page, "before\r\n\x13\r\nafter")] == ["before", "after"]
 
 
 def test_lines_of_chinese_are_joined_and_short_ones_end_a_paragraph() -> None:

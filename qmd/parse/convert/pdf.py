@@ -223,8 +223,8 @@ def _placed(text_page: pdfium.PdfTextPage, text: str) -> list[_Line]:
             left, bottom, _, top = text_page.get_charbox(first)
             right = text_page.get_charbox(first + len(stripped) - 1)[2]
             middle = (bottom + top) / 2
-        if stripped:
-            lines.append(_Line(_mended(stripped), left, right, middle))
+        if mended := _mended(stripped):
+            lines.append(_Line(mended, left, right, middle))
         start = end + (2 if text.startswith("\r\n", end) else 1)
     return lines
 
@@ -327,9 +327,8 @@ def _are_prose(left: Sequence[_Box], right: Sequence[_Box]) -> bool:
 
 def _lines_of(text_page: pdfium.PdfTextPage, rows: Iterable[_Box]) -> Iterator[_Line]:
     for row in rows:
-        text = " ".join(text_page.get_text_bounded(*row).split())
-        if text:
-            yield _Line(_mended(text), row.left, row.right, (row.bottom + row.top) / 2)
+        if text := _mended(" ".join(text_page.get_text_bounded(*row).split())):
+            yield _Line(text, row.left, row.right, (row.bottom + row.top) / 2)
 
 
 # --- heads, feet, paragraphs and headings -----------------------------------------------------
