@@ -44,6 +44,19 @@ def test_bookmarks_are_headings_where_their_line_or_place_is() -> None:
     )
 
 
+def test_entries_of_the_table_of_contents_are_left_out() -> None:
+    contents = lines(
+        "Contents", *(f"{n} {t} ........... {n}" for n, t in enumerate("Boat Sea Sun".split()))
+    )
+    text = lines("1 Sea", "The sea ...... 5 fathoms", "Sea ........... 1")
+    marks = [Mark(title, 1) for title in ("Boat", "1 Sea", "Sun")]
+    result = markdown(contents, text, marks=marks)
+    assert "Contents\n\n" in result
+    assert "Boat …" not in result
+    assert "The sea … 5 fathoms" in result
+    assert "Sea … 1" in result  # one such line is no table
+
+
 def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
     pages = [
         [

@@ -3,15 +3,15 @@ Converts a PDF to Markdown: its pages are anchors, its bookmarks headings.
 
 The order of the text is that in which pdfium gives it, which is right for nearly all files. Only a
 page whose lines evidently jump between two columns is read column by column. Heads and feet that
-repeat are left out. Words that the end of a line parted are joined, and so are lines of Chinese,
-where a break would part words.
+repeat are left out, and so is the table of contents. Words that the end of a line parted are
+joined, and so are lines of Chinese, where a break would part words.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from itertools import islice, pairwise
 from statistics import median
@@ -47,6 +47,9 @@ _NUMBER = re.compile(r"\d+|\b[ivxlcdm]+\b")
 _PARTED = re.compile("(\\S*)[\ufffe\x02]")
 #: What leads from an entry of a table of contents to its page.
 _LEADERS = re.compile(r"(?: ?\.){5,} ?")
+#: A line of a table of contents, whose leaders `_mended` has left out.
+_ENTRY = re.compile(r"(.+?) … \S{1,8}")
+_LEAST_ENTRIES = 3
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?")
@@ -121,6 +124,7 @@ class _Reader:
         bookmarks = self._bookmarks()
         pages = [self._lines(number) for number in range(count)]
         _drop_repeated(pages)
+        _drop_contents(pages, [mark.title for marks in bookmarks.values() for mark in marks])
         texts: list[str] = []
         anchors: list[Anchor] = []
         length = 0
@@ -358,6 +362,27 @@ def _drop_repeated(pages: Sequence[list[_Line]]) -> None:
             for line in lines
             if id(line) not in edge or _NUMBER.sub("#", line.text) not in repeated
         ]
+
+
+def _drop_contents(pages: Sequence[list[_Line]], titles: Iterable[str]) -> None:
+    """
+    Take the entries of a table of contents out of the pages.
+
+    Each entry stands as a heading where it leads, and there a search shall find it.
+    """
+    keys = {_key(title) for title in titles}
+    for lines in pages:
+        others = [line for line in lines if not _is_entry(line.text, keys)]
+        if len(others) <= len(lines) - _LEAST_ENTRIES:
+            lines[:] = others
+
+
+def _is_entry(line: str, titles: Set[str]) -> bool:
+    """Whether a line is a title, perhaps with the number of its section, and the page."""
+    match = _ENTRY.fullmatch(line)
+    if match is None:
+        return False
+    return not titles.isdisjoint({_key(match[1]), _key(match[1].lstrip("0123456789. "))})
 
 
 def _edges(lines: list[_Line]) -> list[_Line]:
