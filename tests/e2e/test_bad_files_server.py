@@ -28,7 +28,9 @@ QMD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from qmd.ingest import parse_workers
+from qmd.system.worker.jobs import JobBudget
 from qmd.system.worker.pool import WorkerPool
+parse_workers.budget_of = lambda size: JobBudget(0.5, 200_000_000)  # less CPU than usual
 parse_workers.workers = WorkerPool("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(sys.argv[2:]))
@@ -125,13 +127,13 @@ def test_the_worker_of_a_server_ends_when_there_is_nothing_to_do(tmp_path: Path)
     program = [sys.executable, "-c", code, str(child.REPOSITORY)]
     options = ["--db", str(tmp_path / "kb.sqlite"), "server", "--transport", "http", "--port", "0"]
     with Serving([*program, *options]) as serving:
-        for number in range(3):
+        for number in range(2):
             (tmp_path / f"notes/{number}.md").write_text(f"# N\n\nword{number}\n")
             until(lambda: _found(serving, f"word{number}"), "it is found")  # noqa: B023
             until(lambda: not children_of(serving.process.pid), "no process is left, no zombie")
         # Its database and its clients have others, which come and go.
         before = _pipes(serving.process.pid)
-        for number in range(3, 8):
+        for number in range(2, 5):
             (tmp_path / f"notes/{number}.md").write_text(f"# N\n\nword{number}\n")
             until(lambda: _found(serving, f"word{number}"), "it is found")  # noqa: B023
             until(lambda: not children_of(serving.process.pid), "no process is left")
