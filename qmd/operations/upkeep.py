@@ -49,8 +49,8 @@ def _plugins(listed: PluginList) -> Iterator[Row]:
 
 @operation(
     rows=_plugins,
-    whole=True,
-    none="No plugin is installed.",
+    never_cut=True,
+    when_empty="No plugin is installed.",
     examples=("qmd plugins", "qmd plugins --json"),
 )
 def plugins(kb: KnowledgeBase) -> PluginList:
