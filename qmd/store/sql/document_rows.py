@@ -80,18 +80,17 @@ def _put_rows(
     taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
     is_plain = [place is None and document.path not in taken for document, place in documents]
-    new = iter(
-        sql.returned(
-            _insert(sql),
-            [
-                _row(sql, collection_id, document)
-                for (document, _), plain in zip(documents, is_plain, strict=True)
-                if plain
-            ],
-        )
-    )
+    rows = [
+        _row(sql, collection_id, document)
+        for (document, _), plain in zip(documents, is_plain, strict=True)
+        if plain
+    ]
+    order = sql.engine("pages").filling_order(rows)
+    stored_rows = sql.returned(_insert(sql), [rows[position] for position in order])
+    ids = {position: int(row[0]) for position, row in zip(order, stored_rows, strict=True)}
+    new = (ids[position] for position in range(len(rows)))
     return [
-        (int(next(new)[0]), None) if plain else _put_row(sql, collection_id, document, place)
+        (next(new), None) if plain else _put_row(sql, collection_id, document, place)
         for (document, place), plain in zip(documents, is_plain, strict=True)
     ]
 
@@ -135,14 +134,19 @@ def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
         parsed.encoding,
         document.parser_version,
         parsed.body_start,
-        json.dumps(parsed.properties, ensure_ascii=False) if parsed.properties else "{}",
-        json.dumps(parsed.warnings, ensure_ascii=False) if parsed.warnings else "[]",
+        _json(parsed.properties) if parsed.properties else "{}",
+        _json(parsed.warnings) if parsed.warnings else "[]",
         clock.now(),
         parsed.text,
     ]
     if sql.dialect.repeats_tags:
-        row.append(json.dumps(_distinct(parsed.tags), ensure_ascii=False))
+        row.append(_json(_distinct(parsed.tags)))
     return row
+
+
+def _json(value: object) -> str:
+    """The shortest form, and as SQLite itself writes it: so ``tags`` are alike in all versions."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _distinct(tags: Iterable[str]) -> list[str]:
