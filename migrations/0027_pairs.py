@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 #: The characters of `qmd.parse.segment` that form pairs, as GLOB has a class.
 CJK = (
-    "[一-鿿ぁ-ゖゝ-ゟァ-ヺー-ヿ가-힣㐀-䶿々-〇〡-〩〱-〵〸-〼ㄅ-ㄯㆠ-ㆿㇰ-ㇿꀀ-ꒌ豈-\ufaff"
+    "[\u4e00-\u9fff\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\uac00-\ud7a3"
+    "\u3400-\u4dbf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3105-\u312f"
+    "\u31a0-\u31bf\u31f0-\u31ff\ua000-\ua48c\uf900-\ufaff"
     "\U00020000-\U0002ebef\U0002ebf0-\U0002ee5d\U00030000-\U000323af]"
 )
 #: Characters that are cut off at once: SQLite counts them from the beginning of a text.

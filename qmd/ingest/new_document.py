@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from itertools import starmap
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -159,9 +158,6 @@ _PLAIN = [
     if name not in {"headings", "links", "chunks", "anchors"}
 ]
 _parsed = attrgetter(*_PLAIN)
-_heading = attrgetter(*Heading.__dataclass_fields__)
-_link = attrgetter(*Link.__dataclass_fields__)
-_chunk = attrgetter(*Chunk.__dataclass_fields__)
 _fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
 
 
@@ -189,9 +185,9 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         tuple(parsed_file.state),
         parsed_file.hash,
         _parsed(parsed),
-        list(map(_heading, parsed.headings)),
-        list(map(_link, parsed.links)),
-        list(map(_chunk, parsed.chunks)),
+        list(map(tuple, parsed.headings)),
+        list(map(tuple, parsed.links)),
+        list(map(tuple, parsed.chunks)),
         list(map(tuple, parsed.anchors)),
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
@@ -208,10 +204,10 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return SameText(FileState(*state))
     digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(starmap(Heading, headings))
-    fields["links"] = tuple(starmap(Link, links))
-    fields["chunks"] = tuple(starmap(Chunk, chunks))
-    fields["anchors"] = tuple(starmap(DocumentAnchor, anchors))
+    fields["headings"] = tuple(map(Heading._make, headings))
+    fields["links"] = tuple(map(Link._make, links))
+    fields["chunks"] = tuple(map(Chunk._make, chunks))
+    fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
     return NewDocument(
         path=path,
         state=FileState(*state),

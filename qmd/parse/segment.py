@@ -32,8 +32,13 @@ _CJK = (
 )
 
 
-#: Those of them that NFKC replaces.
-_CJK_UNLIKE = "\u3038-\u303a\u309f\u30ff\uf900-\ufaff"
+#: Those of them that NFKC leaves as they are.
+_CJK_ALIKE = (
+    _CJK.replace("\u3038-\u303c", "\u303b\u303c")
+    .replace("\u309d-\u309f", "\u309d\u309e")
+    .replace("\u30fc-\u30ff", "\u30fc-\u30fe")
+    .replace("\uf900-\ufaff", "")
+)
 
 
 @cache
@@ -48,7 +53,7 @@ def read_otherwise_among_pairs() -> re.Pattern[str]:
     punctuation = "\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb"
     punctuation += "\uff01-\uff02\uff04-\uff0a\uff0c-\uff0f\uff1a-\uff20\uff3b-\uff3d\uff3f"
     punctuation += "\uff5b-\uff65"
-    return re.compile(f"[^{_READ_ALIKE}{_CJK}{punctuation}]+|[{_CJK_UNLIKE}]")
+    return re.compile(f"[^{_READ_ALIKE}{_CJK_ALIKE}{punctuation}]+")
 
 
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
@@ -159,7 +164,13 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
         return None
     for text, form in zip(texts, segmented, strict=True):
         replaced = _replaced(text, pairs)
-        if not (_is_paired(replaced, form, unlike) if has_pairs else replaced == form):
+        if not has_pairs:
+            is_form = replaced == form
+        elif not unicodedata.is_normalized("NFC", replaced):
+            is_form = False
+        else:  # a text in which nothing was replaced is segmented by pairs alone
+            is_form = replaced == text or _is_paired(replaced, form, unlike)
+        if not is_form:
             return None
     return Derivation([part for pair in pairs for part in pair], has_pairs)
 
@@ -172,13 +183,9 @@ def _replacements(texts: Sequence[str], unlike: re.Pattern[str]) -> list[tuple[s
 
 
 def _is_paired(replaced: str, form: str, unlike: re.Pattern[str]) -> bool:
-    """Whether SQLite makes the segmented form of this text by pairs alone."""
+    """Whether SQLite makes the segmented form of a text in which words were replaced by pairs."""
     # It reads what is left as `segment` does: nothing more is to be replaced.
-    return (
-        next(_replaced_words(replaced, unlike), None) is None
-        and unicodedata.is_normalized("NFC", replaced)
-        and segment(replaced) == form
-    )
+    return not _replacements([replaced], unlike) and segment(replaced) == form
 
 
 def _replaced_words(text: str, unlike: re.Pattern[str]) -> Iterator[str]:

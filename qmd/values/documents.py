@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """An ATX or setext heading outside code."""
 
     level: int
@@ -19,8 +18,7 @@ class Heading:
     start_char: int
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A link. ``target`` is spelled as in the text, without ``#heading`` and ``^block``."""
 
     kind: LinkKind
@@ -31,8 +29,7 @@ class Link:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """
     A piece of a document: ``text[start_char:end_char]``, unchanged.
 

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from qmd.ingest.new_document import new_document
 from qmd.parse.document import parse_document
-from qmd.parse.segment import MOST_PAIRED, read_otherwise_among_pairs, segment
+from qmd.parse.segment import MOST_PAIRED, is_cjk, read_otherwise_among_pairs, segment
 from qmd.store import open_store
 from qmd.store.reader import Writer
 from qmd.values import FileState, NewDocument
 from tests.support.dump import assert_sound
 
 PARTS = [
-    *(
-        "数据库",
-        "库",
-        "ひらがな",
-        "カタカナー",
-        "한국어",
-        "〆切",
-        "豈",
-        "〸",
-        "ゟ",
-        "㋿",
-        "か\u3099",
-    ),
-    *("C++", "C#", "Ｃ＋＋", "ＡＢＣ", "１２", "ｶﾞｷﾞ", "①", "🙂", "é", "e\u0301", "ß", "İ", "½", "ﬁ"),
-    *("，", "。", "（", "）", "・", "＿", "＾", "\u3000", " ", " ", "\n", "\n\n", "foo#"),
-    *("snake_case", "CamelCase", "a" * 500, "数" * 511, "数" * 513),
+    *("数据库", "库", "ひらがな", "カタカナー", "한국어", "〆切", "豈", "〸", "ゟ", "㋿"),
+    *("か\u3099", "\ue051", "C++", "C#", "Ｃ＋＋", "ＡＢＣ", "１２", "ｶﾞｷﾞ", "①", "🙂"),
+    *("é", "e\u0301", "ß", "İ", "½", "ﬁ", "foo#", "snake_case", "CamelCase", " ", "\n\n"),
+    *("，", "。", "（", "）", "・", "＿", "＾", "\u3000", "a" * 500, "数" * 511, "数" * 513),
 ]
 
 
@@ -86,6 +76,23 @@ def test_a_chinese_text_is_stored_once(text: str) -> None:
 def test_a_text_of_which_pairs_would_be_others_or_late_is_kept(text: str) -> None:
     entry = document("a.md", text).fulltext
     assert (entry.has_pairs, list(entry.replacements)) == (False, [])
+
+
+def test_sqlite_makes_pairs_of_the_same_characters(tmp_path: Path) -> None:
+    path = tmp_path / "kb.sqlite"
+    open_store(path, create=True).close()
+    connection = sqlite3.connect(path)
+    (view,) = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'z_documents_fts_text'"
+    ).fetchone()
+    kind = re.search(r"substr\(piece, place, 1\) GLOB '([^']+)'", view)
+    assert kind is not None
+    characters = [chr(code) for code in range(0x33000) if not 0xD800 <= code <= 0xDFFF]
+    connection.execute("CREATE TEMP TABLE c (c TEXT)")
+    connection.executemany("INSERT INTO c VALUES (?)", [(each,) for each in characters])
+    found = connection.execute("SELECT c FROM c WHERE c GLOB ?", [kind[1]]).fetchall()
+    assert [each for (each,) in found] == [each for each in characters if is_cjk(each)]
+    connection.close()
 
 
 def test_what_stays_among_pairs_is_read_as_nfkc() -> None:

@@ -94,13 +94,14 @@ def centre(reader: Reader, embedded: QuestionVector) -> QuestionVector:
 
 
 def best_chunks(
-    rows: Sequence[tuple[int, int, bytes]], embedded: QuestionVector
+    rows: Sequence[tuple[int, int, bytes]], embedded: QuestionVector, most: int | None = None
 ) -> list[Candidate]:
     """
     The documents of chunks, each with its nearest chunk; nearest first, ties by document id.
 
     Args:
         rows: Chunk id, document id and exact vector (float16[dimension], unit norm).
+        most: Return at most this many; None for all.
     """
     if not rows:
         return []
@@ -112,10 +113,13 @@ def best_chunks(
         other = best.get(document)
         if other is None or (near, -chunk) > other[:2]:
             best[document] = near, -chunk, cosine
-    candidates = [
-        nearest(document, -chunk, cosine, near) for document, (near, chunk, cosine) in best.items()
+    found = sorted(
+        (-near, document, -chunk, cosine) for document, (near, chunk, cosine) in best.items()
+    )
+    return [
+        nearest(document, chunk, cosine, -minus_near)
+        for minus_near, document, chunk, cosine in found[:most]
     ]
-    return sorted(candidates, key=lambda each: (-each.nearness, each.document_id))
 
 
 def nearest(document_id: int, chunk_id: int, cosine: float, nearness: float) -> Candidate:

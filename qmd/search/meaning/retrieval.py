@@ -173,8 +173,8 @@ def nearest_documents(
     """
     if limit is None or limit * CHUNKS_PER_DOCUMENT > MAX_NEAREST:
         return meaning.nearness.best_chunks(
-            list(reader.vectors.all(embedded.model, selection)), embedded
-        )[:limit]
+            list(reader.vectors.all(embedded.model, selection)), embedded, limit
+        )
     if cache is not None:
         hits = _nearest_in_memory(reader, embedded, selection, limit, cache)
         if hits is not None:
@@ -196,9 +196,9 @@ def _nearest_in_memory(
         rows = cache.nearest(reader, embedded.model, direction, chunks, selection)
         if rows is None:
             return None
-        hits = meaning.nearness.best_chunks(rows, embedded)
+        hits = meaning.nearness.best_chunks(rows, embedded, limit)
         if len(hits) >= limit:
-            return hits[:limit]
+            return hits
         chunks *= 4  # a few long documents had all of these chunks
     return None
 
@@ -213,11 +213,11 @@ def _nearest_in_index(
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = reader.vectors.nearest(embedded.model, direction, chunks, selection)
-        hits = meaning.nearness.best_chunks(rows, embedded)
+        hits = meaning.nearness.best_chunks(rows, embedded, limit)
         # A few long documents may have all of these chunks: then scan for more, if there are more.
         if len(hits) >= limit or len(rows) < chunks:
-            return hits[:limit]
+            return hits
         if chunks >= MAX_NEAREST:
             rows = list(reader.vectors.all(embedded.model, selection))
-            return meaning.nearness.best_chunks(rows, embedded)[:limit]
+            return meaning.nearness.best_chunks(rows, embedded, limit)
         chunks = min(chunks * 4, MAX_NEAREST)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from qmd.store.sql import Sql
 from qmd.values.documents import Link, LinkKind
@@ -64,25 +64,30 @@ _FROM = (
 )
 
 
-class _Target(NamedTuple):
-    """What a link leads to; the columns of ``links`` that other links have, too."""
-
-    kind: LinkKind
-    target: str
-    target_key: str | None
+#: The kind of a link, and its target as it is written.
+_Target: TypeAlias = "tuple[LinkKind, str]"
 
 
 def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
     """Store the links of documents that have none stored: pairs of id and links."""
-    written = {(link.kind, link.target) for _, links in documents for link in links}
-    targets = {each: _Target(*each, link_key(*each)) for each in written}
     rows = [
-        (targets[link.kind, link.target], (document_id, seq, *_columns(link)))
+        (
+            (link.kind, link.target),
+            (
+                document_id,
+                seq,
+                link.line,
+                link.text if link.kind in {"wikilink", "embed"} else None,
+                link.heading,
+                link.block,
+            ),
+        )
         for document_id, links in documents
         for seq, link in enumerate(links)
     ]
+    keys = {target: link_key(*target) for target in {target for target, _ in rows}}
     if sql.dialect.has_link_targets:
-        ids = _target_ids(sql, targets.values())
+        ids = _target_ids(sql, keys)
         sql.many(
             "INSERT INTO z_links (target_id, document_id, seq, line, text, heading, block)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -93,32 +98,28 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
             "INSERT INTO links"
             " (kind, target, target_key, document_id, seq, line, text, heading, block)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(*target, *row) for target, row in rows],
+            [(*target, keys[target], *row) for target, row in rows],
         )
 
 
-def _columns(link: Link) -> tuple[object, ...]:
-    """The line, text, heading and block as they are stored."""
-    text = link.text if link.kind in {"wikilink", "embed"} else None
-    return link.line, text, link.heading, link.block
-
-
-def _target_ids(sql: Sql, targets: Collection[_Target]) -> dict[_Target, int]:
-    """The ids of the rows of these targets; those that are missing are stored."""
-    hashes = {target: zlib.crc32(target.target.encode()) for target in targets}
-    ids = {
-        _Target(*target): target_id
-        for *target, target_id in sql.run(
+def _target_ids(sql: Sql, keys: Mapping[_Target, str | None]) -> dict[_Target, int]:
+    """The ids of the rows of these targets, which have these keys; missing rows are stored."""
+    hashes = {target: zlib.crc32(target[1].encode()) for target in keys}
+    ids: dict[_Target, int] = {
+        (kind, target): target_id
+        for kind, target, key, target_id in sql.run(
             "SELECT t.kind, t.target, t.target_key, t.id FROM json_each(?) AS item"
             " CROSS JOIN z_link_targets t ON t.hash = item.value",
             [json.dumps(sorted(set(hashes.values())))],
         )
+        # Another version of the program may have given it another key.
+        if keys.get((kind, target), "") == key
     }
-    missing = sorted(hashes.keys() - ids.keys(), key=lambda target: target[:2])
+    missing = sorted(keys.keys() - ids.keys())
     stored = sql.returned(
         "INSERT INTO z_link_targets (hash, kind, target, target_key) VALUES (?, ?, ?, ?)"
         " RETURNING id",
-        [(hashes[target], *target) for target in missing],
+        [(hashes[target], *target, keys[target]) for target in missing],
     )
     return ids | {target: row[0] for target, row in zip(missing, stored, strict=True)}
 

@@ -36,8 +36,8 @@ def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None
             "INSERT INTO z_properties (document_id, seq, key_id, kind, text, value, number, date)"
             " VALUES (?, ?, ?, nullif(?, 'text'), ?, ?, ?, ?)",
             [
-                (*place, ids[row.key], row.kind, _unless_lower(row), *row[3:])
-                for *place, row in rows
+                (document_id, seq, ids[row[0]], row[1], _unless_lower(row), *row[3:])
+                for document_id, seq, row in rows
             ],
         )
 
