@@ -94,17 +94,31 @@ def document(path: str, text: str, *, mtime_ns: int = 1_700_000_000_000_000_000)
     )
 
 
+def fill(writer: Writer) -> int:
+    """Add a collection, ``notes``, with `NOTES`; returns its id."""
+    notes = add(writer, "notes")
+    for path, text in NOTES.items():
+        writer.files.put(notes, document(path, text))
+    return notes
+
+
 @pytest.fixture
 def notes(store: Store) -> int:
-    """The id of a collection, ``notes``, with `NOTES`."""
-
-    def fill(writer: Writer) -> int:
-        notes = add(writer, "notes")
-        for path, text in NOTES.items():
-            writer.files.put(notes, document(path, text))
-        return notes
-
+    """The id of the collection with `NOTES`."""
     return store.write(fill)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    """A store with `NOTES`, for all tests that only read it."""
+    location: DatabaseLocation = tmp_path_factory.mktemp("filled") / "index.sqlite"
+    if request.param == "postgres":
+        location = request.getfixturevalue("postgres_server").migrated()
+    with closing(open_store(location, create=True)) as opened:
+        opened.write(fill)
+        yield opened
 
 
 def add(writer: Writer, name: str, path: str = "/home/notes") -> int:
@@ -233,8 +247,8 @@ def test_a_context_is_replaced_and_goes_with_its_collection(store: Store, notes:
 # --- documents and files -------------------------------------------------------------
 
 
-def test_documents_are_found_by_path_name_and_docid(store: Store, notes: int) -> None:
-    with store.reading() as reader:
+def test_documents_are_found_by_path_name_and_docid(filled: Store) -> None:
+    with filled.reading() as reader:
         apples = reader.documents.by_path("notes", "a.md")
         assert apples is not None
         assert (apples.file, apples.title) == ("notes/a.md", "Apples")
@@ -252,8 +266,8 @@ def test_documents_are_found_by_path_name_and_docid(store: Store, notes: int) ->
         assert reader.documents.by_id(apples.id) == apples
 
 
-def test_documents_below_a_folder_come_in_order_and_in_pages(store: Store, notes: int) -> None:
-    with store.reading() as reader:
+def test_documents_below_a_folder_come_in_order_and_in_pages(filled: Store) -> None:
+    with filled.reading() as reader:
         paths = [each.path for each in reader.documents.below("notes")]
         assert paths == ["a.md", "b.md", "deep/b.md", "zh/笔记.md"]
         assert [each.path for each in reader.documents.below(None, limit=2, offset=1)] == paths[1:3]
@@ -489,9 +503,9 @@ YELLOW, SWEET, SOUR = Phrase("yellow"), Phrase("sweet"), Phrase("sour")
 )
 @pytest.mark.unmeasured
 def test_expressions_mean_the_whole_document(
-    store: Store, notes: int, expression: Expression, paths: list[str]
+    filled: Store, expression: Expression, paths: list[str]
 ) -> None:
-    with store.reading() as reader:
+    with filled.reading() as reader:
         assert search(reader, expression) == paths
         assert reader.full_text.count(expression, 10) == len(paths)
         assert reader.full_text.count(expression, 1) == min(1, len(paths))
@@ -499,21 +513,21 @@ def test_expressions_mean_the_whole_document(
 
 @pytest.mark.parametrize("literal", ["使用", "署", "Docker部署", "使用Docker部署", "笔记"])
 @pytest.mark.unmeasured
-def test_chinese_is_found_by_any_part(store: Store, notes: int, literal: str) -> None:
+def test_chinese_is_found_by_any_part(filled: Store, literal: str) -> None:
     tokens = phrase_tokens(literal)
     assert tokens is not None
-    with store.reading() as reader:
+    with filled.reading() as reader:
         assert search(reader, Phrase(*tokens)) == ["zh/笔记.md"]
 
 
-def test_a_limit_takes_the_best(store: Store, notes: int) -> None:
-    with store.reading() as reader:
+def test_a_limit_takes_the_best(filled: Store) -> None:
+    with filled.reading() as reader:
         all_hits = reader.full_text.search(YELLOW, reader.all_documents, None)
         assert reader.full_text.search(YELLOW, reader.all_documents, 1) == all_hits[:1]
 
 
-def test_tokens_are_listed_with_the_number_of_their_documents(store: Store, notes: int) -> None:
-    with store.reading() as reader:
+def test_tokens_are_listed_with_the_number_of_their_documents(filled: Store) -> None:
+    with filled.reading() as reader:
         listed = reader.full_text.terms("y", 100)
         assert listed["yellow"] == reader.full_text.count(YELLOW, 100)
         assert list(listed) == sorted(listed)
@@ -563,10 +577,8 @@ def test_a_document_that_says_it_more_often_has_a_higher_frequency(store: Store)
     ],
 )
 @pytest.mark.unmeasured
-def test_filters_select_documents(
-    store: Store, notes: int, filters: Filters, paths: list[str]
-) -> None:
-    with store.reading() as reader:
+def test_filters_select_documents(filled: Store, filters: Filters, paths: list[str]) -> None:
+    with filled.reading() as reader:
         numbers = ids(reader)
         selection = reader.select(filters)
         assert set(reader.documents.latest_ids(selection)) == {numbers[path] for path in paths}
@@ -576,13 +588,13 @@ def test_filters_select_documents(
         assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]
 
 
-def test_a_filter_by_an_unknown_collection_is_an_error(store: Store, notes: int) -> None:
-    with store.reading() as reader, pytest.raises(CollectionNotFoundError):
+def test_a_filter_by_an_unknown_collection_is_an_error(filled: Store) -> None:
+    with filled.reading() as reader, pytest.raises(CollectionNotFoundError):
         reader.select(Filters(collections=("note",)))
 
 
-def test_the_latest_documents_come_first(store: Store, notes: int) -> None:
-    with store.reading() as reader:
+def test_the_latest_documents_come_first(filled: Store) -> None:
+    with filled.reading() as reader:
         first = next(iter(reader.documents.latest_ids(reader.all_documents)))
         assert first == ids(reader)["b.md"]
 
