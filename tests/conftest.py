@@ -16,6 +16,7 @@ from qmd.inference.embedded import source
 from qmd.ingest import parse_workers
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
+from tests.support import repeated
 from tests.support.new_database import NewDatabases
 from tests.support.postgres import postgres_database, postgres_server
 from tests.support.warm import import_all, warm
@@ -119,6 +120,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     A thread that one of them starts for others is counted until coverage first pauses.
     """
+    names = repeated.names()
+    for item in items:
+        if repeated.name_of(item) in names:
+            item.add_marker(pytest.mark.unmeasured)
     modules = {item.path: number for number, item in enumerate(items)}
     items.sort(key=lambda item: (modules[item.path], not _is_counted(item)))
 

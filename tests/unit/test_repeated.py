@@ -1,0 +1,24 @@
+"""Which tests coverage need not count."""
+
+from __future__ import annotations
+
+from tests.support import repeated
+
+
+def test_a_test_is_left_out_if_others_that_stay_take_its_branches() -> None:
+    taken: dict[str, set[object]] = {
+        "dear": {1, 2},
+        "cheap": {1, 2, 3},
+        "own": {4},
+        "twin": {5},
+        "other twin": {5},
+        "nothing": set(),
+    }
+    assert repeated.repeated(taken, {"dear": 2, "cheap": 1}) == ["dear", "nothing", "other twin"]
+
+
+def test_each_name_is_that_of_a_test() -> None:
+    for name in repeated.names():
+        file, *_, function = name.split("::")
+        text = (repeated.ROOT / file).read_text(encoding="utf-8")
+        assert f"def {function}(" in text or function == "runTest", name
