@@ -51,7 +51,7 @@ def test_a_copy_holds_what_the_database_holds(database: Path, tmp_path: Path) ->
 
 def test_copies_made_while_another_thread_indexes_are_whole(database: Path, tmp_path: Path) -> None:
     root = tmp_path / "notes"
-    for number in range(3000):
+    for number in range(1000):
         (root / f"more{number}.md").write_text(f"# More {number}\n\nthe text of {number}\n")
     copies: list[Path] = []
     indexing = threading.Event()

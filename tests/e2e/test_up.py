@@ -85,7 +85,7 @@ def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(
 
     environment = {"TERM": "xterm", "COLUMNS": "80", "QMD_CACHE_DIR": str(model_cache)}
     scratch = Scratch(tmp_path, environment)
-    for number in range(40):
+    for number in range(12):
         scratch.write(f"notes/{number}.md", f"# Note {number}\n\nThe text of note {number}.\n")
     ours, theirs = pty.openpty()
     process = scratch.start(
@@ -109,10 +109,10 @@ def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(
         process.wait(WAIT_S)
         process.stdout.close()
         os.close(ours)
-    assert any("making vectors of 40 documents in the background" in line for line in lines)
+    assert any("making vectors of 12 documents in the background" in line for line in lines)
     assert "Embedding" in drawn.decode()
     status = scratch.ok("status", "--json").json()
-    assert status["chunks_embedded"] == status["chunks"] == 40
+    assert status["chunks_embedded"] == status["chunks"] == 12
     assert status["embedding_left_s"] == 0
 
 
