@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 
@@ -182,9 +183,12 @@ def _end_with_parent() -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """A port below those that systems hand out, so that none takes it before the server does."""
+    for port in SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as listening, contextlib.suppress(OSError):
+            listening.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 @pytest.fixture(scope="session")
