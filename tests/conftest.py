@@ -106,9 +106,11 @@ def pytest_collection(session: pytest.Session) -> None:
     """
     Count nothing while tests are collected, nor where none runs.
 
-    It would double what that takes. What modules do when they are imported is counted before.
+    It would double what that takes. What modules do when they are imported is counted before, in
+    one of the processes that run tests.
     """
-    if MEASURED in os.environ and not session.config.getoption("numprocesses", None):
+    is_first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    if is_first and MEASURED in os.environ and not session.config.getoption("numprocesses", None):
         import_all()
     _measurement.switch(on=False)
 
