@@ -45,7 +45,12 @@ def inert(text: str) -> str:
 
 def inert_lines(text: str) -> str:
     """Whole lines of plain text, as Markdown without headings, links, HTML and fences."""
-    return _LINE_BEGINNING.sub(r"\1\\", inert(text))
+    return inert_beginnings(inert(text))
+
+
+def inert_beginnings(markdown: str) -> str:
+    """Markdown whose lines do not begin as headings, rules and definitions do."""
+    return _LINE_BEGINNING.sub(r"\1\\", markdown)
 
 
 def _marked(match: re.Match[str]) -> str:
