@@ -144,8 +144,24 @@ MAIL = FileFormat(
 SUBTITLES = FileFormat(
     "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
 )
+ORG = FileFormat("Org", (".org",), "qmd.parse.convert.org:convert", version=1, has_links=True)
+RESTRUCTURED_TEXT = FileFormat(
+    "reStructuredText",
+    (".rst", ".rest"),
+    parser="qmd.parse.convert.restructured:convert",
+    version=1,
+    has_links=True,
+)
+ASCIIDOC = FileFormat(
+    "AsciiDoc",
+    (".adoc", ".asciidoc", ".asc"),
+    parser="qmd.parse.convert.asciidoc:convert",
+    version=1,
+    has_links=True,
+)
 FORMATS: tuple[FileFormat, ...] = (
     *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
+    *(ORG, RESTRUCTURED_TEXT, ASCIIDOC),
 )
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8

@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
 ADDED = {
     "qmd/parse/formats.py": """
 
-ORG = FileFormat("Org", (".org",), parser="qmd.parse.org:convert", has_links=True)
-FORMATS = (*FORMATS, ORG)
+OUTLINE = FileFormat("Outline", (".outline",), parser="qmd.parse.outline:convert", has_links=True)
+FORMATS = (*FORMATS, OUTLINE)
 """,
-    "qmd/parse/org.py": r"""
+    "qmd/parse/outline.py": r"""
 import re
 
 from qmd.parse.converted import Converted
@@ -75,27 +75,27 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     for name, text in ADDED.items():
         with (code / name).open("a", encoding="utf-8") as file:
             file.write(text)
-    copy = Copy(Scratch(tmp_path_factory.mktemp("org")), code)
+    copy = Copy(Scratch(tmp_path_factory.mktemp("outline")), code)
     copy.scratch.write("notes/b.md", "# B\n")
-    copy.scratch.write("notes/plan.org", "* Plan\n\nA zebra, see [[file:b.md]].\n")
-    assert copy.run("collection", "add", "notes", "--mask", "**/*.{md,org}").returncode == 0
+    copy.scratch.write("notes/plan.outline", "* Plan\n\nA zebra, see [[file:b.md]].\n")
+    assert copy.run("collection", "add", "notes", "--mask", "**/*.{md,outline}").returncode == 0
     return copy
 
 
 def test_searches_show_the_converted_text(copy: Copy) -> None:
     [hit] = copy.json("search", "zebra")
-    assert (hit["file"], hit["title"]) == ("notes/plan.org", "Plan")
-    assert "[b.md](b.md)" in copy.run("get", "notes/plan.org").stdout
+    assert (hit["file"], hit["title"]) == ("notes/plan.outline", "Plan")
+    assert "[b.md](b.md)" in copy.run("get", "notes/plan.outline").stdout
 
 
 def test_a_docid_is_that_of_the_converted_text(copy: Copy) -> None:
     [hit] = copy.json("search", "zebra")
-    for command in (("rm", "notes/plan.org"), ("mv", "notes/plan.org", "other")):
+    for command in (("rm", "notes/plan.outline"), ("mv", "notes/plan.outline", "other")):
         would_be = copy.json(*command, "--if-docid", hit["docid"], "--preview")
         assert would_be["docid"] == hit["docid"]
 
 
-@pytest.mark.parametrize("note", ["notes/b.md", "notes/plan.org"])
+@pytest.mark.parametrize("note", ["notes/b.md", "notes/plan.outline"])
 def test_a_move_lists_the_links_that_it_cannot_rewrite(copy: Copy, note: str) -> None:
     [left] = copy.json("mv", note, "notes/folder/c", "--preview")["unchanged"]
     assert (left["line"], left["link"]) == (3, "[b.md](b.md)")
@@ -103,8 +103,8 @@ def test_a_move_lists_the_links_that_it_cannot_rewrite(copy: Copy, note: str) ->
 
 
 def test_what_is_only_read_is_not_edited(copy: Copy) -> None:
-    before = (copy.scratch.root / "notes/plan.org").read_bytes()
-    done = copy.run("note", "edit", "notes/plan.org", "append", "--text", "x")
+    before = (copy.scratch.root / "notes/plan.outline").read_bytes()
+    done = copy.run("note", "edit", "notes/plan.outline", "append", "--text", "x")
     assert done.returncode == 1
-    assert "notes/plan.org is only read here: its format is Org." in done.stderr
-    assert (copy.scratch.root / "notes/plan.org").read_bytes() == before
+    assert "notes/plan.outline is only read here: its format is Outline." in done.stderr
+    assert (copy.scratch.root / "notes/plan.outline").read_bytes() == before

@@ -83,7 +83,7 @@ def test_web_pages_are_documents_by_their_text(tmp_path: Path) -> None:
 
 
 def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
-    for path in ("vault/Private/Diary.md", "vault/.trash/old.md", "vault/scan.pdf", "work/Plan.md"):
+    for path in ("vault/Private/Diary.md", "vault/.trash/old.md", "vault/scan.doc", "work/Plan.md"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("# Text\n", encoding="utf-8")
     (tmp_path / "vault" / ".qmdignore").write_text("Private/\n", encoding="utf-8")
@@ -100,7 +100,7 @@ def test_a_name_is_looked_for_below_all_collections(tmp_path: Path) -> None:
         assert "Others of this name: work/node_modules/diary.md." in kb.why("diary").reason
         assert "Other files" not in kb.why("Private/diary").reason
         assert "is hidden" in kb.why("old").reason
-        assert "mask" in kb.why("scan.pdf").reason
+        assert "mask" in kb.why("scan.doc").reason
         said = kb.why("nowhere.md")
         assert said.reason.startswith(
             "It lies in no collection. No file or folder of this name lies below"
