@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.archives import archive, epub
+from lxml import etree
+from support.archives import OFFICE, archive, epub, office, relations
 
 from qmd.errors import IngestError
 from qmd.parse.convert import (
@@ -19,9 +20,13 @@ from qmd.parse.convert import (
     html,
     mail,
     notebook,
+    opendocument,
     org,
     restructured,
+    sheets,
+    slides,
     subtitles,
+    word,
 )
 from qmd.parse.convert import (
     epub as epub_files,
@@ -69,6 +74,45 @@ JSON = st.recursive(
     ),
     max_leaves=20,
 )  # fmt: skip
+#: Parts of an office file in which XML of any kind may stand.
+TAGS = st.sampled_from(
+    [
+        *("<w:p>", "</w:p>", "<w:t>a [b](c)", "</w:t>", "<w:tbl>", "</w:tbl>", "<w:tr>", "<w:tc>"),
+        *("<w:txbxContent>", "<w:hyperlink r:id='x'>", '<w:numPr><w:ilvl w:val="²"/>', "<w:sdt>"),
+        *(
+            "<p:sp>",
+            "<a:p>",
+            "<a:t>x",
+            "</a:t>",
+            "</a:p>",
+            "</p:sp>",
+            "<a:tbl>",
+            "<a:tr>",
+            "<a:tc>",
+        ),
+        *('<row r="9999999999">', "</row>", '<c r="ZZZ1" t="s">', '<c t="d" s="-1">', "</c>"),
+        *(
+            "<v>1e999</v>",
+            "<v>-5</v>",
+            "<v>x</v>",
+            "<text:p>",
+            "</text:p>",
+            "<text:h>",
+            "</text:h>",
+        ),
+        *("<table:table>", "<table:table-row>", "<table:table-cell>", "<text:list>", "<text:note>"),
+    ]
+)
+RECOVERING = etree.XMLParser(recover=True)
+NAMESPACES = f'{OFFICE} xmlns:text="t" xmlns:table="tb"'
+
+
+def well_formed(tags: list[str]) -> str:
+    """What a tolerant parser makes of these tags, without the root."""
+    root = etree.fromstring(f"<x {NAMESPACES}>{''.join(tags)}", RECOVERING)
+    return "".join(etree.tostring(each, encoding="unicode") for each in root)
+
+
 FORMATS: dict[str, tuple[Callable[[str, bytes], Converted], str]] = {
     "html": (html.convert, "a.html"),
     "mhtml": (html.convert, "a.mhtml"),
@@ -81,6 +125,10 @@ FORMATS: dict[str, tuple[Callable[[str, bytes], Converted], str]] = {
     "org": (org.convert, "a.org"),
     "restructured": (restructured.convert, "a.rst"),
     "asciidoc": (asciidoc.convert, "a.adoc"),
+    "word": (word.convert, "a.docx"),
+    "slides": (slides.convert, "a.pptx"),
+    "sheets": (sheets.convert, "a.xlsx"),
+    "opendocument": (opendocument.convert, "a.odt"),
 }
 
 
@@ -130,3 +178,23 @@ def test_any_book(body: str, title: str, at: int, damage: bytes) -> None:
 def test_any_message(kind: str, body: str) -> None:
     source = f"Subject: x\nContent-Type: {kind}; boundary=b; charset=utf-8\n\n{body}"
     check("message", source.encode("utf-8", "surrogatepass"))
+
+
+@given(tags=st.lists(TAGS, max_size=25))
+def test_any_office_file(tags: list[str]) -> None:
+    inside = well_formed(tags)
+    root = f"<x {NAMESPACES}>{{}}</x>"
+    link = {"x": ("slide", "part.xml"), "y": ("worksheet", "part.xml")}
+    parts = {
+        "part.xml": root.format(inside),
+        "_rels/main.xml.rels": relations(link),
+        "_rels/part.xml.rels": relations(link),
+    }
+    document = root.format(f"<w:body>{inside}</w:body>")
+    check("word", office("main.xml", {"main.xml": document, **parts}))
+    listed = '<sldIdLst><sldId r:id="x"/></sldIdLst><sheets><sheet name="S" r:id="y"/></sheets>'
+    for name in ("slides", "sheets"):
+        check(name, office("main.xml", {"main.xml": root.format(listed), **parts}))
+    for kind in ("text", "spreadsheet", "presentation"):
+        content = root.format(f"<body><{kind}>{inside}</{kind}></body>")
+        check("opendocument", archive({"content.xml": content}))

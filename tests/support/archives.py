@@ -48,3 +48,36 @@ def epub(
             for name, body in documents.items()
         },
     }  # fmt: skip
+
+
+#: The namespaces of Office's formats, as attributes of a root.
+OFFICE = (
+    'xmlns:w="http://w.example/main" xmlns:r="http://r.example/relationships" '
+    'xmlns:a="http://a.example/main" xmlns:p="http://p.example/main" '
+    'xmlns:mc="http://mc.example" xmlns:m="http://m.example" xmlns:c="http://c.example"'
+)
+
+
+def relations(targets: Mapping[str, tuple[str, str]], *, external: bool = False) -> str:
+    """The part with the relations of another: the type and the target of each by its id."""
+    mode = ' TargetMode="External"' if external else ""
+    entries = "".join(
+        f'<Relationship Id="{key}" Type="http://t.example/{kind}" Target="{target}"{mode}/>'
+        for key, (kind, target) in targets.items()
+    )
+    return f"<Relationships>{entries}</Relationships>"
+
+
+def office(main: str, parts: Mapping[str, str | bytes]) -> bytes:
+    """A file of Office whose main part has this name, with the properties of a document."""
+    about = (
+        '<cp xmlns:dc="d" xmlns:dcterms="t"><dc:title>On bread</dc:title>'
+        "<dc:creator>Ann</dc:creator><dcterms:created>2024-03-05T10:00:00Z</dcterms:created></cp>"
+    )
+    return archive(
+        {
+            "_rels/.rels": relations({"r1": ("officeDocument", main)}),
+            "docProps/core.xml": about,
+            **parts,
+        }
+    )

@@ -136,6 +136,10 @@ def test_no_name_loses_the_article_or_a_table() -> None:
     assert text.count("or kept") == 3
 
 
+def test_a_page_of_links_is_its_links() -> None:
+    assert markdown("<nav><a href='a.html'>A</a></nav>") == "[A](a.html)\n"
+
+
 @pytest.mark.parametrize(
     ("head", "date"),
     [

@@ -183,7 +183,7 @@ class _AsciiDoc:
             return True
         if not self.in_header:
             return False
-        if "author" not in self.properties and not line[0].isdigit() and line[:1] != "v":
+        if "author" not in self.properties and not line[0].isdecimal() and line[:1] != "v":
             self.properties["author"] = line.partition("<")[0].strip()
         else:
             date = re.search(r"\d{4}-\d{2}-\d{2}", line)
@@ -239,7 +239,7 @@ class _AsciiDoc:
         return bool(self.lines[self.at - 1].strip())
 
     def item(self, mark: str, text: str) -> None:
-        kind = "1." if mark[0].isdigit() else "<" if mark[0] == "<" else mark
+        kind = "1." if mark[0].isdecimal() else "<" if mark[0] == "<" else mark
         if kind in self.marks:
             del self.marks[self.marks.index(kind) :]
         self.marks.append(kind)

@@ -77,6 +77,8 @@ def convert_page(text: str, address: str = "") -> Converted:
         blocks.markdown(heading_line(1, title))
     writer = ElementWriter(blocks, base=meta.base or address, skipped=article.skipped)
     writer.write(article.root)
+    if blocks.is_empty:  # a page of nothing but links
+        ElementWriter(blocks, base=meta.base or address).write(article.root)
     return blocks.converted(
         title=title,
         date=meta.date(),

@@ -183,7 +183,7 @@ class _Org:
         if text.startswith("# "):
             self.written.text(indent, f"\\{inert(text)}")
         elif item is not None and (item[1] != "*" or indent):
-            mark = item[1] if item[1][0].isdigit() else "-"
+            mark = item[1] if item[1][0].isdecimal() else "-"
             self.written.item(indent, mark, _inline(item[2]))
         elif re.fullmatch("-{5,}", text):
             self.written.text(indent, "* * *")

@@ -272,7 +272,7 @@ class _Restructured:
         item = _ITEM.match(text)
         if item is not None and not self.continues():
             number = item[1].strip("().")
-            mark = f"{number}." if number.isdigit() else "1." if number == "#" else "-"
+            mark = f"{number}." if number.isdecimal() else "1." if number == "#" else "-"
             self.written.item(indent, mark, _inline(item[2]))
         elif field is not None:
             self.field(field[1].lower(), field[2].strip())

@@ -1,0 +1,341 @@
+"""
+Turns Word documents (DOCX) into Markdown: headings, lists, tables, text boxes, notes and links.
+
+What was deleted with changes tracked is left out. Source: ECMA-376, part 1, WordprocessingML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from qmd.parse.convert.archive import Archive
+from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.html_blocks import Element
+from qmd.parse.convert.inert import inert, inert_beginnings, link
+from qmd.parse.convert.line_markup import main_heading
+from qmd.parse.convert.office import (
+    About,
+    attribute,
+    child,
+    children,
+    main_part,
+    relations,
+    xml_name,
+)
+from qmd.parse.convert.tables import write_rows
+from qmd.parse.converted import Converted
+
+#: Tables and text boxes inside each other that are read.
+MAX_DEPTH = 8
+#: Footnotes and endnotes that are read.
+MAX_NOTES = 20_000
+
+_HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
+_CODE = re.compile(
+    r"(?:html preformatted|source ?code|code(?: block)?|verbatim|preformatted)", re.IGNORECASE
+)
+#: Of a paragraph's parts, those that are no text of it.
+_SILENT = frozenset(
+    ("pPr", "rPr", "del", "moveFrom", "Fallback", "instrText", "delText", "sdtPr", "annotationRef")
+)
+_BREAKS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+
+
+def convert(path: str, data: bytes) -> Converted:
+    """
+    A Word document.
+
+    Raises:
+        DamagedFileError: It is none, or damaged.
+        EncryptedFileError: It needs a password.
+    """
+    archive = Archive(data, "Word document")
+    document = _Word(archive, main_part(archive, "text"))
+    document.write()
+    about = About(archive, "docProps/core.xml")
+    converted = document.blocks.converted(
+        date=about.date, properties=about.properties, title=about.title
+    )
+    return converted._replace(title=converted.title or main_heading(converted.markdown))
+
+
+class _Style:
+    """A paragraph style: the level of a heading, and the list that it is an item of."""
+
+    def __init__(self, element: Element) -> None:
+        name = child(element, "name")
+        based = child(element, "basedOn")
+        self.name = (attribute(name, "val") or "") if name is not None else ""
+        self.base = (attribute(based, "val") or "") if based is not None else ""
+        properties = child(element, "pPr")
+        self.level = _outline_level(properties)
+        self.list = _list_of(properties)
+        match = _HEADING.match(self.name)
+        if match is not None:
+            self.level = int(match[1])
+        elif self.name.lower() == "title":
+            self.level = 1
+
+
+class _Word:
+    def __init__(self, archive: Archive, part: str) -> None:
+        self.archive = archive
+        self.part = part
+        self.blocks = Blocks()
+        self.relations = relations(archive, part)
+        self.styles = self.read_styles()
+        self.formats = self.read_lists()
+        self.counts: dict[tuple[str, int], int] = {}
+        self.open_levels: list[int] = []
+        self.code: list[str] = []
+        self.notes: list[tuple[str, str]] = []  # kind and id, in the order of the text
+
+    def write(self) -> None:
+        root = self.archive.xml(self.part)
+        self.write_all(child(root, "body"), 0)
+        self.end_lists()
+        self.end_code()
+        self.write_notes()
+
+    def write_all(self, container: Element | None, depth: int) -> None:
+        for block in _blocks_of(container):
+            if self.blocks.is_full:
+                return
+            if xml_name(block) == "tbl":
+                self.end_lists()
+                self.end_code()
+                self.table(block, depth)
+            else:
+                self.paragraph(block, depth)
+
+    def paragraph(self, paragraph: Element, depth: int) -> None:
+        properties = child(paragraph, "pPr")
+        style = self.style_of(properties)
+        boxes: list[Element] = []
+        text = self.text_of(paragraph, boxes)
+        plain = text.strip()
+        level = _outline_level(properties) or (style.level if style else 0)
+        item = _list_of(properties) or (style.list if style else None)
+        if style is not None and _CODE.match(style.name):
+            self.end_lists()
+            self.code.append(_plain_text(paragraph))
+        else:
+            self.end_code()
+            if level and plain:
+                self.end_lists()
+                self.blocks.heading(level, _plain_text(paragraph))
+            elif item is not None and item[0] != "0" and plain:
+                self.item(item, plain)
+            elif plain:
+                self.end_lists()
+                self.blocks.markdown(inert_beginnings(plain))
+        for box in boxes if depth < MAX_DEPTH else ():
+            self.end_lists()
+            self.write_all(box, depth + 1)
+
+    def item(self, item: tuple[str, int], text: str) -> None:
+        number, level = item
+        while self.open_levels and self.open_levels[-1] >= level:
+            self.open_levels.pop()
+            self.blocks.close()
+        for deeper in [key for key in self.counts if key[0] == number and key[1] > level]:
+            del self.counts[deeper]
+        count = self.counts[item] = self.counts.get(item, 0) + 1
+        is_bullet = self.formats.get(item, "bullet") in ("bullet", "none")
+        self.blocks.open_item("-" if is_bullet else f"{count}.")
+        self.open_levels.append(level)
+        self.blocks.markdown(inert_beginnings(text))
+
+    def end_lists(self) -> None:
+        while self.open_levels:
+            self.open_levels.pop()
+            self.blocks.close()
+
+    def end_code(self) -> None:
+        if self.code:
+            self.blocks.code("\n".join(self.code))
+            self.code = []
+
+    def table(self, table: Element, depth: int) -> None:
+        """A table of data as one of Markdown; one with a single column arranges its text."""
+        rows = [_cells_of(row) for row in children(table, "tr")]
+        if max(map(len, rows), default=0) < 2:
+            for row in rows if depth < MAX_DEPTH else ():
+                for cell in row:
+                    self.write_all(cell, depth + 1)
+                    self.end_lists()
+            return
+        write_rows(self.blocks, ([*self.texts_of(row)] for row in rows))
+
+    def texts_of(self, row: list[Element]) -> Iterator[str]:
+        for cell in row:
+            properties = child(cell, "tcPr")
+            merge = child(properties, "vMerge")
+            continues = merge is not None and attribute(merge, "val") != "restart"
+            yield "" if continues else _plain_text(cell)
+            span = child(properties, "gridSpan")
+            width = attribute(span, "val") or "1" if span is not None else "1"
+            yield from [""] * (min(int(width), 60) - 1 if re.fullmatch(r"\d{1,3}", width) else 0)
+
+    def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
+        """The Markdown of a paragraph; text boxes in it are added to ``boxes``."""
+        pieces: list[str] = []
+        plain: list[str] = []
+        for element, shown in _parts_of(paragraph):
+            name = xml_name(element)
+            if name == "hyperlink":
+                target = self.relations.get(attribute(element, "id") or "", ("", ""))[1]
+                pieces += [inert("".join(plain)), link(inert(shown), target)]
+                plain = []
+            elif name == "txbxContent":
+                boxes.append(element)
+            elif name in ("footnoteReference", "endnoteReference"):
+                if len(self.notes) < MAX_NOTES:
+                    self.notes.append((name[:-9], attribute(element, "id") or ""))
+                    pieces += [inert("".join(plain)), f"[^{len(self.notes)}]"]
+                    plain = []
+            else:
+                plain.append(shown)
+        return "".join([*pieces, inert("".join(plain))])
+
+    def write_notes(self) -> None:
+        texts: dict[tuple[str, str], str] = {}
+        for kind, target in self.relations.values():
+            if kind in ("footnotes", "endnotes"):
+                for note in children(self.archive.xml(target), "footnote", "endnote"):
+                    texts[kind[:-1], attribute(note, "id") or ""] = _plain_text(note)
+        for number, key in enumerate(self.notes, start=1):
+            text = " ".join(texts.get(key, "").split())
+            if text:
+                self.blocks.markdown(f"[^{number}]: {inert(text)}")
+
+    def style_of(self, properties: Element | None) -> _Style | None:
+        style = child(properties, "pStyle")
+        return None if style is None else self.styles.get(attribute(style, "val") or "")
+
+    def read_styles(self) -> dict[str, _Style]:
+        styles: dict[str, _Style] = {}
+        for element in children(self.archive.xml(self.related("styles")), "style"):
+            if attribute(element, "type") in ("paragraph", None):
+                styles[attribute(element, "styleId") or ""] = _Style(element)
+        for style in styles.values():
+            base: _Style | None = style
+            for _ in range(20):
+                base = styles.get(base.base) if base is not None else None
+                if base is None:
+                    break
+                style.level = style.level or base.level
+                style.list = style.list or base.list
+        return styles
+
+    def read_lists(self) -> dict[tuple[str, int], str]:
+        """The format of the numbers of each list and level."""
+        root = self.archive.xml(self.related("numbering"))
+        levels: dict[str, dict[int, str]] = {}
+        for abstract in children(root, "abstractNum"):
+            formats = levels.setdefault(attribute(abstract, "abstractNumId") or "", {})
+            for level in children(abstract, "lvl"):
+                number_format = child(level, "numFmt")
+                if number_format is not None:
+                    formats[_number(attribute(level, "ilvl"))] = (
+                        attribute(number_format, "val") or ""
+                    )
+        result: dict[tuple[str, int], str] = {}
+        for number in children(root, "num"):
+            abstract_id = child(number, "abstractNumId")
+            key = attribute(abstract_id, "val") or "" if abstract_id is not None else ""
+            for ilvl, name in levels.get(key, {}).items():
+                result[attribute(number, "numId") or "", ilvl] = name
+        return result
+
+    def related(self, kind: str) -> str:
+        return next((target for each, target in self.relations.values() if each == kind), "")
+
+
+def _blocks_of(container: Element | None) -> Iterator[Element]:
+    """The paragraphs and tables in an element, also those in content controls."""
+    stack = [iter(()) if container is None else iter(container)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+        elif xml_name(element) in ("p", "tbl"):
+            yield element
+        elif xml_name(element) not in _SILENT:
+            stack.append(iter(element))
+
+
+def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
+    """The texts, links, notes and text boxes of a paragraph, with what is shown of each."""
+    stack = [iter(paragraph)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+            continue
+        name = xml_name(element)
+        if name == "t":
+            yield element, element.text or ""
+        elif name in _BREAKS:
+            yield element, _BREAKS[name]
+        elif name == "hyperlink":
+            yield element, _plain_text(element)
+        elif name in ("txbxContent", "footnoteReference", "endnoteReference"):
+            yield element, ""
+        elif name not in _SILENT:
+            stack.append(iter(element))
+
+
+def _plain_text(element: Element) -> str:
+    """All text of an element, its paragraphs with blanks between."""
+    pieces: list[str] = []
+    stack = [iter(element)]
+    while stack:
+        part = next(stack[-1], None)
+        if part is None:
+            stack.pop()
+            continue
+        name = xml_name(part)
+        if name == "t":
+            pieces.append(part.text or "")
+        elif name in _BREAKS:
+            pieces.append(_BREAKS[name])
+        elif name not in _SILENT:
+            if name == "p" and pieces:
+                pieces.append("\n")
+            stack.append(iter(part))
+    return "".join(pieces)
+
+
+def _cells_of(row: Element) -> list[Element]:
+    """The cells of a row, also those in content controls."""
+    cells: list[Element] = []
+    for element in row:
+        if xml_name(element) == "sdt":
+            cells += children(child(element, "sdtContent"), "tc")
+        elif xml_name(element) == "tc":
+            cells.append(element)
+    return cells
+
+
+def _outline_level(properties: Element | None) -> int:
+    level = child(properties, "outlineLvl")
+    number = _number(attribute(level, "val")) + 1 if level is not None else 0
+    return number if number < 10 else 0
+
+
+def _list_of(properties: Element | None) -> tuple[str, int] | None:
+    """The list and the level of an item."""
+    numbering = child(properties, "numPr")
+    number = child(numbering, "numId")
+    if number is None:
+        return None
+    level = child(numbering, "ilvl")
+    return attribute(number, "val") or "0", _number(
+        attribute(level, "val")
+    ) if level is not None else 0
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and re.fullmatch(r"\d{1,2}", text) else 0

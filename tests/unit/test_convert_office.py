@@ -1,0 +1,393 @@
+"""Word, PowerPoint, Excel and LibreOffice files as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.archives import OFFICE, archive, office, relations
+
+from qmd.errors import DamagedFileError, EncryptedFileError
+from qmd.parse.chunk import MAXIMUM
+from qmd.parse.convert import opendocument, sheets, slides, word
+from qmd.parse.converted import Converted
+from qmd.parse.document import parse_literal
+
+ABOUT = ("On bread", "2024-03-05T10:00:00+00:00", {"author": "Ann"})
+
+
+def about(converted: Converted) -> Any:
+    return converted.title, converted.date, converted.properties
+
+
+def run(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def paragraph(inside: str, style: str = "", item: tuple[str, int] | None = None) -> str:
+    properties = f'<w:pStyle w:val="{style}"/>' if style else ""
+    if item:
+        properties += f'<w:numPr><w:ilvl w:val="{item[1]}"/><w:numId w:val="{item[0]}"/></w:numPr>'
+    inside = inside if inside.startswith("<") else run(inside)
+    return f"<w:p><w:pPr>{properties}<w:tabs><w:tab/></w:tabs></w:pPr>{inside}</w:p>"
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    cells = ("".join(f"<w:tc>{each}</w:tc>" for each in row) for row in rows)
+    return f"<w:tbl>{''.join(f'<w:tr>{each}</w:tr>' for each in cells)}</w:tbl>"
+
+
+STYLES = f"""<w:styles {OFFICE}>
+<w:style w:type="paragraph" w:styleId="U1"><w:name w:val="heading 1"/></w:style>
+<w:style w:type="paragraph" w:styleId="Own"><w:name w:val="Own"/><w:basedOn w:val="U2"/></w:style>
+<w:style w:type="paragraph" w:styleId="U2"><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>
+<w:style w:type="paragraph" w:styleId="LB"><w:name w:val="List Bullet"/><w:pPr><w:numPr>
+<w:numId w:val="1"/></w:numPr></w:pPr></w:style>
+<w:style w:type="paragraph" w:styleId="Code"><w:name w:val="Source Code"/></w:style>
+</w:styles>"""
+LISTS = f"""<w:numbering {OFFICE}>
+<w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl>
+<w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
+<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num></w:numbering>"""
+NOTE = f'<w:footnote w:id="2">{paragraph("The note.")}</w:footnote>'
+NOTES = f"<w:footnotes {OFFICE}>{NOTE}</w:footnotes>"
+LINKS = relations({"l1": ("hyperlink", "https://a.org")}, external=True)
+RELATIONS = relations(
+    {
+        "s": ("styles", "styles.xml"),
+        "n": ("numbering", "/word/numbering.xml"),
+        "f": ("footnotes", "footnotes.xml"),
+    }
+).replace("</Relationships>", LINKS.removeprefix("<Relationships>"))  # fmt: skip
+
+
+def docx(body: str) -> bytes:
+    parts = {
+        "word/document.xml": f"<w:document {OFFICE}><w:body>{body}</w:body></w:document>",
+        "word/styles.xml": STYLES,
+        "word/numbering.xml": LISTS,
+        "word/footnotes.xml": NOTES,
+        "word/_rels/document.xml.rels": RELATIONS,
+    }
+    return office("word/document.xml", parts)
+
+
+MERGED = "<w:tcPr><w:vMerge/></w:tcPr>"
+BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:drawing>"
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (paragraph("Part", "U1") + paragraph("Own", "Own"), "# Part\n\n## Own\n"),
+        (
+            paragraph("a", "LB")
+            + paragraph("b", item=("1", 1))
+            + paragraph("c", item=("1", 1))
+            + paragraph("d", "LB")
+            + paragraph("after"),
+            "- a\n  1. b\n  2. c\n- d\n\nafter\n",
+        ),
+        (
+            paragraph(run("data") + run("base ") + "<w:r><w:tab/><w:br/></w:r>" + run("#x [[y]]")),
+            "database  \n#x [[y]]\n",
+        ),
+        (
+            paragraph(f'<w:hyperlink r:id="l1">{run("a [link]")}</w:hyperlink>' + run(" end")),
+            "[a \\[link\\]](https://a.org) end\n",
+        ),
+        (
+            paragraph(f"<w:del>{run('gone')}</w:del><w:ins>{run('new')}</w:ins>")
+            + paragraph("<w:r><w:instrText>PAGE</w:instrText></w:r>"),
+            "new\n",
+        ),
+        (
+            paragraph(run("Text") + '<w:r><w:footnoteReference w:id="2"/></w:r>'),
+            "Text[^1]\n\n[^1]: The note.\n",
+        ),
+        (
+            paragraph(
+                f"<mc:AlternateContent><mc:Choice>{BOX}</mc:Choice>"
+                f"<mc:Fallback>{BOX}</mc:Fallback></mc:AlternateContent>" + run("Beside")
+            ),
+            "Beside\n\nIn a box\n",
+        ),
+        (
+            f"<w:sdt><w:sdtContent>{paragraph('In a control')}</w:sdtContent></w:sdt>",
+            "In a control\n",
+        ),
+        (
+            table(
+                (paragraph("Flour"), paragraph("Hours")),
+                (paragraph("Rye") + paragraph("dark"), MERGED + paragraph("x")),
+            ),
+            "| Flour | Hours |\n|---|---|\n| Rye dark |  |\n",
+        ),
+        (table((paragraph("Alone", "U1") + paragraph("text"),)), "# Alone\n\ntext\n"),
+        (paragraph("a = 1", "Code") + paragraph("b = #2", "Code"), "```\na = 1\nb = #2\n```\n"),
+        (paragraph(f"<m:oMath><m:r><m:t>x=1</m:t></m:r></m:oMath>{run(' ok')}"), "x=1 ok\n"),
+        (paragraph("# no heading [a](b)"), "\\# no heading [a]\\(b)\n"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_word(body: str, text: str) -> None:
+    converted = word.convert("a.docx", docx(body))
+    assert converted.markdown == text
+    assert about(converted) == ABOUT
+
+
+def test_word_documents_nested_without_end() -> None:
+    body = paragraph("deep")
+    for _ in range(40):
+        body = table((body,))
+    assert word.convert("a.docx", docx(body)).markdown == ""
+    body = f"<w:x>{'<w:x>' * 400}{'</w:x>' * 400}</w:x>"
+    with pytest.raises(DamagedFileError, match="cannot be read"):
+        word.convert("a.docx", docx(body))
+
+
+def shape(text: str, kind: str | None = None, level: int = 0) -> str:
+    placeholder = "" if kind is None else f'<p:ph type="{kind}"/>'
+    paragraphs = "".join(
+        f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{each}</a:t></a:r></a:p>' for each in text.split("/")
+    )
+    properties = f"<p:nvSpPr><p:nvPr>{placeholder}</p:nvPr></p:nvSpPr>"
+    return f"<p:sp>{properties}<p:txBody>{paragraphs}</p:txBody></p:sp>"
+
+
+def pptx(bodies: list[str], notes: str = "") -> bytes:
+    numbers = range(1, len(bodies) + 1)
+    parts: dict[str, str | bytes] = {
+        f"ppt/slides/slide{n}.xml": f"<p:sld {OFFICE}><p:spTree>{body}</p:spTree></p:sld>"
+        for n, body in zip(numbers, bodies, strict=True)
+    }
+    ids = "".join(f'<p:sldId id="{255 + n}" r:id="s{n}"/>' for n in reversed(numbers))
+    parts["ppt/presentation.xml"] = (
+        f"<p:presentation {OFFICE}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>"
+    )
+    parts["ppt/_rels/presentation.xml.rels"] = relations(
+        {f"s{n}": ("slide", f"slides/slide{n}.xml") for n in numbers}
+    )
+    parts["ppt/slides/_rels/slide1.xml.rels"] = relations(
+        {"n": ("notesSlide", "../notes/n1.xml"), "c1": ("chart", "../charts/c1.xml")}
+    )
+    parts["ppt/notes/n1.xml"] = (
+        f"<p:notes {OFFICE}><p:spTree>{shape(notes, 'body')}</p:spTree></p:notes>"
+    )
+    parts["ppt/charts/c1.xml"] = (
+        f"<c:chart {OFFICE}><a:t>Sales</a:t><c:v>Rye</c:v><c:v>12.5</c:v></c:chart>"
+    )
+    return office("ppt/presentation.xml", parts)
+
+
+def test_slides_are_places_and_have_their_notes() -> None:
+    rows = "".join(
+        f"<a:tr>{''.join(f'<a:tc><a:p><a:t>{each}</a:t></a:p></a:tc>' for each in row)}</a:tr>"
+        for row in (("Flour", "Hours"), ("Rye", "12"))
+    )
+    grid = f'<a:tbl>{rows}</a:tbl><p:graphicFrame><c:chart r:id="c1"/></p:graphicFrame>'
+    converted = slides.convert(
+        "a.pptx",
+        pptx(
+            [
+                shape("Last", "title") + grid + shape("7", "sldNum"),
+                shape("points/more", "body") + shape("deeper", "obj", 1),
+                shape("First", "ctrTitle") + "<p:grpSp>" + shape("free #x") + "</p:grpSp>",
+            ],
+            notes="Say it/slowly",
+        ),
+    )
+    assert converted.markdown == (
+        "## First\n\nfree #x\n\n"
+        "- points\n- more\n- deeper\n\n"
+        "## Last\n\n| Flour | Hours |\n|---|---|\n| Rye | 12 |\n\n- Sales\n- Rye\n\n"
+        "Notes: Say it\nslowly\n"
+    )
+    places = [
+        (each.kind, each.label, converted.markdown[each.start_char :][:7])
+        for each in converted.anchors
+    ]
+    assert places == [
+        ("slide", "1", "## Firs"),
+        ("slide", "2", "- point"),
+        ("slide", "3", "## Last"),
+    ]
+    assert about(converted) == ABOUT
+
+
+def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
+    shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
+    formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
+    formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
+    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
+    return office(
+        "xl/workbook.xml",
+        {
+            "xl/workbook.xml": f'<workbook {OFFICE}>{workbook}<sheets><sheet name="Oven" r:id="a"/>'
+            '<sheet name="Empty" r:id="b"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": relations(
+                {
+                    "a": ("worksheet", "worksheets/a.xml"),
+                    "b": ("worksheet", "worksheets/b.xml"),
+                    "c": ("sharedStrings", "strings.xml"),
+                    "d": ("styles", "styles.xml"),
+                }
+            ),
+            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>",
+            "xl/worksheets/b.xml": "<worksheet><sheetData/></worksheet>",
+            "xl/strings.xml": f"<sst>{shared}</sst>",
+            "xl/styles.xml": f"<s><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></s>",
+        },
+    )  # fmt: skip
+
+
+def value(place: str, text: str, kind: str = "n", style: int = 0) -> str:
+    return f'<c r="{place}" t="{kind}" s="{style}"><v>{text}</v></c>'
+
+
+def test_cells_show_what_was_computed() -> None:
+    rows = (
+        f'<row r="3">{value("B3", "0", "s")}{value("D3", "1", "s")}</row>'
+        f'<row r="4">{value("B4", "45356", style=1)}{value("C4", "0.125", style=2)}'
+        f"{value('D4', '45356.5', style=3)}</row>"
+        f'<row r="9">{value("B9", "3.10")}<c r="C9" t="inlineStr"><is><t>in|line</t></is></c>'
+        f"{value('D9', '1', 'b')}{value('E9', '#DIV/0!', 'e')}{value('F9', '0.5', style=4)}</row>"
+        f'<row r="10">{value("B10", "9", "s")}{value("ZZZ10", "1")}'
+        f"{value('C10', 'x', style=99)}</row>"
+    )
+    converted = sheets.convert("a.xlsx", xlsx(rows, strings=("When", "What")))
+    assert converted.markdown == (
+        "## Oven\n\n| When |  | What |\n|---|---|---|\n"
+        "| 2024-03-05 | 12.5% | 2024-03-05 12:00 |\n\n"
+        "| When |  | What | D | E |\n|---|---|---|---|---|\n"
+        "| 3.1 | in\\|line | TRUE | #DIV/0! | 12:00 |\n|  | x |  |  |  |\n"
+    )
+    assert [(each.kind, each.label) for each in converted.anchors] == [
+        ("sheet", "Oven!B3:F4"),
+        ("sheet", "Oven!B9:F10"),
+    ]
+    assert about(converted) == ABOUT
+    later = xlsx(f"<row>{value('A1', '1', style=1)}</row>", workbook='<workbookPr date1904="1"/>')
+    assert "1904-01-02" in sheets.convert("a.xlsx", later).markdown
+
+
+def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
+    rows = '<row r="1"><c t="str"><v>Name</v></c><c t="str"><v>Age</v></c></row>' + "".join(
+        f'<row r="{n}">{value(f"A{n}", f"person {n}", "str")}{value(f"B{n}", str(n))}</row>'
+        for n in range(2, 700)
+    )
+    converted = sheets.convert("a.xlsx", xlsx(rows))
+    document = parse_literal("a.xlsx", converted, has_links=False)
+    assert len(document.chunks) > 10
+    for chunk in document.chunks:
+        text = document.text[chunk.start_char : chunk.end_char]
+        assert "| Name | Age |\n|---|---|\n| person " in text
+        assert 2 * len(text) < MAXIMUM
+    first, second = (each.label.removeprefix("Oven!").split(":") for each in converted.anchors[:2])
+    assert first[0] == "A1"
+    assert second[0] == f"A{int(first[1].removeprefix('B')) + 1}"
+
+
+ODF = (
+    'xmlns:office="o" xmlns:text="t" xmlns:table="tb" xmlns:draw="d" xmlns:presentation="p" '
+    'xmlns:xlink="x"'
+)
+
+
+def odf(body: str, kind: str = "text", **parts: str) -> bytes:
+    content = f"<office:document-content {ODF}><office:body><office:{kind}>{body}</office:{kind}>"
+    meta = (
+        '<m xmlns:dc="d" xmlns:meta="m"><dc:title>On bread</dc:title><meta:initial-creator>Ann'
+        "</meta:initial-creator><meta:creation-date>2024-03-05T10:00:00Z</meta:creation-date></m>"
+    )
+    return archive(
+        {
+            "content.xml": f"{content}</office:body></office:document-content>",
+            "meta.xml": meta,
+            **{f"META-INF/{name}.xml": text for name, text in parts.items()},
+        }
+    )
+
+
+def cells(*texts: str) -> str:
+    return "".join(
+        f"<table:table-cell><text:p>{each}</text:p></table:table-cell>" for each in texts
+    )
+
+
+def test_opendocument_text() -> None:
+    body = (
+        '<text:h text:outline-level="2">Part</text:h>'
+        "<text:p>data<text:span>base</text:span><text:s/>[[x]] "
+        '<text:a xlink:href="https://a.org">link</text:a>'
+        "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>The note."
+        "</text:p></text:note-body></text:note><office:annotation><text:p>hidden</text:p>"
+        "</office:annotation> end</text:p>"
+        "<text:list><text:list-item><text:p>a</text:p><text:list><text:list-item><text:p>b</text:p>"
+        "</text:list-item></text:list></text:list-item></text:list>"
+        "<text:table-of-content><text:p>contents</text:p></text:table-of-content>"
+        f"<table:table><table:table-row>{cells('Flour', 'Hours')}</table:table-row>"
+        f"<table:table-row>{cells('Rye', '12')}</table:table-row></table:table>"
+        "<text:p>Box<draw:frame><draw:text-box><text:p>inside</text:p></draw:text-box></draw:frame>"
+        "</text:p>"
+    )
+    converted = opendocument.convert("a.odt", odf(body))
+    assert converted.markdown == (
+        "## Part\n\ndatabase [[x]] [link](https://a.org)[^1] end\n\n- a\n  - b\n\n"
+        "| Flour | Hours |\n|---|---|\n| Rye | 12 |\n\nBox\n\ninside\n\n[^1]: The note.\n"
+    )
+    assert about(converted) == ABOUT
+
+
+def test_opendocument_sheets_and_slides() -> None:
+    blank = "<table:table-cell/></table:table-row>"
+    empty = f'<table:table-row table:number-rows-repeated="2">{blank}'
+    endless = f'<table:table-row table:number-rows-repeated="1000000">{blank}'
+    sheet = (
+        f'<table:table table:name="Oven">{empty}'
+        f"<table:table-row>{cells('Flour', 'Hours')}</table:table-row>"
+        '<table:table-row table:number-rows-repeated="2"><table:table-cell '
+        'table:number-columns-repeated="900000000"><text:p>x</text:p></table:table-cell>'
+        f"</table:table-row>{endless}</table:table>"
+    )  # fmt: skip
+    converted = opendocument.convert("a.ods", odf(sheet, "spreadsheet"))
+    assert converted.markdown.startswith("## Oven\n\n")
+    assert converted.anchors[0].label.startswith("Oven!A3:")
+    page = (
+        '<draw:page><draw:frame presentation:class="title"><draw:text-box><text:p>Title</text:p>'
+        "</draw:text-box></draw:frame><draw:frame><draw:text-box><text:p>Text</text:p>"
+        "</draw:text-box></draw:frame><presentation:notes>"
+        '<draw:frame presentation:class="notes"><draw:text-box>'
+        "<text:p>Slowly</text:p></draw:text-box></draw:frame></presentation:notes></draw:page>"
+    )
+    converted = opendocument.convert("a.odp", odf(page * 2, "presentation"))
+    assert (
+        converted.markdown
+        == "## Title\n\nText\n\nNotes: Slowly\n\n## Title\n\nText\n\nNotes: Slowly\n"
+    )
+    assert [(each.kind, each.label) for each in converted.anchors] == [
+        ("slide", "1"),
+        ("slide", "2"),
+    ]
+
+
+CONVERTERS = [word.convert, slides.convert, sheets.convert, opendocument.convert]
+
+
+@pytest.mark.parametrize("convert", CONVERTERS)
+def test_what_is_no_office_file(convert: Callable[[str, bytes], Converted]) -> None:
+    for data in (b"", b"PK\x03\x04", b"text", archive({"a": "b"}), office("gone.xml", {})):
+        with pytest.raises(DamagedFileError):
+            convert("a", data)
+    with pytest.raises(EncryptedFileError):
+        convert("a", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+    bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c '&b;&b;'>]><a>&c;</a>"
+    with pytest.raises(DamagedFileError, match="entities"):
+        convert("a", office("a.xml", {"a.xml": bomb, "content.xml": bomb}))
+
+
+def test_opendocument_files_may_be_encrypted() -> None:
+    manifest = "<manifest><file-entry><encryption-data/></file-entry></manifest>"
+    with pytest.raises(EncryptedFileError):
+        opendocument.convert("a.odt", odf("", manifest=manifest))
