@@ -15,7 +15,7 @@ from qmd.parse.convert.html_blocks import Element
 from qmd.parse.convert.inert import inert, inert_beginnings, link
 from qmd.parse.convert.line_markup import main_heading
 from qmd.parse.convert.office import About, attribute, child, children, xml_name
-from qmd.parse.convert.sheets import MAX_SHEETS, Row, write_sheet
+from qmd.parse.convert.sheets import MAX_SHEETS, SheetRow, write_sheet
 from qmd.parse.convert.tables import MAX_COLUMNS, write_rows
 from qmd.parse.converted import Converted
 
@@ -218,7 +218,7 @@ def _row_elements(table: Element) -> Iterator[Element]:
             stack.append(iter(element))
 
 
-def _rows_of(table: Element) -> Iterator[Row]:
+def _rows_of(table: Element) -> Iterator[SheetRow]:
     """The rows of a table; rows and cells may say that they are there several times."""
     number = 1
     for element in _row_elements(table):
@@ -231,7 +231,7 @@ def _rows_of(table: Element) -> Iterator[Row]:
             cells.pop()
         times = _times(element, "number-rows-repeated")
         for again in range(min(times, MAX_REPEATED if any(cells) else 0)):
-            yield Row(number + again, cells)
+            yield SheetRow(number + again, cells)
         number += times
 
 

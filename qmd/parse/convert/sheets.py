@@ -34,7 +34,7 @@ _BUILT_IN_PERCENT = frozenset((9, 10))
 _FIRST_ROWS = 100  # in which the first column with text is looked for
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """A row of a sheet: its number from 1, and its cells from column A on."""
 
     number: int
@@ -58,7 +58,7 @@ def convert(path: str, data: bytes) -> Converted:
     return blocks.converted(title=about.title, date=about.date, properties=about.properties)
 
 
-def write_sheet(blocks: Blocks, name: str, rows: Iterator[Row]) -> None:
+def write_sheet(blocks: Blocks, name: str, rows: Iterator[SheetRow]) -> None:
     """A heading with the sheet's name, and its rows; nothing for a sheet without text."""
     filled = (row for row in rows if any(row.cells))
     first = [*islice(filled, _FIRST_ROWS)]
@@ -106,7 +106,7 @@ class _Workbook:
                     if kind == "worksheet":
                         yield " ".join((sheet.get("name") or "").split())[:200], target
 
-    def rows(self, part: str) -> Iterator[Row]:
+    def rows(self, part: str) -> Iterator[SheetRow]:
         number = 0
         for element in elements(self.archive, part, "row"):
             stated = element.get("r") or ""
@@ -118,7 +118,7 @@ class _Workbook:
                 if column < MAX_COLUMNS:
                     cells += [""] * (column - len(cells))
                     cells[column:] = [self.shown(cell)]
-            yield Row(number, cells)
+            yield SheetRow(number, cells)
 
     def shown(self, cell: Element) -> str:
         """What a cell shows."""
