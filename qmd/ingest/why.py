@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from qmd.values import Collection
 
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
-_UNREADABLE = frozenset(("doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt"))
+_UNREADABLE = frozenset(("doc", "xls", "ppt", "rtf", "mobi", "azw3"))
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
 #: The most files of a name that are listed.

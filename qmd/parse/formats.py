@@ -144,6 +144,23 @@ MAIL = FileFormat(
 SUBTITLES = FileFormat(
     "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
 )
+
+
+def _office(name: str, suffixes: tuple[str, ...], module: str) -> FileFormat:
+    return FileFormat(
+        name,
+        suffixes,
+        parser=f"qmd.parse.convert.{module}:convert",
+        version=1,
+        max_bytes=100 * MB,
+        remedy="Open it in its program and save it again",
+    )
+
+
+WORD = _office("Word", (".docx", ".docm"), "word")
+SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "slides")
+SHEETS = _office("Excel", (".xlsx", ".xlsm"), "sheets")
+OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument")
 ORG = FileFormat("Org", (".org",), "qmd.parse.convert.org:convert", version=1, has_links=True)
 RESTRUCTURED_TEXT = FileFormat(
     "reStructuredText",
@@ -161,7 +178,7 @@ ASCIIDOC = FileFormat(
 )
 FORMATS: tuple[FileFormat, ...] = (
     *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
-    *(ORG, RESTRUCTURED_TEXT, ASCIIDOC),
+    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, ORG, RESTRUCTURED_TEXT, ASCIIDOC),
 )
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8

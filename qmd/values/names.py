@@ -18,7 +18,7 @@ from qmd import libraries
 
 #: The mask of a new collection: notes, and the documents that people keep beside them. Saved pages,
 #: tables, mail and others are taken by a mask that names them.
-DEFAULT_MASK = "**/*.{md,pdf,epub}"
+DEFAULT_MASK = "**/*.{md,pdf,epub,docx,pptx,xlsx,odt,odp,ods}"
 #: The suffixes that a link to a note, and a person, may leave out.
 NOTE_SUFFIXES = (".md", ".markdown")
 #: The kinds of links that are Markdown's; the others are wikilinks.
