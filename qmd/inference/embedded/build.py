@@ -23,7 +23,6 @@ from filelock import FileLock, Timeout
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import embedded
 from qmd.inference.embedded.source import SHA256, read_source
-from qmd.system import installation
 from qmd.values import Progress, ProgressCallback
 
 NAME = "multilingual-e5-small-int8"
@@ -128,17 +127,11 @@ def _build(
 
 def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
     """File names and contents."""
-    try:
-        weights = embedded.weights.read_weights(data)
-        for name, content in embedded.tokenizer.tokenizer_files(weights.vocabulary).items():
-            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-            yield name, text.encode("utf-8")
-        yield MODEL_FILE, embedded.graph.encoder_graph(weights)
-    except ImportError as error:
-        raise ModelMissingError(
-            f"Building the embedding model needs the package {error.name}.",
-            hint=installation.current().install(str(error.name)),
-        ) from error
+    weights = embedded.weights.read_weights(data)
+    for name, content in embedded.tokenizer.tokenizer_files(weights.vocabulary).items():
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        yield name, text.encode("utf-8")
+    yield MODEL_FILE, embedded.graph.encoder_graph(weights)
 
 
 def _write_files(directory: Path, files: Iterator[tuple[str, bytes]]) -> None:
