@@ -175,7 +175,7 @@ class TestCollections:
         assert scratch.ok("search", "SQLite", "--json").json() == []
         assert scratch.ok("search", "SQLite", "-c", "notes", "--json").json() != []
         assert scratch.ok("collection", "list").out.count("  excluded\n") == 1
-        assert "(3 documents, **/*.md, excluded, changed" in scratch.ok("status").out
+        assert "(3 documents, **/*.{md,pdf,epub,docx,pptx,xlsx,odt,odp,ods}, excluded, changed" in scratch.ok("status").out
         assert "only if named: -c notes\n" in scratch.ok("collection", "show", "notes").out
         assert scratch.ok("collection", "include", "notes").out == (
             "Searches look in 'notes' again.\n"
@@ -350,17 +350,17 @@ class TestUpkeep:
         assert "qmd embed" in out
 
     def test_status_names_the_kinds_of_files_that_are_left_out(self, scratch: Scratch) -> None:
-        for name in ("a.pdf", "b.PDF", "c.png", "d.jpg", "e.tar.verylongsuffix"):
+        for name in ("a.mobi", "b.MOBI", "c.png", "d.jpg", "e.tar.verylongsuffix"):
             scratch.write(f"notes/{name}", "x")
         scratch.ok("index", "--no-embed")
         status = scratch.ok("status", "--json").json()
-        assert status["excluded_kinds"] == {"PDF": 2, "photo": 2, "other": 1}
-        assert "2 PDF, 2 photos, 1 other (qmd why PATH)" in scratch.ok("status").out
+        assert status["excluded_kinds"] == {"MOBI": 2, "photo": 2, "other": 1}
+        assert "2 MOBI, 2 photos, 1 other (qmd why PATH)" in scratch.ok("status").out
         assert "about 1 s: qmd embed" in scratch.ok("status").out
         scratch.write("notes/broken.md", "a\0b")
         scratch.ok("index", "--no-embed")
         status = scratch.ok("status", "--json").json()
-        assert status["excluded_kinds"] == {"PDF": 2, "photo": 2, "other": 1}  # it is "skipped"
+        assert status["excluded_kinds"] == {"MOBI": 2, "photo": 2, "other": 1}  # it is "skipped"
 
     def test_why_explains_what_is_there_and_what_is_not(self, scratch: Scratch) -> None:
         scratch.write("notes/.hidden.md", "text\n")
@@ -387,8 +387,8 @@ class TestUpkeep:
 
     def test_patterns_that_are_left_out_are_listed(self, scratch: Scratch) -> None:
         scratch.ok("collection", "set", "notes", "--ignore", "2025/", "--no-index")
-        assert "**/*.md, without 2025/\n" in scratch.ok("collection", "list").out
-        assert "**/*.md, without 2025/," in scratch.ok("status").out
+        assert "odp,ods}, without 2025/\n" in scratch.ok("collection", "list").out
+        assert "odp,ods}, without 2025/," in scratch.ok("status").out
 
     def test_cleanup_removes_only_without_dry_run(self, scratch: Scratch) -> None:
         scratch.ok("collection", "remove", "notes")

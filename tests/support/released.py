@@ -41,7 +41,7 @@ def main() -> None:
         root, database = Path(folder) / "notes", Path(folder) / "index.sqlite"
         write_notes(root)
         with KnowledgeBase.open(database, Settings(embedder=HashEmbedder()), create=True) as kb:
-            kb.add_collection(root, name="notes")
+            kb.add_collection(root, name="notes", mask="**/*.md")
             kb.index()
             kb.embed()
             kb.cleanup()

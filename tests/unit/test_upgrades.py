@@ -58,7 +58,7 @@ def test_every_vector_answers_until_that_of_another_title_is_made(
     assert_sound(path)
     fresh = tmp_path / "fresh.sqlite"
     with KnowledgeBase.open(fresh, Settings(embedder=HashEmbedder()), create=True) as kb:
-        kb.add_collection(root, name="notes")
+        kb.add_collection(root, name="notes", mask="**/*.md")
         kb.index()
         kb.embed()
     assert vector_rows(path) == vector_rows(fresh)
