@@ -37,6 +37,7 @@ from qmd.parse.document import parse_literal
 #: What means something in one of the formats.
 SIGNS = st.sampled_from(
     [
+        *("<main>", "</main>", "<nav>", "<div hidden>", "</div>", "<header>", "<title>", "<body>"),
         *("<p>", "</p>", "<table>", "<tr>", "<td>", "<pre>", "<code>", "<a href='x'>", "</a>"),
         "<li>",
         *("<ul>", "</ul>", "<h1>", "<dl>", "<dt>", "<dd>", "<blockquote>", "</", "<!--"),

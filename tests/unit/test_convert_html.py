@@ -163,6 +163,16 @@ def test_a_page_without_a_heading_begins_with_its_title() -> None:
     assert (page.title, page.markdown) == ("On bread", "# On bread\n\nText\n")
 
 
+def test_the_main_heading_is_the_title_wherever_it_stands() -> None:
+    page = f"""<title>Bread - A wiki</title><meta property="article:author" content="https://a.org/x">
+<script type="application/ld+json">{{"@type": "Article", "headline": "Food", "author": [
+{{"name": "Ann"}}]}}</script><header><h1>Bread</h1></header><main><p>{PROSE}</p></main>"""
+    converted = convert("a.html", page.encode())
+    assert converted.title == "Bread"
+    assert converted.markdown.startswith("# Bread\n\nA sentence")
+    assert converted.properties == {"author": "Ann"}
+
+
 @pytest.mark.parametrize("charset", ["gb2312", "big5", "shift_jis", "utf-8", "utf-16"])
 def test_encodings(charset: str) -> None:
     words = {"big5": "資料庫備份", "shift_jis": "データの保存"}.get(charset, "数据库备份")
@@ -202,6 +212,11 @@ def test_mhtml_holds_a_page() -> None:
     assert page.properties == {"source": "https://a.org/x"}
     with pytest.raises(DamagedFileError, match="no HTML"):
         convert("a.mht", b"Subject: x\r\n\r\ntext")
+
+
+def test_hidden_parts_are_no_article() -> None:
+    hidden = f"<div hidden><main><p>{PROSE}</p></main></div>"
+    assert markdown(f"{hidden}<p>shown</p>") == "shown\n"
 
 
 def test_binary_data_is_no_page() -> None:

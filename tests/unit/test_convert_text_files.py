@@ -56,6 +56,8 @@ def test_a_wide_table_names_the_column_of_each_value() -> None:
     assert text.startswith(
         "- a rather long name of column 0: x; a rather long name of column 2: y;"
     )
+    text = delimited.convert("a.csv", b"name " * 1000 + b"\nx" * 1000).markdown
+    assert len(text) < 50_000
 
 
 def test_a_quotation_mark_that_nothing_closes_costs_one_line() -> None:

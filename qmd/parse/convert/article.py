@@ -65,7 +65,7 @@ def find_article(page: Element) -> Article:
     skipped = frozenset(_others(page, sizes))
     kept = whole.kept - sum(sizes[each].kept for each in skipped)
     best = page
-    for element in _candidates(page, skipped):
+    for element in _candidates(page, skipped, sizes):
         size = sizes[element]
         smallest = sizes[best]
         if size.prose * 2 > whole.prose and size.kept * 5 >= kept * 4 and size.text < smallest.text:
@@ -73,8 +73,10 @@ def find_article(page: Element) -> Article:
     return Article(best, skipped)
 
 
-def _candidates(page: Element, skipped: frozenset[Element]) -> Iterator[Element]:
-    for element in _outside(page, skipped):
+def _candidates(
+    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
+) -> Iterator[Element]:
+    for element in _outside(page, skipped, sizes):
         name, attributes = local_name(element), element.attrib
         if (
             name in ("main", "article")
@@ -120,12 +122,15 @@ def _is_other(element: Element, size: _Size, prose: int) -> bool:
     return size.kept * 2 <= size.text and (size.text < _SHORT or size.links * 3 > size.text)
 
 
-def _outside(page: Element, skipped: frozenset[Element]) -> Iterator[Element]:
+def _outside(
+    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
+) -> Iterator[Element]:
+    """The elements that are shown, those that are left out excepted."""
     stack = [page]
     while stack:
         element = stack.pop()
         yield element
-        stack += [child for child in element if child not in skipped]
+        stack += [child for child in element if child in sizes and child not in skipped]
 
 
 def _sizes(page: Element) -> dict[Element, _Size]:

@@ -72,7 +72,7 @@ def convert_page(text: str, address: str = "") -> Converted:
     address = meta.address or address or _saved_from(text)
     body = root.find("body")
     article = find_article(root if body is None else body)
-    title = meta.title(article.root)
+    title = meta.title(root)
     if title and next(_elements(article.root, "h1"), None) is None:
         blocks.markdown(heading_line(1, title))
     writer = ElementWriter(blocks, base=meta.base or address, skipped=article.skipped)
@@ -127,9 +127,9 @@ class _Meta:
         """The content of the first of these that the page has."""
         return next((self._names[name] for name in names if self._names.get(name)), "")
 
-    def title(self, article: Element) -> str:
+    def title(self, root: Element) -> str:
         """The page's title: its main heading if its ``<title>`` repeats that, else what it says."""
-        headings = [_line(each) for each in islice(_elements(article, "h1"), 3)]
+        headings = [_line(each) for each in islice(_elements(root, "h1"), 5)]
         headings = [heading for heading in headings if heading]
         stated = self._from_json("headline") or self.named("og:title", "citation_title", "dc.title")
         for heading in headings:
@@ -150,7 +150,9 @@ class _Meta:
         return None
 
     def author(self) -> str:
-        return self.named("author", "article:author", "dc.creator") or self._from_json("author")
+        author = self.named("author", "dc.creator") or self._from_json("author")
+        author = author or self.named("article:author")
+        return "" if _web_address(author) else author
 
     def _from_json(self, key: str) -> str:
         for each in self._json:

@@ -7,7 +7,7 @@ import re
 
 from lxml import etree
 
-from qmd.parse.convert.html_blocks import Element
+from qmd.parse.convert.html_blocks import Element, local_name
 from qmd.parse.decode import decode
 
 _BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -15,6 +15,7 @@ _CHARSET = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{2,40})|<\?xml[^>]{0,100}encoding=[\"']([\w:.-]{2,40})",
     re.IGNORECASE,
 )
+_OF_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
 #: What pages call an encoding, and the larger one that browsers read it as.
 _READ_AS = {
     "gb2312": "gb18030", "gbk": "gb18030", "iso-8859-1": "cp1252", "latin-1": "cp1252",
@@ -52,9 +53,29 @@ def html_tree(text: str) -> tuple[Element | None, tuple[str, ...]]:
         root = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except etree.XMLSyntaxError:
         return None, ()
+    if root is not None:
+        _complete_body(root)
     too_deep = any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log)
     warnings = ("The page is nested too deeply; a part of it was not read.",) if too_deep else ()
     return root, warnings
+
+
+def _complete_body(root: Element) -> None:
+    """
+    Put into ``<body>`` what begins it.
+
+    The parser knows no element of HTML 5, and takes one behind the head for a part of it.
+    """
+    head, body = root.find("head"), root.find("body")
+    if head is None:
+        return
+    begin = next((n for n, each in enumerate(head) if local_name(each) not in _OF_HEAD), None)
+    if begin is None:
+        return
+    if body is None:
+        body = etree.SubElement(root, "body")
+    for place, element in enumerate(head[begin:]):
+        body.insert(place, element)
 
 
 def _decoded(data: bytes, charset: str) -> str | None:

@@ -11,6 +11,8 @@ from qmd.parse.convert.inert import inert
 
 #: Columns that are read; a row's further cells are left out.
 MAX_COLUMNS = 200
+#: Characters of a column's name where each value has it: a long one would be there for each row.
+MAX_NAME = 40
 #: Characters of a cell; the rest of it is left out.
 MAX_CELL = 20_000
 
@@ -103,7 +105,7 @@ class _Pieces:
         is_wide = self.head_size > TARGET // 4
         if is_wide:
             pairs = zip(self.head, cells, strict=False)
-            line = "- " + "; ".join(f"{name}: {value}" for name, value in pairs if value)
+            line = "- " + "; ".join(f"{name[:MAX_NAME]}: {value}" for name, value in pairs if value)
         else:
             line = _line(cells, len(self.head))
         size = _cost(line)
