@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -49,7 +50,8 @@ class FileFormat:
             documents of this format are then parsed anew.
         max_bytes: Larger files are skipped. None for the limit of text files.
         needs: The package that the parser imports, if qmd can do without it, and the extra of qmd
-            that installs it.
+            that installs it. Without it, the files are skipped with a reason that names the extra.
+        else_text: Without that package, the files are plain text instead.
         reads_parts: Its parser takes a `PhotoSource` and reads a few places of the file, so a
             file may be of any size. Otherwise it takes all bytes, and the size has a limit.
         is_edited: Whether the text of its documents is that of its files, so that it can be edited.
@@ -66,6 +68,7 @@ class FileFormat:
     max_bytes: int | None = None
     budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
     needs: tuple[str, str] | None = None
+    else_text: bool = False
     reads_parts: bool = False
     is_edited: bool = False
     is_note: bool = False
@@ -176,9 +179,22 @@ ASCIIDOC = FileFormat(
     version=1,
     has_links=True,
 )
+#: The languages of `qmd.parse.convert.source_code`.
+CODE = FileFormat(
+    "code",
+    (
+        *(".py", ".pyi", ".pyw", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"),
+        *(".go", ".rs", ".java", ".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"),
+        *(".cs", ".rb", ".php", ".sh", ".bash"),
+    ),
+    parser="qmd.parse.convert.source_code:convert",
+    version=1,
+    needs=("tree_sitter", "code"),
+    else_text=True,
+)
 FORMATS: tuple[FileFormat, ...] = (
     *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
-    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, ORG, RESTRUCTURED_TEXT, ASCIIDOC),
+    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, ORG, RESTRUCTURED_TEXT, ASCIIDOC, CODE),
 )
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8
@@ -228,7 +244,12 @@ def format_of(path: str) -> FileFormat:
 
 @cache
 def _by_suffix() -> dict[str, FileFormat]:
-    return {suffix: each for each in (*_of_plugins, *FORMATS) for suffix in each.suffixes}
+    return {
+        suffix: each
+        for each in (*_of_plugins, *FORMATS)
+        if not each.else_text or each.needs is None or find_spec(each.needs[0]) is not None
+        for suffix in each.suffixes
+    }
 
 
 def is_photo(path: str) -> bool:

@@ -175,10 +175,7 @@ class TestCollections:
         assert scratch.ok("search", "SQLite", "--json").json() == []
         assert scratch.ok("search", "SQLite", "-c", "notes", "--json").json() != []
         assert scratch.ok("collection", "list").out.count("  excluded\n") == 1
-        assert (
-            "(3 documents, **/*.{md,pdf,epub,docx,pptx,xlsx,odt,odp,ods}, excluded, changed"
-            in scratch.ok("status").out
-        )
+        assert "xlsx,odt,odp,ods}, excluded, changed" in scratch.ok("status").out
         assert "only if named: -c notes\n" in scratch.ok("collection", "show", "notes").out
         assert scratch.ok("collection", "include", "notes").out == (
             "Searches look in 'notes' again.\n"

@@ -9,11 +9,12 @@ import pytest
 from qmd.errors import MissingExtraError
 from qmd.files.moves.rewrite import REWRITERS
 from qmd.ingest.new_document import version_of
-from qmd.parse import by_format
+from qmd.parse import by_format, formats
+from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
 from qmd.parse.document import parse_document, parse_markdown
-from qmd.parse.formats import FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
+from qmd.parse.formats import CODE, FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
 from qmd.values import DocumentAnchor, ParsedDocument
 
 
@@ -117,6 +118,20 @@ def test_a_missing_package_is_told_with_its_command_and_another_error_is_raised(
         by_format.parse(needing, "a.x", b"")
     with pytest.raises(ModuleNotFoundError):
         by_format.parse(LISTING, "a.listing", b"")
+
+
+def test_code_is_plain_text_without_the_package_that_finds_its_sections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert format_of("a.PY") is CODE
+    formats._by_suffix.cache_clear()
+    monkeypatch.setattr("qmd.parse.formats.find_spec", lambda name: None)
+    try:
+        assert format_of("a.py") is MARKDOWN
+        assert format_of("a.pdf") is not MARKDOWN
+    finally:
+        formats._by_suffix.cache_clear()
+    assert {f".{suffix}" for suffix in LANGUAGES} == set(CODE.suffixes)
 
 
 def test_a_format_has_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
