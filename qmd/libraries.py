@@ -12,8 +12,10 @@ from qmd import lazy
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import dataclasses
     import hashlib
     import hmac
+    import inspect
     import logging
     import secrets
     import shlex
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 __all__ = [
     "click",
     "cross_encoder",
+    "dataclasses",
     "fastembed",
     "filelock",
     "futures",
     "hashlib",
     "hmac",
+    "inspect",
     "logging",
     "loguru",
     "metadata",

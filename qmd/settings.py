@@ -8,11 +8,11 @@ makes of it a value of this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qmd.inference import llm
+from qmd.records import dataclass, field
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings

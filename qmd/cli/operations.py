@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import MISSING, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache, wraps
 from typing import Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
@@ -30,6 +30,7 @@ from qmd.values.facts import (
     ForCommands,
     OnProperties,
     Range,
+    Required,
     Shell,
     Singular,
     without_none,
@@ -184,8 +185,8 @@ def _params(operation: Operation, field: FieldFacts) -> Iterable[Decorator]:
 def _argument(field: FieldFacts) -> Decorator:
     shell = field.get(Shell) or Shell()
     # With a default, also None, click takes a command line without the argument.
-    value = field.default if shell.default is MISSING else shell.default
-    default: dict[str, Any] = {} if value is MISSING else {"default": value}
+    value = field.default if shell.default is Required else shell.default
+    default: dict[str, Any] = {} if value is Required else {"default": value}
     return click.argument(
         field.name,
         type=QueryWord() if shell.join == " " else _type(field),
@@ -199,7 +200,7 @@ def _argument(field: FieldFacts) -> Decorator:
 
 def _option(field: FieldFacts, *, hidden: bool) -> Decorator:
     shell, hint = field.get(Shell) or Shell(), without_none(field.hint)
-    default = field.default if shell.default is MISSING else shell.default
+    default = field.default if shell.default is Required else shell.default
     name = f"--{field.name.replace('_', '-')}"
     names = [f"{name}/--no-{name[2:]}" if default is True else name]
     if field.name == "limit":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import files, search
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.records import replace
 from qmd.search import lookup
 from qmd.system.surrogates import whole
 from qmd.values import Filters

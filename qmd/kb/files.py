@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from qmd import files, ingest
 from qmd.files import photos, posts, writing
 from qmd.kb.named_files import files_with_history
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.records import replace
 from qmd.settings import POSTS_DIR
 from qmd.system.consent import current_confirm
 

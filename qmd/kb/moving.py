@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import files, ingest
@@ -11,6 +10,7 @@ from qmd.errors import ReadOnlyError
 from qmd.files import moves, writing
 from qmd.kb.editing import EditingMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.records import replace
 
 if TYPE_CHECKING:
     from qmd.store import Store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +11,7 @@ from qmd import ingest, libraries, models, parse, values
 from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
+from qmd.records import replace
 from qmd.settings import Settings
 from qmd.store import open_store
 from qmd.system import clock

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,6 +19,7 @@ from qmd.errors import ScopeError
 from qmd.files import photos, writing
 from qmd.kb import KnowledgeBase
 from qmd.kb.parts import OPEN_TO_SCOPES, OpenParts
+from qmd.records import replace
 
 if TYPE_CHECKING:
     from qmd.files.notes import Notes

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
-from qmd import models, search
+from qmd import libraries, models, search
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.search import meaning
 from qmd.values import SearchReply, SearchRequest
 from qmd.values.facts import DefaultFor, ForCommands, field_facts
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
     from qmd.search.meaning.loaded_vectors import CodesFile
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.search.question import SearchModels
@@ -44,6 +45,14 @@ def takes_fields(
     def wrap(
         method: Callable[[OwnerT, SearchRequest], SearchReply],
     ) -> Callable[Concatenate[OwnerT, RequestFields], SearchReply]:
+        return cast(
+            "Callable[Concatenate[OwnerT, RequestFields], SearchReply]",
+            _MadeWhenUsed(method, lambda: with_arguments(method)),
+        )
+
+    def with_arguments(
+        method: Callable[[OwnerT, SearchRequest], SearchReply],
+    ) -> Callable[Concatenate[OwnerT, RequestFields], SearchReply]:
         command = method.__name__
         signature = _signature(command)
         defaults = {
@@ -65,8 +74,24 @@ def takes_fields(
     return wrap
 
 
+class _MadeWhenUsed:
+    """A method that takes the place of this when it is first looked up: the shell needs none."""
+
+    def __init__(self, method: Callable[..., object], make: Callable[[], object]) -> None:
+        self.__wrapped__, self.__doc__ = method, method.__doc__  # for those who look, not call
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type) -> object:
+        setattr(self._owner, self._name, self._make())
+        return getattr(owner if instance is None else instance, self._name)
+
+
 def _signature(command: str) -> Signature:
     """What `help` and editors show, and calls are checked by."""
+    Parameter, Signature = libraries.inspect.Parameter, libraries.inspect.Signature
     parameters = [
         Parameter(
             field.name,

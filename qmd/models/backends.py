@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from qmd import inference, models
 from qmd.errors import ConfigError, InferenceError, QmdError
 from qmd.inference import llm
+from qmd.records import replace
 from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import inference, models
-from qmd.system import running
+from qmd import inference, models, system
 from qmd.system.user_dirs import user_dir
 
 # Opening a knowledge base must load no model code: `qmd search` needs none.
@@ -193,5 +192,5 @@ class EmbedderChoice:
         return models.embedders.is_loaded(name, self.cache_dir)
 
     def _other_server(self) -> RunningServer | None:
-        server = running.find(self._store.location)
+        server = system.running.find(self._store.location)
         return None if server is None or server.pid == os.getpid() else server

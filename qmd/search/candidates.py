@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from qmd.records import dataclass, field
 from qmd.values import Match, Source
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
+from qmd.records import dataclass, replace
 from qmd.search.named import find_named, written_name
 from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys

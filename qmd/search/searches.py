@@ -11,11 +11,11 @@ A retriever makes the candidates, and each later step fills in what it learns of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd import search
 from qmd.engine_text import sentences, with_cause
+from qmd.records import replace
 from qmd.search.judge import judge, lead_by_name
 from qmd.search.present.reply import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request

@@ -11,11 +11,29 @@ a dataclass takes half a millisecond.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from qmd import libraries
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+
+class Required:
+    """What stands for the default of a field that has none."""
+
 
 #: The largest integer that any face takes; JSON carries it exactly. Larger ones would fail deep
 #: inside: SQLite takes 64 bits, floats overflow, and Python refuses to read 4,301 digits.
@@ -126,7 +144,7 @@ class Shell:
         completes: str = "",
         help: str = "",  # noqa: A002 - as click names it
         by_comma: bool = False,
-        default: object = MISSING,
+        default: object = Required,
         join: str = "",
         positional: bool = False,
         stdin: bool = False,
@@ -249,12 +267,12 @@ class FieldFacts:
     Attributes:
         hint: The type without the facts.
         wire_name: The name on the wire, in snake case.
-        default: The default; `dataclasses.MISSING` if the field is required.
+        default: The default; `Required` if the field has none.
     """
 
     __slots__ = ("_by_class", "default", "facts", "hint", "name", "wire_name")
 
-    def __init__(self, name: str, hint: object, default: object = MISSING) -> None:
+    def __init__(self, name: str, hint: object, default: object = Required) -> None:
         self.name = name
         self.hint, self.facts = _parts(hint)
         # Making a reply looks up some 700 facts, so both are computed once.
@@ -279,7 +297,7 @@ class FieldFacts:
 
     @property
     def is_required(self) -> bool:
-        return self.default is MISSING
+        return self.default is Required
 
     @property
     def description(self) -> str | None:
@@ -303,7 +321,7 @@ def field_facts(value_type: type) -> tuple[FieldFacts, ...]:
 
 @cache
 def _field_facts(value_type: Any) -> tuple[FieldFacts, ...]:
-    members = fields(value_type)
+    members = libraries.dataclasses.fields(value_type)
     hints = {field.name: field.type for field in members}
     if any(isinstance(hint, str) for hint in hints.values()):
         hints = get_type_hints(value_type, include_extras=True)
@@ -311,7 +329,25 @@ def _field_facts(value_type: Any) -> tuple[FieldFacts, ...]:
 
 
 def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    missing = libraries.dataclasses.MISSING
+    if field.default_factory is not missing:
+        return field.default_factory()
+    return Required if field.default is missing else field.default
+
+
+def ranges(value_type: type) -> Mapping[str, Range]:
+    """
+    The fields of a dataclass that have a range, in order.
+
+    Unlike `field_facts` it works only where annotations are no strings, and loads nothing: every
+    search checks its request so.
+    """
+    return {
+        name: fact
+        for name, hint in value_type.__annotations__.items()
+        for fact in getattr(hint, "__metadata__", ())
+        if isinstance(fact, Range)
+    }
 
 
 def sent_fields(value_type: type, names: tuple[str, ...] = ()) -> tuple[FieldFacts, ...]:

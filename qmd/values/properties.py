@@ -11,11 +11,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date as Date
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, Range
 
 PropertyKind = Literal["text", "number", "date", "boolean", "empty"]

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import quote
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
+from qmd.records import KW_ONLY, dataclass
 from qmd.values.facts import (
     DateOrSpan,
     DefaultFor,
@@ -23,7 +23,7 @@ from qmd.values.facts import (
     Shell,
     Singular,
     Unlisted,
-    field_facts,
+    ranges,
 )
 from qmd.values.tokens import MaxTokens
 
@@ -317,13 +317,12 @@ class SearchRequest:
 
     def check(self) -> None:
         """Raises InputError: A number is out of its range, or a text too long."""
-        for field in field_facts(SearchRequest):
-            allowed, value = field.get(Range), getattr(self, field.name)
-            if allowed is not None and value is not None and value not in allowed:
-                name = field.name.replace("_", " ").replace("min ", "minimum ")
+        for field, allowed in ranges(SearchRequest).items():
+            value = getattr(self, field)
+            if value is not None and value not in allowed:
+                name = field.replace("_", " ").replace("min ", "minimum ")
                 raise InputError(
-                    f"The {name} must be {allowed}, not {value}.",
-                    hint=_RANGE_HINTS.get(field.name),
+                    f"The {name} must be {allowed}, not {value}.", hint=_RANGE_HINTS.get(field)
                 )
         if len(self.query) > MAX_QUERY:
             raise InputError(

@@ -1,0 +1,122 @@
+"""Dataclasses whose methods are made later are like those of the standard library."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+import pytest
+from pydantic import TypeAdapter
+
+from qmd import records
+
+
+@records.dataclass(frozen=True, slots=True)
+class Late:
+    """A value."""
+
+    KIND: ClassVar[str] = "kind"
+
+    first: int
+    _: records.KW_ONLY
+    second: Annotated[str, "fact"] = "two"
+    third: list[int] = records.field(default_factory=list, compare=False)
+    fourth: int = records.field(default=4, repr=False)
+
+    @property
+    def sum(self) -> int:
+        return self.first + self.fourth
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Early:
+    """A value."""
+
+    KIND: ClassVar[str] = "kind"
+
+    first: int
+    _: dataclasses.KW_ONLY
+    second: Annotated[str, "fact"] = "two"
+    third: list[int] = dataclasses.field(default_factory=list, compare=False)
+    fourth: int = dataclasses.field(default=4, repr=False)
+
+    @property
+    def sum(self) -> int:
+        return self.first + self.fourth
+
+
+@records.dataclass()
+class Changing:
+    name: str
+    later: int = records.field(init=False)
+    counts: dict[str, int] = records.field(default_factory=dict)
+
+
+LIKE: list[Callable[[Any], object]] = [
+    lambda cls: repr(cls(1, second="x")).partition("(")[2],
+    lambda cls: cls(1) == cls(1, third=[2]),
+    lambda cls: cls(1) == cls(1, fourth=5),
+    lambda cls: cls(1) == 1,
+    lambda cls: hash(cls(1)) == hash(cls(1, third=[2])),
+    lambda cls: cls(1).third is cls(1).third,
+    lambda cls: cls(first=3).sum,
+    lambda cls: cls.KIND,
+    lambda cls: cls.__match_args__,
+    lambda cls: cls.__slots__,
+    lambda cls: cls.__doc__,
+    lambda cls: str(inspect.signature(cls)).partition(" -> ")[0],
+    lambda cls: [(each.name, each.type, each.kw_only) for each in dataclasses.fields(cls)],
+    lambda cls: dataclasses.asdict(cls(1)),
+    lambda cls: dataclasses.replace(cls(1), second="x").second,
+    lambda cls: records.replace(cls(1, fourth=9), second="x").fourth,
+    lambda cls: pickle.loads(pickle.dumps(cls(1, third=[7]))).third,
+    lambda cls: copy.deepcopy(cls(1, third=[7])).third,
+    lambda cls: TypeAdapter(cls).validate_python({"first": "1"}).first,
+    lambda cls: {**TypeAdapter(cls).json_schema(), "title": ""},
+]
+
+
+@pytest.mark.parametrize("ask", LIKE)
+def test_it_is_like_the_standard_librarys(ask: Callable[[Any], object]) -> None:
+    assert ask(Late) == ask(Early)
+
+
+@pytest.mark.parametrize("cls", [Late, Early])
+def test_what_is_wrong_is_refused(cls: Any) -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'first'"):
+        cls()
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        cls(1, "two")
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'first'"):
+        cls(1).first = 2
+
+
+def test_a_value_may_change() -> None:
+    value = Changing("a")
+    value.later = 3
+    assert (value.name, value.later, value.counts) == ("a", 3, {})
+    assert Changing("a").counts is not value.counts
+    assert Changing.__hash__ is None  # type: ignore[comparison-overlap]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(value)
+
+
+@pytest.mark.cold
+def test_making_a_class_and_a_value_loads_nothing() -> None:
+    code = (
+        "import sys\n"
+        "from qmd.values.search import SearchRequest\n"
+        "from qmd.records import replace\n"
+        "assert replace(SearchRequest('a'), limit=3).limit == 3\n"
+        "print([name for name in ('dataclasses', 'inspect') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
