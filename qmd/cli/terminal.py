@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from qmd import libraries
+from qmd import lazy, libraries
 from qmd.errors import ConfigError
 from qmd.values.printable import escape_json as escape_json  # noqa: PLC0414 - from here, too
 from qmd.values.printable import harmless as harmless  # noqa: PLC0414 - from here, too
@@ -269,14 +269,15 @@ _ENOUGH = 30  # columns; in fewer, a line of a note says too little behind its p
 _LONGEST_INDENT = 40  # characters
 _SHORTEST = 12  # columns; in fewer, a text says too little
 #: A colour, or the address of a link: neither takes a column.
-_STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\")
+_STYLE_TEXT = r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\"
+_STYLE = lazy.pattern(_STYLE_TEXT)
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60"
 #: A style, spaces, a Chinese character, or a word. No line begins with a closing punctuation mark.
 #: Compiling this and the next takes 7 ms, so that it is left to their first use.
 _WIDE_UNIT = rf"[（「『【《“]*[{_WIDE}][，。、；：！？）」』】》”…]*"
-_UNITS = rf"{_STYLE.pattern}| +|{_WIDE_UNIT}|[^ \x1b{_WIDE}]+"
+_UNITS = rf"{_STYLE_TEXT}| +|{_WIDE_UNIT}|[^ \x1b{_WIDE}]+"
 _PIECES = rf"\n|[ \t]+|{_WIDE_UNIT}|[^ \t\n{_WIDE}]+"
-_ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|>)\s+)*")  # what a list item begins with
+_ITEM = lazy.pattern(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|>)\s+)*")  # what a list item begins with
 
 
 def rows() -> int | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from qmd import ingest, libraries, values
+from qmd import ingest, lazy, libraries, values
 from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.kb.parts import Parts
 from qmd.search import query
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from qmd.store import Writer
     from qmd.values.access import AccessScope, AccessToken, AuditEntry, NewAccessToken
 
-_NAME = re.compile(r"[\w.@-]{1,60}")
+_NAME = lazy.pattern(r"[\w.@-]{1,60}")
 
 
 class AccessMethods(Parts):

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from itertools import accumulate, count
 from operator import add
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+from qmd import lazy
+
+_LINE_END = lazy.pattern(r"\r\n|\r|\n")
 _LINE_END_BYTES = re.compile(rb"\r\n|\r|\n")
 
 

@@ -17,6 +17,8 @@ from functools import cache, lru_cache
 from operator import add
 from typing import NamedTuple
 
+from qmd import lazy
+
 #: Raise this number when the result of `segment` changes; the store then indexes anew.
 SEGMENTER_VERSION = 3
 
@@ -52,11 +54,11 @@ def read_otherwise_among_pairs() -> re.Pattern[str]:
 # "C++" and "C#" would both be "c". The word itself stays, so that "Visual C" is found too.
 # (A pattern is fast if it begins with the rarest character. A pattern that begins with a
 # look-behind or with any letter is tried at every character; that took half the time of parsing.)
-_PLUSPLUS = re.compile(r"\+\+(?<=[A-Za-z0-9]\+\+)")
-_SHARP = re.compile(r"#(?<=[A-Za-z]#)")
+_PLUSPLUS = lazy.pattern(r"\+\+(?<=[A-Za-z0-9]\+\+)")
+_SHARP = lazy.pattern(r"#(?<=[A-Za-z]#)")
 # SQLite's Unicode tables are of 2012: it treats later signs and emoji as letters, so "hello🙂"
 # would be one word. (These are code points, so that the result is the same in all Python versions.)
-SIGNS = re.compile(
+SIGNS = lazy.pattern(
     "[\u0605\u061c\u20ba-\u20cf\u218a\u218b\u23f4-\u23ff\u2427-\u243f\u244b-\u245f"
     "\u2700-\u27bf\u2b4d-\u2bff\u2e32-\u2e7f\u2066-\u2069\u31e4-\u31ef\ua700-\ua716"
     "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
@@ -81,7 +83,7 @@ MOST_PAIRED = 100_000
 _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
-_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CAMEL_PART = lazy.pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
 _SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from qmd import lazy
 from qmd.search.query.language import ParsedQuery
 from qmd.store.sql.documents import NAME_KINDS, NameKind
 
@@ -25,8 +26,8 @@ MOST_NAMED = 1000
 #: No name of a file is longer, and a longer title is no name that people type.
 MAX_NAME = 300
 
-_WIKILINK = re.compile(r"!?\[\[([^\[\]|#^]+)(?:[|#^][^\[\]]*)?\]\]")
-_NOTE_FILE = re.compile(r"(.*\S)\.(?:md|markdown)", re.IGNORECASE | re.DOTALL)
+_WIKILINK = lazy.pattern(r"!?\[\[([^\[\]|#^]+)(?:[|#^][^\[\]]*)?\]\]")
+_NOTE_FILE = lazy.pattern(r"(.*\S)\.(?:md|markdown)", re.IGNORECASE | re.DOTALL)
 
 
 def written_name(text: str) -> str | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from qmd import lazy
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
 from qmd.records import dataclass, replace
@@ -30,9 +31,9 @@ RUN_DEPTH = 100
 #: An expander writes at most this many expansions of one query.
 EXPANSIONS = 5
 
-_LINE = re.compile(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
+_LINE = lazy.pattern(r"\s*(lex|vec|hyde|intent)[:：](.*)", re.DOTALL | re.IGNORECASE)
 
-_EXPAND = re.compile(r"\s*expand[:：]\s*", re.IGNORECASE)
+_EXPAND = lazy.pattern(r"\s*expand[:：]\s*", re.IGNORECASE)
 #: The most lines of one kind; further ones are ignored.
 MAX_LINES = 12
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
+from qmd import lazy
 from qmd.errors import ConfigError
 
 SCHEMES = ("postgresql", "postgres")
 #: What people see instead of a password.
 _HIDDEN = "***"
-_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_HOST = lazy.pattern(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class ServerDatabase:

@@ -14,7 +14,7 @@ import unicodedata
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from qmd import libraries
+from qmd import lazy, libraries
 
 #: The mask of a new collection: notes, and the documents that people keep beside them. Saved pages,
 #: tables, mail and others are taken by a mask that names them.
@@ -27,17 +27,17 @@ MARKDOWN_LINKS = ("link", "image")
 FOLDER_PAGES = ("readme.md", "index.md")
 
 #: A web address, ``mailto:`` and the like; one letter and a colon may be a drive of Windows.
-_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
+_ADDRESS = lazy.pattern(r"[a-zA-Z][a-zA-Z0-9+.-]+:|//")
 
 # Only digits count as a date or time: a title may have "_" where a timestamp has it.
-_STAMPED = re.compile(
+_STAMPED = lazy.pattern(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})_(?:([0-9]{2}_[0-9]{2}_[0-9]{2})_)?(.*)", re.DOTALL
 )
-_JOURNAL = re.compile(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdown)$", re.IGNORECASE)
+_JOURNAL = lazy.pattern(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdown)$", re.IGNORECASE)
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-_DAY = re.compile(rf"({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th), (\d{{4}})", re.IGNORECASE)
+_DAY = lazy.pattern(rf"({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th), (\d{{4}})", re.IGNORECASE)
 #: What Logseq does not write to a file's name as it is.
-_ENCODED = re.compile(r'[<>:"|?*\\#%]')
+_ENCODED = lazy.pattern(r'[<>:"|?*\\#%]')
 
 
 def fold(text: str) -> str:

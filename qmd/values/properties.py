@@ -15,6 +15,7 @@ from datetime import date as Date
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
+from qmd import lazy
 from qmd.records import dataclass
 from qmd.values.facts import Describe, Range
 
@@ -29,15 +30,15 @@ MAX_KEY = 100
 #: Deeper values are left out.
 MAX_DEPTH = 20
 
-_UNTYPABLE = re.compile(r"[\s:：\"“”„＂「」]+")
-_NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?", re.ASCII)
-_DATE = re.compile(
+_UNTYPABLE = lazy.pattern(r"[\s:：\"“”„＂「」]+")
+_NUMBER = lazy.pattern(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?", re.ASCII)
+_DATE = lazy.pattern(
     r"(\d{4})(?:([-/])(\d{1,2})(?:\2(\d{1,2}))?|年(\d{1,2})月(?:(\d{1,2})[日号])?)"
     r"(?:(?<=\d)[t ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?",
     re.ASCII,
 )
-_YEAR = re.compile(r"\d{4}", re.ASCII)
-_WIKILINK = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+)(?:#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
+_YEAR = lazy.pattern(r"\d{4}", re.ASCII)
+_WIKILINK = lazy.pattern(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+)(?:#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 
 
 class PropertyRow(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from qmd import lazy
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
@@ -28,16 +29,16 @@ MAX_NEEDLES = 128
 #: A longer line repeats no name.
 MAX_NAME = 500
 
-_UNDERLINE = re.compile(r"(=+|-{2,})\s*")
-_NAME_KEY = re.compile(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
+_UNDERLINE = lazy.pattern(r"(=+|-{2,})\s*")
+_NAME_KEY = lazy.pattern(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
 #: Only this many lines of a text are looked at, and for a key so many characters of each.
 MAX_LINES, MAX_START = 20_000, 500
 #: What may stand before the key: the sign of a list or a quote, quotation marks.
 _BEFORE_KEY = " \t->*+\"'"
 #: A key of YAML, TOML or ``key:: value``.
-_KEY = re.compile(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
+_KEY = lazy.pattern(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
 #: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
-_KEY_IN_LINE = re.compile(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
+_KEY_IN_LINE = lazy.pattern(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
 
 
 class Snippet(NamedTuple):
