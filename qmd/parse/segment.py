@@ -73,7 +73,7 @@ _READ_ALIKE = (
     "\u2002-\u205f\u20a0-\u20a7\u20a9-\u20b9\u2190-\u2328\u232b-\u23f3"  # punctuation, arrows
     "\u2500-\u26ff\u2701-\u2775\u2794-\u2adb"  # boxes, dingbats, mathematics
 )
-_READ_OTHERWISE = re.compile(f"[^{_READ_ALIKE}]+")
+_READ_OTHERWISE = lazy.pattern(f"[^{_READ_ALIKE}]+")
 #: Replacements in a text, each of which takes time in proportion to its length.
 MOST_REPLACED = 24
 #: Characters of which SQLite makes pairs; it takes some microseconds for each.
