@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from qmd.operations import texts
 from qmd.operations.definition import Replied
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
+from qmd.records import replace
 from qmd.search.budget import shorten_snippets
 from qmd.search.present.snippet import crop_snippet
 from qmd.values import Hit, SearchReply
@@ -44,7 +45,8 @@ def reply(replied: Replied, dialect: Dialect) -> Reply:
     if excess > 0 and not has_budget:
         sent = replace(sent, hits=tuple(shorten_snippets(sent.hits, excess, _size)))
         structured["results"] = to_wire(sent.hits, dialect.field)
-    return Reply(tuple(map(TextBlock, _texts(sent, dialect, has_budget))), structured)
+    blocks = map(TextBlock, _texts(sent, dialect, has_budget))
+    return Reply(tuple(islice(blocks, None if dialect.takes_all_texts else 1)), structured)
 
 
 def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[str]:

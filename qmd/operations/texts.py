@@ -33,6 +33,7 @@ class Dialect:
     camel_case: bool  # the case of arguments and structured fields
     heads_with: frozenset[HeadingPart]  # what stands above a document's text
     max_bytes: int | None  # the most bytes of a reply of get as JSON; None for whole documents
+    takes_all_texts: bool  # else the first one, and its structured fields say the rest
 
     def field(self, name: str) -> str:
         """The name of a structured field in this dialect, from its name in snake case."""
@@ -56,6 +57,7 @@ MCP = Dialect(
     camel_case=True,
     heads_with=frozenset({"file", "context"}),  # many clients drop the URI
     max_bytes=MAX_TOTAL_BYTES,
+    takes_all_texts=True,
 )
 REST = Dialect(
     truncated="\n\n[...truncated {n} more lines]",
@@ -63,6 +65,7 @@ REST = Dialect(
     camel_case=False,
     heads_with=frozenset(),
     max_bytes=None,
+    takes_all_texts=False,
 )
 
 

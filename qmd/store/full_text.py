@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
@@ -30,10 +30,11 @@ def idf(held: int, total: int) -> float:
     return max(log((total - held + 0.5) / (held + 0.5)), 1e-6) if held < total else 1e-6
 
 
-def frequency_of(score: float, held: int, total: int) -> float:
+def frequencies_of(scores: Iterable[tuple[int, float]], held: int, total: int) -> dict[int, float]:
     """As `FullText.frequencies`, from the bm25 of one expression: idf · (k1 + 1) · f / (f + 1)."""
-    share = min(score / (idf(held, total) * (BM25_K1 + 1)), _MOST_SHARE)
-    return max(share, 0.0) / (1 - share)
+    most = idf(held, total) * (BM25_K1 + 1)
+    shares = ((document_id, min(score / most, _MOST_SHARE)) for document_id, score in scores)
+    return {document_id: max(share, 0.0) / (1 - share) for document_id, share in shares}
 
 
 class FullText(ABC):

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from qmd import lazy
-from qmd.parse.lines import line_starts, lines_and_starts
+from qmd.parse.lines import line_starts, lines_and_starts, split_lines
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
@@ -218,7 +218,13 @@ def _best_line(
 
 def _best_of(scores: Mapping[int, float], page: _Page) -> int | None:
     """The index of the line whose score times its worth is the greatest; None if all are 0."""
-    name_lines = page.name_lines()
+    if not scores:
+        return None
+    name_lines = page.name_lines() if min(scores) < page.first else ()
+    greatest = max(scores.values())
+    for index in sorted(index for index, score in scores.items() if score == greatest):
+        if page.worth(index, name_lines) == 1:  # the greatest worth
+            return index
     best, best_score = None, 0.0
     for index in sorted(scores, key=lambda index: (-scores[index], index)):
         if scores[index] < best_score:  # no line is worth more than 1
@@ -234,8 +240,16 @@ def _weights(
 ) -> dict[int, float]:
     """Map line indexes to the weight of all needles in the line, for lines with any needle."""
     weights: dict[int, float] = {}
+    lines: Sequence[str] = ()
     for needle, weight in query_needles.items():
-        # Jump from match to match instead of visiting every line: most lines hold no needle.
+        has_many = folded.count(needle) * _LINES_PER_JUMP > len(starts)
+        if has_many and len(needle.splitlines()) == 1:
+            lines = lines or split_lines(folded)
+            for index, line in enumerate(lines):
+                if needle in line:
+                    weights[index] = weights.get(index, 0.0) + weight
+            continue
+        # Jump from match to match instead of visiting every line.
         position = folded.find(needle)
         while position >= 0:
             index = bisect_right(starts, position) - 1
@@ -244,6 +258,10 @@ def _weights(
                 break
             position = folded.find(needle, starts[index + 1])
     return weights
+
+
+#: So many lines are looked at in the time of a jump from one match to the next.
+_LINES_PER_JUMP = 10
 
 
 def _window(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from qmd.store.full_text import BM25_B, BM25_K1, FullText, frequency_of
+from qmd.store.full_text import BM25_B, BM25_K1, FullText, frequencies_of
 from qmd.store.match import Expression, Phrase
 from qmd.store.postgres.match import MatchQuery, leaf, translate
 from qmd.store.sql import Sql
@@ -112,7 +112,7 @@ class PostgresFullText(FullText):
         scores = self._sql.run(
             f"{query.with_clause(are_kept=True)} {scored}", [*query.values, *numbers]
         ).fetchall()
-        return {document_id: frequency_of(score, held, total) for document_id, score in scores}
+        return frequencies_of(scores, held, total)
 
     def count(self, match: Expression, most: int) -> int:
         query = translate(match)

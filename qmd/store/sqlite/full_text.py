@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.store import sqlite
-from qmd.store.full_text import WEIGHTS, FullText, frequency_of
+from qmd.store.full_text import WEIGHTS, FullText, frequencies_of
 from qmd.store.match import Expression, Phrase
 from qmd.store.sql import Sql
 from qmd.store.sql.documents import Documents
@@ -176,7 +176,7 @@ class SqliteFullText(FullText):
             " WHERE z_documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             [render(match), json.dumps(list(ids))],
         )
-        return {document_id: frequency_of(score, held, total) for document_id, score in rows}
+        return frequencies_of(rows, held, total)
 
     def count(self, match: Expression, most: int) -> int:
         # FTS5 counts 30 documents in a microsecond. The number of a common word is that of the

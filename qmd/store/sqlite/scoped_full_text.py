@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, FullText, frequency_of, idf
+from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, FullText, frequencies_of, idf
 from qmd.store.match import Expression, Phrase
 from qmd.store.sql import Sql
 from qmd.store.sqlite.common_words import totals, varints
@@ -91,10 +91,8 @@ class ScopedFullText(FullText):
             [render(match), json.dumps(list(ids))],
         )
         norms = self._norms(ids, index.mean_tokens)
-        return {
-            document_id: norms[document_id] * frequency_of(score, held_by_all, index.documents)
-            for document_id, score in rows
-        }
+        frequencies = frequencies_of(rows, held_by_all, index.documents)
+        return {document_id: norms[document_id] * each for document_id, each in frequencies.items()}
 
     def _norms(self, ids: Sequence[int], average: float) -> dict[int, float]:
         """
