@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import click
     import fastembed
     import filelock
+    import jwt
     import loguru
     import numpy as np
     import onnxruntime
@@ -48,6 +49,7 @@ __all__ = [
     "hashlib",
     "hmac",
     "inspect",
+    "jwt",
     "logging",
     "loguru",
     "metadata",

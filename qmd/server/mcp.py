@@ -15,11 +15,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import mcp_types as types
-from mcp.server import (
-    InitializationOptions,
-    NotificationOptions,
-    Server,
-)
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from qmd import __version__

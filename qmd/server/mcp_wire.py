@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import mcp_types as types
-from mcp.server import ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 

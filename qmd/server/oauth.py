@@ -17,16 +17,16 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import anyio
 import anyio.to_thread
-import jwt
 from anyio.lowlevel import RunVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from qmd import libraries
 from qmd.errors import InputError
 from qmd.ingest.new_collection import check_name
 from qmd.kb import KnowledgeBase
@@ -34,6 +34,9 @@ from qmd.server.security import is_loopback
 from qmd.system import http_client
 from qmd.system.proxy import ProxyError
 from qmd.values.access import AccessScope
+
+if TYPE_CHECKING:
+    import jwt
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
@@ -133,11 +136,11 @@ class TokenIssuer:
     def scope_of(self, token: str) -> AccessScope | None:
         """What a client with this token may use; None if the token is not valid here."""
         try:
-            header = jwt.get_unverified_header(token)
+            header = libraries.jwt.get_unverified_header(token)
             key = self._key(header.get("kid"))
             if key is None:
                 return None
-            claims = jwt.decode(
+            claims = libraries.jwt.decode(
                 token,
                 key,
                 algorithms=_ALGORITHMS,
@@ -146,7 +149,7 @@ class TokenIssuer:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
+        except (libraries.jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             _log.info("a token of the issuer is refused: %s", error)
             return None
         scope = _scope_of_claims(claims)
@@ -174,7 +177,7 @@ class TokenIssuer:
                 try:
                     self._keys = self._read_keys()
                 except (
-                    http_client.HttpError, ProxyError, jwt.PyJWTError, InputError,
+                    http_client.HttpError, ProxyError, libraries.jwt.PyJWTError, InputError,
                     ValueError, TypeError, AttributeError, RecursionError,
                 ) as error:  # fmt: skip
                     _log.warning("the keys of %s cannot be read: %s", self._options.issuer, error)
@@ -206,7 +209,7 @@ class TokenIssuer:
             keys = _read_json(address)
             if keys is None:
                 raise ValueError(f"{address} has no keys")
-            return [key for key in jwt.PyJWKSet.from_dict(keys).keys if _may_sign(key)]
+            return [key for key in libraries.jwt.PyJWKSet.from_dict(keys).keys if _may_sign(key)]
         raise ValueError("it has no metadata")
 
 

@@ -1,0 +1,62 @@
+"""The ``__init__`` of a package that is run late."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from qmd.system.late_packages import run_late
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package that says when it runs, with a module."""
+    folder = tmp_path / "latepackage"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("print('runs')\nfrom .part import VALUE\nOTHER = 2\n")
+    (folder / "part.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("latepackage", "latepackage.part"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return "latepackage"
+
+
+def test_its_modules_are_imported_without_it(
+    package: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_late(package)
+    run_late(package)
+    part = __import__(f"{package}.part", fromlist=["VALUE"])
+    assert (part.VALUE, capsys.readouterr().out) == (1, "")
+    whole = __import__(package, fromlist=["OTHER", "VALUE"])
+    assert (whole.OTHER, whole.VALUE, capsys.readouterr().out) == (2, 1, "runs\n")
+    with pytest.raises(AttributeError, match="module 'latepackage' has no attribute 'nothing'"):
+        _ = whole.nothing
+    assert capsys.readouterr().out == ""
+
+
+def test_a_missing_package_is_reported_by_its_import() -> None:
+    run_late("no_such_package_here")
+    with pytest.raises(ModuleNotFoundError):
+        __import__("no_such_package_here")
+
+
+@pytest.mark.cold
+def test_a_server_loads_no_client_and_no_cryptography() -> None:
+    code = (
+        "import sys\n"
+        "import qmd.server.process, qmd.server.app, qmd.server.mcp\n"
+        "heavy = ('cryptography', 'jwt', 'mcp.client', 'mcp.server.mcpserver', 'httpx2')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+        "from mcp import ClientSession\n"
+        "from mcp.server import MCPServer\n"
+        "import mcp\n"
+        "print(ClientSession.__name__, MCPServer.__name__, 'ClientSession' in mcp.__all__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[]\nClientSession MCPServer True\n"
