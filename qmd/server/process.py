@@ -34,7 +34,7 @@ from qmd.server import stdio
 from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
 from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
-from qmd.system import running
+from qmd.system import memory, running
 from qmd.system.peer import Peers
 from qmd.tools.toolsets import ToolSelection, select, select_by_database
 
@@ -135,6 +135,7 @@ def serve(
     process = _ServerProcess(kb, options, port, beside)
     _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
+    memory.settle()
     with _logged_failure("The server failed."):
         anyio.run(process.run, wire)
     _log.info("stopped", extra={"fields": process.reason})

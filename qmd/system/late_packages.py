@@ -22,7 +22,7 @@ def run_late(name: str) -> None:
     module = util.module_from_spec(spec)
     run = spec.loader.exec_module
     lock = threading.RLock()  # one thread runs it, and others wait
-    done = []
+    done: list[bool] = []
 
     def __getattr__(attribute: str) -> object:
         with lock:
