@@ -71,7 +71,7 @@ class _Pattern:
             raise AttributeError(name)
         from re import compile as compiled
 
-        made = compiled(*self._source)
+        pattern = compiled(*self._source)
         for each in ("match", "fullmatch", "search", "sub", "findall", "finditer", "split"):
-            setattr(self, each, getattr(made, each))
-        return getattr(made, name)
+            setattr(self, each, getattr(pattern, each))
+        return getattr(pattern, name)

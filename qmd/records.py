@@ -104,6 +104,8 @@ else:
             """The method ``__init__``."""
             scope = {"put": object.__setattr__, "NOT_GIVEN": _NOT_GIVEN}
             by_place, by_name, lines = [], [], []
+            frozen = self.options["frozen"]
+            form = " put(self, {name!r}, {value})" if frozen else " self.{name} = {value}"
             for name in self.names:
                 here = self.defined.get(name, {})
                 value, default = name, ""
@@ -116,7 +118,7 @@ else:
                     default = f"=default_{name}"
                 if name in self.given:
                     (by_name if self.by_name[name] else by_place).append(name + default)
-                    lines.append(f" put(self, {name!r}, {value})")
+                    lines.append(form.format(name=name, value=value))
             if by_name:
                 by_name.insert(0, "*")
             head = ", ".join(["self", *by_place, *by_name])

@@ -15,9 +15,6 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import mcp_types as types
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
-from mcp.shared.exceptions import MCPError
 
 from qmd import __version__
 from qmd.errors import (
@@ -35,6 +32,7 @@ from qmd.operations.problems import closest, shortened
 from qmd.operations.reading import document_block
 from qmd.operations.replies import Reply
 from qmd.server.activity import Activity, Caller, caller_named, session_of
+from qmd.server.mcp_sdk import InitializationOptions, MCPError, NotificationOptions, Server
 from qmd.server.mcp_wire import (
     ERROR_CODE,
     MARKDOWN,

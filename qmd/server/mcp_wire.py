@@ -8,13 +8,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd.operations.bounds import MAX_PATH
 from qmd.operations.definition import Language
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
+from qmd.server.mcp_sdk import CallNext, HandlerResult, MCPError, ServerRequestContext
 from qmd.tools.listing import ListedTool
 from qmd.values import Collection
 from qmd.values.printable import one_line

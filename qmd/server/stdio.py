@@ -24,8 +24,6 @@ from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.server.lowlevel import Server
-from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -40,6 +38,7 @@ from mcp_types import (
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from qmd.server.mcp_sdk import Server, SessionMessage
 from qmd.server.workers import Backlog, current_backlog
 from qmd.system.surrogates import whole
 

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-from mcp.server.connection import Connection
-from mcp.server.subscriptions import (
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from qmd.server.mcp_sdk import (
+    Connection,
     InMemorySubscriptionBus,
     ListenHandler,
+    MCPError,
     ResourceUpdated,
     ToolsListChanged,
 )
-from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from qmd.server.mcp_wire import Context
 
 if TYPE_CHECKING:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,3 +115,63 @@ def test_what_is_plain_is_read_as_click_reads_it(before: list[str], behind: list
         *3 * [False],
     ]
     assert searches.search.gathered(seen)["request"] == request
+
+
+#: What a plain search does without, and how many modules of qmd it may load: each takes a tenth of
+#: a millisecond, or far more.
+UNUSED = ("click", "dataclasses", "inspect", "uuid", "platform", "gettext", "tempfile", "hashlib")
+MOST_MODULES = 125
+
+
+@pytest.mark.unmeasured
+@pytest.mark.cold
+def test_a_plain_search_loads_next_to_nothing(scratch: Scratch) -> None:
+    code = (
+        "import os, sys\n"
+        "def end(code):\n"
+        "    print(*sorted(sys.modules))\n"
+        "    sys.stdout.flush()\n"
+        "    end_at_once(code)\n"
+        "end_at_once, os._exit = os._exit, end\n"
+        "from qmd.__main__ import run\n"
+        "run()"
+    )
+    args = [sys.executable, "-S", "-c", code, "search", "parser"]
+    environment = {**scratch.environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("COVERAGE_PROCESS_CONFIG", None)
+    done = subprocess.run(
+        args,
+        check=False,
+        cwd=scratch.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.splitlines()[-1].split()
+    assert [name for name in loaded if name in UNUSED] == []
+    assert len([name for name in loaded if name.startswith("qmd")]) <= MOST_MODULES
+
+
+@pytest.mark.unmeasured
+@pytest.mark.cold
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="counts the CPU of one process")
+def test_a_plain_search_takes_little_more_than_click_takes_to_load(scratch: Scratch) -> None:
+    """Before, it took 2.7 times as much, with click and without compiled code 4 times."""
+    environment = {**scratch.environment}
+    environment.pop("COVERAGE_PROCESS_CONFIG", None)
+
+    def cpu_s(*args: str) -> float:
+        with subprocess.Popen(
+            [sys.executable, *args], cwd=scratch.root, env=environment, stdout=subprocess.DEVNULL
+        ) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return usage.ru_utime + usage.ru_stime
+
+    lines = (("-c", "import click"), ("-m", "qmd", "search", "parser"))
+    costs = [[cpu_s(*line) for line in lines] for _ in range(5)]
+    click, search = map(min, zip(*costs, strict=True))
+    assert search < 2.2 * click

@@ -14,10 +14,9 @@ loaded = len(gc.get_objects())
 if sys.argv[1] == "settled":
     memory.settle()
     assert len(gc.get_objects()) < loaded / 10, "collections visit what was loaded"
-blocks = [bytes(100_000) for _ in range(300)]
-large = bytes(30_000_000)
+large = b"x" * 30_000_000
 del large
-blocks = [bytes(100_000) for _ in range(300)]
+blocks = [b"%d" % n * 100_000 for n in range(100)]
 del blocks
 with open("/proc/self/statm") as file:
     print(int(file.read().split()[1]))
@@ -31,4 +30,4 @@ def test_a_process_that_has_settled_keeps_less() -> None:
         how: int(subprocess.check_output([sys.executable, "-c", CODE, how], timeout=60))
         for how in ("settled", "not settled")
     }
-    assert pages["settled"] < pages["not settled"] + 256
+    assert pages["settled"] < pages["not settled"] - 2_000  # of 4 KB, some 5,000 of which are freed

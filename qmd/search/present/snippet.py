@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from qmd import lazy
-from qmd.parse.lines import line_starts, lines_and_starts, split_lines
+from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
@@ -240,16 +240,8 @@ def _weights(
 ) -> dict[int, float]:
     """Map line indexes to the weight of all needles in the line, for lines with any needle."""
     weights: dict[int, float] = {}
-    lines: Sequence[str] = ()
     for needle, weight in query_needles.items():
-        has_many = folded.count(needle) * _LINES_PER_JUMP > len(starts)
-        if has_many and len(needle.splitlines()) == 1:
-            lines = lines or split_lines(folded)
-            for index, line in enumerate(lines):
-                if needle in line:
-                    weights[index] = weights.get(index, 0.0) + weight
-            continue
-        # Jump from match to match instead of visiting every line.
+        # Jump from match to match instead of visiting every line: most lines hold no needle.
         position = folded.find(needle)
         while position >= 0:
             index = bisect_right(starts, position) - 1
@@ -258,10 +250,6 @@ def _weights(
                 break
             position = folded.find(needle, starts[index + 1])
     return weights
-
-
-#: So many lines are looked at in the time of a jump from one match to the next.
-_LINES_PER_JUMP = 10
 
 
 def _window(
