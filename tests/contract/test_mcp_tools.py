@@ -25,6 +25,7 @@ from support.vault import FILES, make_index
 
 from qmd import KnowledgeBase
 from qmd.server.mcp import McpFace
+from qmd.values.names import DEFAULT_MASK
 
 
 @pytest.fixture(scope="module")
@@ -493,7 +494,7 @@ def test_status_says_the_same_in_text_and_structure(server: Server[Any]) -> None
     assert structured["totalDocuments"] == structured["needsEmbedding"] == count
     assert structured["hasVectorIndex"] is False
     assert list(collection) == ["name", "path", "pattern", "documents", "lastUpdated"]
-    assert (collection["name"], collection["pattern"]) == ("notes", "**/*.md")
+    assert (collection["name"], collection["pattern"]) == ("notes", DEFAULT_MASK)
     datetime.fromisoformat(collection["lastUpdated"].replace("Z", "+00:00"))
 
 

@@ -18,6 +18,7 @@ from qmd.errors import ModelMissingError
 from qmd.operations import texts
 from qmd.tools.arguments import parse_arguments
 from qmd.tools.toolsets import tools_of
+from qmd.values.names import DEFAULT_MASK
 from qmd.values.search import VSEARCH_MIN_SCORE
 
 TOOLS = tools_of("qmd", alone=True)
@@ -328,7 +329,7 @@ def test_status_tells_what_is_indexed_and_how_fresh(
         "needs_embedding": 9,
         "has_vector_index": False,
         "collections": [
-            {"name": "notes", "path": str(notes), "pattern": "**/*.md", "documents": 9}
+            {"name": "notes", "path": str(notes), "pattern": DEFAULT_MASK, "documents": 9}
         ],
         "content": (
             "QMD Index Status:\n  Total documents: 9\n  Needs embedding: 9\n"

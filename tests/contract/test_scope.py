@@ -49,7 +49,7 @@ from qmd.store.sql.models import StoredModel
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select
-from qmd.values import Collection
+from qmd.values import Collection, DocumentAnchor
 from qmd.values.exports import KeptChange, KeptRevision
 from qmd.values.location import ServerDatabase
 from tests.support.embedder import HashEmbedder
@@ -192,7 +192,7 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
     """A value for a parameter of a method of the store, by its type and name."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     shown = str(kind)
-    if name == "progress":
+    if name in ("progress", "version_of"):
         return None
     if "Selection" in shown:
         return reader.all_documents
@@ -234,6 +234,7 @@ NAMES = {
     "NDArray": NDArray,
     "Phrase": Phrase,
     "Combined": Combined,
+    "DocumentAnchor": DocumentAnchor,
     "KeptChange": KeptChange,
     "KeptRevision": KeptRevision,
     "Selection": Selection,

@@ -113,12 +113,12 @@ def best_chunks(
         other = best.get(document)
         if other is None or (near, -chunk) > other[:2]:
             best[document] = near, -chunk, cosine
-    found = sorted(
+    in_order = sorted(
         (-near, document, -chunk, cosine) for document, (near, chunk, cosine) in best.items()
     )
     return [
         nearest(document, chunk, cosine, -minus_near)
-        for minus_near, document, chunk, cosine in found[:most]
+        for minus_near, document, chunk, cosine in in_order[:most]
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.store.sql import Sql, links, meta, properties
@@ -80,19 +81,20 @@ def _put_rows(
     taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
     is_plain = [place is None and document.path not in taken for document, place in documents]
-    rows = [
-        _row(sql, collection_id, document)
-        for (document, _), plain in zip(documents, is_plain, strict=True)
-        if plain
-    ]
-    order = sql.engine("pages").filling_order(rows)
-    stored_rows = sql.returned(_insert(sql), [rows[position] for position in order])
-    ids = {position: int(row[0]) for position, row in zip(order, stored_rows, strict=True)}
-    new = (ids[position] for position in range(len(rows)))
+    plain_documents = compress((document for document, _ in documents), is_plain)
+    new = iter(_insert_rows(sql, [_row(sql, collection_id, each) for each in plain_documents]))
     return [
         (next(new), None) if plain else _put_row(sql, collection_id, document, place)
         for (document, place), plain in zip(documents, is_plain, strict=True)
     ]
+
+
+def _insert_rows(sql: Sql, rows: Sequence[list[object]]) -> list[int]:
+    """The id of each new row. They are stored in the order in which they fill pages."""
+    order = sql.engine("pages").filling_order(rows)
+    stored_rows = sql.returned(_insert(sql), [rows[position] for position in order])
+    ids = {position: int(row[0]) for position, row in zip(order, stored_rows, strict=True)}
+    return [ids[position] for position in range(len(rows))]
 
 
 def _put_row(
