@@ -1,16 +1,10 @@
-"""
-MCP, REST and the page over KnowledgeBase.
-
-The packages of the MCP SDK bring its clients and its other server along, with cryptography: 13 MB
-that nothing here uses.
-"""
+"""MCP faces over KnowledgeBase."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from qmd import lazy
-from qmd.system import late_packages
 
 if TYPE_CHECKING:
     from qmd.server import app as app
@@ -20,6 +14,3 @@ if TYPE_CHECKING:
     from qmd.server import streams as streams
 
 __getattr__ = lazy.load(__name__)
-
-late_packages.run_late("mcp")
-late_packages.run_late("mcp.server")
