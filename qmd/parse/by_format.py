@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from qmd import system
 from qmd.engine_text import engine_text
 from qmd.errors import MissingExtraError
 from qmd.parse.converted import Converted
@@ -59,12 +60,13 @@ def parser_of(file_format: FileFormat) -> Parser:
     except ModuleNotFoundError as error:
         if file_format.needs is None or error.name != file_format.needs[0]:
             raise
+        extra = f"{system.installation.DISTRIBUTION}[{file_format.needs[1]}]"
         raise MissingExtraError(
             engine_text(
-                "{kind} files need the package {package}: pip install '{extra}'",
+                "{kind} files need the package {package}: {command}",
                 kind=file_format.name,
                 package=error.name,
-                extra=f"qmd-python[{file_format.needs[1]}]",
+                command=system.installation.current().install(extra),
             )
         ) from error
     return parser

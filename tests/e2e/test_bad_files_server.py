@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[1])
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import JobBudget
 from qmd.system.worker.pool import WorkerPool
-parse_workers.budget_of = lambda size: JobBudget(0.5, 200_000_000)  # less CPU than usual
+parse_workers.budget_of = lambda path, size: JobBudget(0.5, 200_000_000)  # less CPU than usual
 parse_workers.workers = WorkerPool("tests.support.bad_jobs:parse")
 from qmd.cli.main import main
 sys.exit(main(sys.argv[2:]))

@@ -93,11 +93,10 @@ class TestHits:
         assert any(hits == 5 and full < 5 for hits, full in counts)
         assert all(full == 0 for hits, full in counts if hits < 5)
 
-    def test_rest_names_the_argument_in_its_own_case(self, kb: KnowledgeBase) -> None:
+    def test_rest_counts_what_is_left_out(self, kb: KnowledgeBase) -> None:
         reply = call(kb, "search", {"query": "harbour boats", "max_tokens": 500}, texts.REST)
         assert reply.structured is not None
         assert reply.structured["left_out"] > 0
-        assert "raise max_tokens" in text_of(reply)
 
     def test_a_long_query_is_not_repeated_whole(self, kb: KnowledgeBase) -> None:
         reply = call(kb, "search", {"query": "boats " * 1000, "maxTokens": 300})

@@ -16,6 +16,7 @@ from qmd.ingest.collection_indexer import BATCH_DOCUMENTS
 from qmd.store import Writer
 from qmd.store.sqlite import library as sqlite
 from qmd.values import Progress
+from qmd.values.names import DEFAULT_MASK
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 
@@ -79,7 +80,7 @@ def test_an_index_run_reports_the_same_as_status(kb: KnowledgeBase) -> None:
         ("a.tmp.md", ".gitignore", "Line 3 of .gitignore"),
         (".hidden.md", "hidden", "begins with a dot"),
         ("node_modules/y.md", "node_modules", "node_modules"),
-        ("list.txt", "mask", "mask '**/*.md' does not match"),
+        ("list.txt", "mask", f"mask '{DEFAULT_MASK}' does not match"),
         ("nowhere.md", "missing", "Nothing of this name"),
         ("nul.md", "included", "binary"),
     ],

@@ -8,12 +8,13 @@ run or imported.
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node, Parser, Tree
 
 from qmd.parse.convert.blocks import Blocks
 from qmd.parse.convert.inert import code_span, fenced
@@ -23,6 +24,9 @@ from qmd.parse.lines import split_lines
 
 #: Definitions of one file; the rest of it is one section.
 MAX_DEFINITIONS = 20_000
+#: The most steps that the parser of a file may take; real code takes one for every 150 bytes.
+LEAST_STEPS, BYTES_PER_STEP = 100, 5
+_SLICE = 256  # bytes that the parser reads at once
 #: Definitions inside each other, such as methods in classes.
 _MAX_DEPTH = 4
 #: Nodes between a definition and one inside it, such as blocks and exports.
@@ -95,8 +99,8 @@ def convert(path: str, data: bytes) -> Converted:
     language, fence = _language(suffix), LANGUAGES.get(suffix, ("", "", ""))[2]
     definitions: list[_Definition] = []
     if language is not None:
-        tree = Parser(language).parse("\n".join(lines).encode())
-        definitions = _definitions(tree.root_node, lines)
+        tree = _tree(language, "\n".join(lines).encode())
+        definitions = [] if tree is None else _definitions(tree.root_node, lines)
     blocks = Blocks()
     sections = _sections(definitions, lines, file_name)
     for number, section in enumerate(sections):
@@ -123,6 +127,26 @@ def _language(suffix: str) -> Language | None:
         return Language(getattr(grammar, function)())
     except (ImportError, AttributeError, ValueError):
         return None  # the file is read without sections
+
+
+def _tree(language: Language, code: bytes) -> Tree | None:
+    """
+    The syntax tree of a file; None for text so unlike the language that it takes too many steps.
+
+    Mending errors may take time that grows with the square of the text.
+    """
+    steps = itertools.count()
+    most = LEAST_STEPS + len(code) // BYTES_PER_STEP
+
+    def read(start: int, _point: object) -> bytes:
+        # Looking ahead again and again reads again and again, and ends at the end of the text.
+        return code[start : start + _SLICE] if next(steps) <= most else b""
+
+    try:
+        tree = Parser(language).parse(read, progress_callback=lambda *_: next(steps) > most)
+    except ValueError:  # it was stopped
+        return None
+    return tree if next(steps) <= most else None
 
 
 def _definitions(root: Node, lines: list[str]) -> list[_Definition]:
