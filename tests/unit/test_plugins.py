@@ -45,6 +45,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         "    return ('text', (), None, None, {'set': {1}}) if data == b'set' else 1 / 0\n"
     )
     monkeypatch.setattr(sys, "path", [str(site), str(SAMPLE), *sys.path])
+    packages = ("qmd_ics", "qmd_raising", "qmd_taken")
+    for name in [each for each in sys.modules if each.partition(".")[0] in packages]:
+        monkeypatch.delitem(sys.modules, name)  # of another test
     yield
     formats.turn_on((), ())
     parse_workers.workers.close()  # which have other paths
