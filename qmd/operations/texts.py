@@ -79,7 +79,7 @@ def search_summary(hits: Sequence[Hit], query: str) -> str:
     plural = "" if len(hits) == 1 else "s"
     lines = [f'Found {len(hits)} result{plural} for "{query}":\n']
     lines += [
-        one_line(f"{hit.docid} {shown_relevance(hit.relevance)} {hit.found_in} - {hit.title}")
+        one_line(f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file_and_place} - {hit.title}")
         for hit in hits
     ]
     return "\n".join(lines)
@@ -92,7 +92,7 @@ def hits_text(hits: Sequence[Hit], notice: str | None) -> str:
     ``notice``: the notice of the reply, which stands above the hits; None for none.
     """
     blocks = [
-        f"{one_line(hit.found_in)}:{hit.line} (relevance {hit.relevance:.2f})\n{hit.snippet}"
+        f"{one_line(hit.file_and_place)}:{hit.line} (relevance {hit.relevance:.2f})\n{hit.snippet}"
         for hit in hits
     ]
     return "\n\n".join([notice, *blocks] if notice else blocks)

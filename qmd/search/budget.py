@@ -60,7 +60,7 @@ def fit_hits(
 def hit_tokens(hit: Hit) -> float:
     """The estimated tokens of a hit: its JSON object, and its line in the summary."""
     fields = json.dumps(to_wire(hit), ensure_ascii=False, separators=(",", ":"))
-    summary = f"{hit.docid} {shown_relevance(hit.relevance)} {hit.found_in} - {hit.title}\n"
+    summary = f"{hit.docid} {shown_relevance(hit.relevance)} {hit.file_and_place} - {hit.title}\n"
     return estimate_tokens(fields) + estimate_tokens(summary)
 
 

@@ -391,7 +391,7 @@ class Hit:
     ] = None
 
     @property
-    def found_in(self) -> str:
+    def file_and_place(self) -> str:
         """The file, and the page or other place in it: ``notes/report.pdf p. 12``."""
         return self.file if self.place is None else f"{self.file} {self.place}"
 

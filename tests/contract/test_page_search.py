@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.pdf import lines, pdf
 from support.site import NOTES, Served, http_client, serve
 
 SIGNS = "---\ntags: [boats]\n---\n# Signs\n\n> [!tip] A **mast** is on [[Harbour|the pier]].\n"
@@ -53,6 +54,16 @@ def test_the_cards_of_a_canvas_are_markdown_too(tmp_path: Path) -> None:
         http_client(served.url, headers={"accept-language": "en"}) as client,
     ):
         assert excerpts(client, "mast") == ["A mast c"]
+
+
+def test_a_hit_in_a_pdf_names_its_page(tmp_path: Path) -> None:
+    pages = [lines("A ferry"), lines("A mast")]
+    with (
+        serve(tmp_path, {"boat.pdf": pdf(pages)}, embed=False) as served,
+        http_client(served.url) as client,
+    ):
+        html = client.get("/part/hits", params={"q": "mast", "mode": "words"}).text
+        assert '<p class="place">notes/boat.pdf p. 2</p>' in html
 
 
 def test_a_query_for_signs_shows_them(client: httpx.Client) -> None:

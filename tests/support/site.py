@@ -52,7 +52,7 @@ def serve(
         **{"embedder": HashEmbedder(), "write_roots": [directory], **(settings or {})}
     )
     with KnowledgeBase.open(directory / "index.sqlite", chosen, create=True) as kb:
-        kb.add_collection(folder, name="notes", mask="**/*.{md,jpg,jpeg,png,heic,canvas}")
+        kb.add_collection(folder, name="notes", mask="**/*.{md,jpg,jpeg,png,heic,canvas,pdf}")
         kb.index()
         if embed:
             kb.embed()

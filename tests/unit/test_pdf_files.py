@@ -34,7 +34,7 @@ def test_a_pdf_is_a_document_with_chunks_by_page(kb: KnowledgeBase, tmp_path: Pa
         assert kb.index().added == 1
         [hit] = kb.search("sourdough").hits
         assert (hit.file, hit.title, hit.line) == ("notes/a.pdf", "Bread", 3)
-        assert (hit.anchor, hit.place, hit.found_in) == ("page=2", "p. 2", "notes/a.pdf p. 2")
+        assert (hit.anchor, hit.place, hit.file_and_place) == ("page=2", "p. 2", "notes/a.pdf p. 2")
         assert kb.get("notes/a.pdf#page=2").text == "Sourdough needs time.\n"
         assert kb.get("[[a.pdf#page=3]]").text == "Rye is dark.\n"
         with pytest.raises(SectionNotFoundError, match="#page=4") as caught:
