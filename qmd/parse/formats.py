@@ -262,6 +262,11 @@ def is_shown_as_markdown(path: str) -> bool:
     return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
 
 
+def has_signs_in_lines(path: str) -> bool:
+    """Whether emphasis, formulas and the like count in the document of such a file."""
+    return format_of(path).is_note or format_of(path) is NOTEBOOK
+
+
 def kind_of(path: str) -> str:
     """What people call a file of this name: ``photo``, ``Markdown`` or its suffix, ``PDF``."""
     format_ = format_of(path)

@@ -81,3 +81,35 @@ def office(main: str, parts: Mapping[str, str | bytes]) -> bytes:
             **parts,
         }
     )
+
+
+def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
+    """A workbook with the sheets ``Oven``, which has these rows of XML, and ``Empty``."""
+    shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
+    formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
+    formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
+    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
+    return office(
+        "xl/workbook.xml",
+        {
+            "xl/workbook.xml": f'<workbook {OFFICE}>{workbook}<sheets><sheet name="Oven" r:id="a"/>'
+            '<sheet name="Empty" r:id="b"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": relations(
+                {
+                    "a": ("worksheet", "worksheets/a.xml"),
+                    "b": ("worksheet", "worksheets/b.xml"),
+                    "c": ("sharedStrings", "strings.xml"),
+                    "d": ("styles", "styles.xml"),
+                }
+            ),
+            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>",
+            "xl/worksheets/b.xml": "<worksheet><sheetData/></worksheet>",
+            "xl/strings.xml": f"<sst>{shared}</sst>",
+            "xl/styles.xml": f"<s><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></s>",
+        },
+    )  # fmt: skip
+
+
+def value(place: str, text: str, kind: str = "n", style: int = 0) -> str:
+    """A cell of a sheet, such as ``B3``."""
+    return f'<c r="{place}" t="{kind}" s="{style}"><v>{text}</v></c>'

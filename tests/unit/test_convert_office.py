@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.archives import OFFICE, archive, office, relations
+from support.archives import OFFICE, archive, office, relations, value, xlsx
 
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.chunk import MAXIMUM
@@ -214,36 +214,6 @@ def test_slides_are_places_and_have_their_notes() -> None:
         ("slide", "3", "## Last"),
     ]
     assert about(converted) == ABOUT
-
-
-def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
-    shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
-    formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
-    formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
-    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
-    return office(
-        "xl/workbook.xml",
-        {
-            "xl/workbook.xml": f'<workbook {OFFICE}>{workbook}<sheets><sheet name="Oven" r:id="a"/>'
-            '<sheet name="Empty" r:id="b"/></sheets></workbook>',
-            "xl/_rels/workbook.xml.rels": relations(
-                {
-                    "a": ("worksheet", "worksheets/a.xml"),
-                    "b": ("worksheet", "worksheets/b.xml"),
-                    "c": ("sharedStrings", "strings.xml"),
-                    "d": ("styles", "styles.xml"),
-                }
-            ),
-            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>",
-            "xl/worksheets/b.xml": "<worksheet><sheetData/></worksheet>",
-            "xl/strings.xml": f"<sst>{shared}</sst>",
-            "xl/styles.xml": f"<s><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></s>",
-        },
-    )  # fmt: skip
-
-
-def value(place: str, text: str, kind: str = "n", style: int = 0) -> str:
-    return f'<c r="{place}" t="{kind}" s="{style}"><v>{text}</v></c>'
 
 
 def test_cells_show_what_was_computed() -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -21,7 +22,15 @@ from qmd.errors import (
     SectionNotFoundError,
     VectorIndexMissingError,
 )
-from qmd.parse.formats import format_of, is_photo, is_shown_as_markdown
+from qmd.parse.formats import (
+    MAIL,
+    PDF,
+    SUBTITLES,
+    format_of,
+    has_signs_in_lines,
+    is_photo,
+    is_shown_as_markdown,
+)
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
@@ -37,8 +46,11 @@ from qmd.server.page.note_text import (
     shown_markdown,
     shown_plain,
 )
+from qmd.server.page.pdf import is_shown_by_page, pdf_view
+from qmd.server.page.sheet import sheet_view
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
+from qmd.values import DocumentInfo
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.names import fold
 from qmd.values.reading import DocumentDetails, DocumentSlice
@@ -55,8 +67,8 @@ def _note(visit: Visit) -> Answer:
     lines = lines_of(visit.query("line"))
     try:
         read = visit.kb.get(visit.file)
-        if place := visit.query("at"):  # such as page=12
-            with suppress(SectionNotFoundError):
+        if place := visit.query("at"):  # such as slide=12
+            with suppress(SectionNotFoundError):  # of a page without text, for example
                 part = visit.kb.get(f"{visit.file}#{place}")
                 lines = part.from_line, max(part.from_line, part.last_line)
     except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
@@ -148,42 +160,35 @@ def _view(
         create_title="" if visit.site.read_only else visit.text("note.create"),
         no_section_title=visit.text("note.no_section"),
     )
-    is_markdown = is_shown_as_markdown(document.path)
     may_edit = (
-        is_markdown
+        is_shown_as_markdown(document.path)
         and format_of(document.path).is_edited
         and visit.site.may_write_in(document.collection)
     )
-    part = visit.page_number("part")
-    if lines is not None:
-        part = part_with_line(parts_of(read.text), lines[0])
-    if not is_markdown:
-        shown = shown_plain(read.text, lines=lines, number=part)
-    else:
-        shown = shown_markdown(
-            read.text,
-            page_links,
-            lines=lines,
-            number=part,
-            may_tick=may_edit,
-            breaks_lines=kb.breaks_lines(document.collection),
-        )
+    body = _body(visit, read, page_links, lines, may_tick=may_edit)
+    shown = body.text
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
     around = neighbours(document.file, links, backlinks)
-    outline = kb.outline(document.file).headings if shown.parts > 1 else ()
+    outline = kb.outline(document.file).headings if body.is_part else ()
     names = document.file.split("/")[:-1]
     return {
         "details": details,
         "document": document,
         "folders": [(name, "/".join(names[: at + 1])) for at, name in enumerate(names)],
         "context": read.context,
+        "body": body,
         "text": shown,
+        "is_converted": not format_of(document.path).is_edited,
+        "part_address": "?as=text&part=" if visit.query("as") == "text" else "?part=",
         "has_title": _has_title(shown, document.title),
         "may_edit": may_edit,
         "has_tasks": may_edit and _BOX.search(shown.html) is not None,
-        # All headings of a text in several parts; else those of the text are shown.
+        # All headings of a text that is shown in part; else those of the text are shown.
         "outline": outline,
+        "current": max(
+            (n for n, each in enumerate(outline) if each.line <= body.last_line), default=None
+        ),
         "top_level": min((each.level for each in outline or shown.headings), default=1),
         "properties": shown_properties(details, page_links),
         "neighbours": around,
@@ -193,6 +198,71 @@ def _view(
         "links_left_out": links.total - len(links.links),
         "drawing": draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
     }
+
+
+class _Body(NamedTuple):
+    """
+    What stands in the middle of the view.
+
+    Attributes:
+        template: Shows it; the name of the module that made it.
+        text: Its text; of a long one, the part that is shown.
+        is_part: Whether there is more than is shown.
+        last_line: The last line of the document's text that is shown or stands before that.
+        value: What the template shows besides the text.
+    """
+
+    template: str
+    text: ShownText
+    is_part: bool
+    last_line: int = 0
+    value: object = None
+
+    @property
+    def style(self) -> str | None:
+        """The style of the template, if it has one of its own."""
+        return None if self.value is None else self.template.replace(".html", ".css")
+
+
+def _body(
+    visit: Visit,
+    read: DocumentSlice,
+    links: PageLinks,
+    lines: tuple[int, int] | None,
+    *,
+    may_tick: bool,
+) -> _Body:
+    document = read.document
+    if is_shown_by_page(visit, document.path):
+        pdf = pdf_view(visit, read, links, lines)
+        return _Body("pdf.html", pdf.text, pdf.pages > 1, pdf.last_line, pdf)
+    as_text = visit.query("as") == "text"
+    if not as_text and (sheet := sheet_view(visit, read, lines)) is not None:
+        return _Body("sheet.html", ShownText("", (), 1, 1), is_part=False, value=sheet)
+    part = visit.page_number("part")
+    if lines is not None:
+        part = part_with_line(parts_of(read.text), lines[0])
+    if is_shown_as_markdown(document.path):
+        shown = shown_markdown(
+            read.text,
+            links,
+            lines=lines,
+            number=part,
+            may_tick=may_tick,
+            breaks_lines=_breaks_lines(visit, document),
+            is_note=has_signs_in_lines(document.path),
+        )
+    else:
+        shown = shown_plain(read.text, lines=lines, number=part)
+    return _Body("note_text.html", shown, shown.parts > 1)
+
+
+def _breaks_lines(visit: Visit, document: DocumentInfo) -> bool:
+    """Whether a line end inside a paragraph is shown as one."""
+    file_format = format_of(document.path)
+    if file_format.is_note:
+        return visit.kb.breaks_lines(document.collection)
+    return file_format in (PDF, MAIL, SUBTITLES)
 
 
 def _has_title(shown: ShownText, title: str) -> bool:

@@ -8,6 +8,20 @@ const texts = textsOf("note");
 const marked = document.querySelector(".content .at");
 if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
 
+// A page of a PDF that a link of a viewer names, as in #page=12, when another one is shown.
+function toPage() {
+  const page = /^#page=(\d+)$/.exec(location.hash);
+  const shown = document.querySelector(".pdf-page, .pdf-text");
+  if (page === null || shown === null || shown.id === page[0].slice(1)) return;
+  const address = new URLSearchParams(location.search);
+  for (const name of ["line", "at"]) address.delete(name);
+  address.set("page", page[1]);
+  location.replace(`?${address}${location.hash}`);
+}
+
+addEventListener("hashchange", toPage);
+toPage();
+
 // What is wider than the text scrolls by the arrow keys once it has the focus.
 for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula, p, ul, ol)")) {
   if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
@@ -45,6 +59,10 @@ function keepInSight(link) {
   if (box.top < frame.top) column.scrollTop -= frame.top - box.top + 40;
   else if (box.bottom > frame.bottom) column.scrollTop += box.bottom - frame.bottom + 40;
 }
+
+// That of a page of a PDF is known from the beginning.
+const current = document.querySelector(".outline a[aria-current]");
+if (current !== null) keepInSight(current);
 
 if (links.size > 0) {
   let waiting = false;
