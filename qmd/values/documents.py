@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -86,6 +87,12 @@ class DocumentAnchor(NamedTuple):
         """What people call it: ``p. 12``, with what the file calls it: ``p. 12 (ii)``."""
         name = named_place(self.kind, self.label)
         return name if self.shown is None else f"{name} ({' '.join(self.shown.split())})"
+
+
+def place_of_line(places: Sequence[DocumentAnchor], line: int) -> DocumentAnchor | None:
+    """The last of some places, which are in order, that begins at a line or before it."""
+    at = bisect_right(places, line, key=lambda place: place.line)
+    return places[at - 1] if at else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.views import Visit
 from qmd.values import DocumentAnchor
+from qmd.values.documents import place_of_line
 from qmd.values.reading import DocumentSlice, PdfPage
 
 MAX_PAGE = 1_000_000
@@ -83,7 +84,8 @@ def pdf_view(
     places = [each for each in visit.kb.places(file) if each.kind == "page"]
     number = _page_in_address(visit)
     if number is None and lines is not None:
-        number = _page_of_line(places, lines[0])
+        place = place_of_line(places, lines[0])
+        number = None if place is None else _number(place)
     number = number or 1
     query = visit.query("q").strip()[:_MAX_QUERY]
     on_page = _text_of(read.text, places, number)
@@ -149,11 +151,6 @@ def _picture(
         return visit.kb.pdf_page(file, number, query=query, lines=lines)
     except NotFoundError:  # the file was deleted meanwhile
         return None
-
-
-def _page_of_line(places: Sequence[DocumentAnchor], line: int) -> int | None:
-    at = bisect_right(places, line, key=lambda place: place.line) - 1
-    return _number(places[at]) if at >= 0 else None
 
 
 def _number(place: DocumentAnchor) -> int:

@@ -6,7 +6,7 @@ import { announce, part, textsOf } from "./base.js";
 const texts = textsOf("note");
 
 const marked = document.querySelector(".content .at");
-if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
+if (marked !== null && (!location.hash || location.hash.includes("="))) marked.scrollIntoView({ block: "center" });
 
 // A page of a PDF that a link of a viewer names, as in #page=12, when another one is shown.
 function toPage() {
