@@ -32,6 +32,7 @@ from qmd.parse.formats import (
     is_shown_as_markdown,
 )
 from qmd.server.page.links import PageLinks, note_address
+from qmd.server.page.mail import mail_view
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
     MOST_IN_COLUMN,
@@ -165,7 +166,7 @@ def _view(
         and format_of(document.path).is_edited
         and visit.site.may_write_in(document.collection)
     )
-    body = _body(visit, read, page_links, lines, may_tick=may_edit)
+    body = _body(visit, read, details, page_links, lines, may_tick=may_edit)
     shown = body.text
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
@@ -227,6 +228,7 @@ class _Body(NamedTuple):
 def _body(
     visit: Visit,
     read: DocumentSlice,
+    details: DocumentDetails,
     links: PageLinks,
     lines: tuple[int, int] | None,
     *,
@@ -239,6 +241,9 @@ def _body(
     as_text = visit.query("as") == "text"
     if not as_text and (sheet := sheet_view(visit, read, lines)) is not None:
         return _Body("sheet.html", ShownText("", (), 1, 1), is_part=False, value=sheet)
+    if not as_text and (mail := mail_view(visit, read, details, links, lines)) is not None:
+        headings = tuple(each.heading for each in mail.mails) if len(mail.mails) > 1 else ()
+        return _Body("mail.html", ShownText("", headings, 1, 1), is_part=False, value=mail)
     part = visit.page_number("part")
     if lines is not None:
         part = part_with_line(parts_of(read.text), lines[0])

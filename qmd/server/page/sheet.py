@@ -8,7 +8,7 @@ Here they are one table again, of which a view shows so many rows.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -130,11 +130,14 @@ def sheet_view(
     head, rows = table
     parts = max(1, -(-len(rows) // ROWS))
     number = min(visit.page_number("part"), parts)
-    if lines is not None:
-        row = bisect_right(rows, lines[0], key=lambda row: row.line) - 1
-        number = max(0, row) // ROWS + 1
+    marked = range(0)
+    if lines is not None and rows:
+        # A line that is no row, such as the head of a piece, stands for the row below it.
+        first = min(bisect_left(rows, lines[0], key=lambda row: row.line), len(rows) - 1)
+        marked = range(lines[0], max(lines[1], rows[first].line) + 1)
+        number = first // ROWS + 1
     shown = [
-        row._replace(is_marked=lines is not None and lines[0] <= row.line <= lines[1])
+        row._replace(is_marked=row.line in marked)
         for row in rows[(number - 1) * ROWS : number * ROWS]
     ]
     return SheetView(name, sheets, head, shown, number, parts, len(rows))

@@ -8,19 +8,19 @@ const texts = textsOf("note");
 const marked = document.querySelector(".content .at");
 if (marked !== null && (!location.hash || location.hash.includes("="))) marked.scrollIntoView({ block: "center" });
 
-// A page of a PDF that a link of a viewer names, as in #page=12, when another one is shown.
-function toPage() {
-  const page = /^#page=(\d+)$/.exec(location.hash);
-  const shown = document.querySelector(".pdf-page, .pdf-text");
-  if (page === null || shown === null || shown.id === page[0].slice(1)) return;
+// A page or another place that a link names as viewers do, #page=12, when something else is shown.
+function toPlace() {
+  const place = decodeURIComponent(location.hash.slice(1));
+  if (!/^[a-z]+=./.test(place) || document.getElementById(place) !== null) return;
   const address = new URLSearchParams(location.search);
-  for (const name of ["line", "at"]) address.delete(name);
-  address.set("page", page[1]);
+  if (address.get("at") === place) return;
+  for (const name of ["line", "page", "message", "sheet", "part"]) address.delete(name);
+  address.set("at", place);
   location.replace(`?${address}${location.hash}`);
 }
 
-addEventListener("hashchange", toPage);
-toPage();
+addEventListener("hashchange", toPlace);
+toPlace();
 
 // What is wider than the text scrolls by the arrow keys once it has the focus.
 for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula, p, ul, ol)")) {

@@ -1,4 +1,4 @@
-"""A PDF in a browser: its pages as pictures, the marks on them, and the ways between them."""
+"""PDFs, sheets and e-mail in a browser: what they look like, and the ways in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ def served(tmp_path: Path) -> Iterator[Served]:
         for number in range(1, 6)
     ]
     marks = [Mark(f"Page {number}", number - 1) for number in range(1, 6)]
-    with serve(tmp_path, {"a.pdf": pdf(pages, marks=marks)}, embed=False) as server:
+    names = ",".join(f"name {n}" for n in range(30))
+    mails = "".join(
+        f"From a@b Tue Mar  5 10:00:00 2024\nSubject: {subject}\nFrom: Ann <a@b.org>\n"
+        f"Message-ID: <{n}@x>\n\n{'Words. ' * 300}\n\n"
+        for n, subject in enumerate(("Plan", "Re: Plan", "Lunch"), start=1)
+    )
+    files: dict[str, str | bytes] = {
+        "a.pdf": pdf(pages, marks=marks),
+        "b.csv": f"{names}\n" + f"{','.join(['words'] * 30)}\n" * 300,
+        "c.mbox": mails,
+    }
+    with serve(tmp_path, files, embed=False, mask="**/*.{pdf,csv,mbox}") as server:
         yield server
 
 
@@ -64,7 +75,26 @@ def test_the_view_is_accessible_and_fits(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:
     page = new_page(locale="zh-CN", viewport={"width": width, "height": 800})
-    page.goto(f"{served.url}/note/notes/a.pdf?page=2&q=quagga")
-    expect(page.get_by_text("本页文字")).to_be_visible()
-    assert_fits(page)
-    assert_accessible(page)
+    for address, text in (
+        ("a.pdf?page=2&q=quagga", "本页文字"),
+        ("b.csv?line=150#at", "后面的行"),
+        ("c.mbox", "会话：2"),
+        ("c.mbox?message=2", "发件人"),
+    ):
+        page.goto(f"{served.url}/note/notes/{address}")
+        expect(page.get_by_text(text).first).to_be_visible()
+        assert_fits(page)
+        assert_accessible(page)
+
+
+def test_the_head_of_a_sheet_stays_in_sight(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/note/notes/b.csv?line=150#at")
+    expect(page.locator("tr.at")).to_be_in_viewport()
+    expect(page.get_by_role("columnheader", name="name 0", exact=True)).to_be_in_viewport()
+
+
+def test_a_fragment_leads_to_a_message(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/note/notes/c.mbox#message=2")
+    expect(page.locator("[id='message=2']")).to_be_in_viewport()
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="Lunch")).to_be_visible()
