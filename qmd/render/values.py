@@ -77,7 +77,7 @@ def link_id(anchor: str) -> str:
 
 
 _PLACE = re.compile(
-    r"(.*[^/])\.[A-Za-z]{1,5}#(page|slide|sheet|chapter|cell|message|line)=([^#&]+)"
+    r"(.*[^/])\.[A-Za-z]{1,5}#(page|slide|sheet|chapter|cell|message|line|time)=([^#&]+)"
 )
 
 

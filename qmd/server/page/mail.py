@@ -19,19 +19,18 @@ from qmd.errors import QmdError
 from qmd.parse.convert.mail import bare_subject
 from qmd.parse.formats import MAIL, format_of
 from qmd.parse.heading_text import heading_text
-from qmd.parse.lines import split_lines
-from qmd.render import LinkResolver, RenderedHeading
+from qmd.render import RenderedHeading
 from qmd.server.page.links import note_address
-from qmd.server.page.note_text import PART, shown_section
+from qmd.server.page.note_text import TextSection, ViewedDocument, batches, sections_of
 from qmd.server.page.views import Visit
 from qmd.values import DocumentAnchor, DocumentInfo
-from qmd.values.reading import DocumentDetails, DocumentSlice
+from qmd.values.reading import DocumentDetails
 
 LISTED = 100
 """Conversations of a mailbox in one view."""
 
-MOST_MESSAGES = 50
-"""Messages of a conversation in one view; those of other files that are listed."""
+MOST_FILES = 50
+"""Messages of a conversation that are files and are listed."""
 
 _HEAD = re.compile(r"(From|To|Cc|Date): (.*)")
 _HEADING = re.compile(r"(#{1,6}) (.*)")
@@ -131,45 +130,23 @@ class MailView:
         return f"?message={self.mails[0].number}&part=" if self.mails else "?part="
 
 
-class _Section(NamedTuple):
-    """The lines ``[start, end)`` of a message in the text, from 1."""
-
-    number: int | None
-    start: int
-    end: int
-
-
-def mail_view(
-    visit: Visit,
-    read: DocumentSlice,
-    details: DocumentDetails,
-    links: LinkResolver,
-    lines: tuple[int, int] | None,
-) -> MailView | None:
-    """
-    What a request asks for of a file with messages; None for another file.
-
-    Args:
-        read: The whole document.
-        lines: The first and the last line to mark.
-    """
-    if format_of(read.document.path) is not MAIL:
+def mail_view(viewed: ViewedDocument) -> MailView | None:
+    """What a request asks for of a file with messages; None for another file."""
+    if format_of(viewed.document.path) is not MAIL:
         return None
-    text = split_lines(read.text)
-    places = [each for each in visit.kb.places(read.document.file) if each.kind == "message"]
+    visit, text, lines = viewed.visit, viewed.text_lines, viewed.lines
+    places = viewed.places_of("message")
     if not places:
-        section = _Section(None, 1, len(text) + 1)
-        mail = _with_body(_mail(text, section), text, section, links, lines)
-        return MailView(mails=[mail], others=_conversation(visit, read.document, details), total=1)
+        mail = _with_body(viewed, TextSection(None, 1, len(text) + 1))
+        return MailView(mails=[mail], others=_conversation(viewed), total=1)
     threads = _threads(text, places)
     number = visit.number(visit.query("message"))
-    line = None if lines is None else lines[0]
-    if number is None and line is None and len(threads) > 1:
+    if number is None and lines is None and len(threads) > 1:
         return _list(visit, text, threads)
-    return _thread(visit, text, threads, links, lines, number)
+    return _thread(viewed, threads, number)
 
 
-def _list(visit: Visit, text: Sequence[str], threads: Sequence[Sequence[_Section]]) -> MailView:
+def _list(visit: Visit, text: Sequence[str], threads: Sequence[Sequence[TextSection]]) -> MailView:
     parts = -(-len(threads) // LISTED)
     part = min(visit.page_number("part"), parts)
     listed = [
@@ -180,29 +157,22 @@ def _list(visit: Visit, text: Sequence[str], threads: Sequence[Sequence[_Section
 
 
 def _thread(
-    visit: Visit,
-    text: Sequence[str],
-    threads: Sequence[Sequence[_Section]],
-    links: LinkResolver,
-    lines: tuple[int, int] | None,
-    number: int | None,
+    viewed: ViewedDocument, threads: Sequence[Sequence[TextSection]], number: int | None
 ) -> MailView:
     """The conversation with a message, or with a line."""
+    visit, text, lines = viewed.visit, viewed.text_lines, viewed.lines
     if number is None and lines is not None:
-        starts = [section.start for thread in threads for section in thread]
-        at = max(0, bisect_right(starts, lines[0]) - 1)
-        number = [section.number for thread in threads for section in thread][at]
-    chosen = next(
-        (n for n, thread in enumerate(threads) if any(each.number == number for each in thread)), 0
-    )
-    batches = list(_batches(text, threads[chosen]))
-    holding = next(
-        (n for n, batch in enumerate(batches) if any(each.number == number for each in batch)), 0
-    )
-    part = min(visit.page_number("part"), len(batches)) if visit.query("part") else holding + 1
+        sections = [section for thread in threads for section in thread]
+        at = bisect_right(sections, lines[0], key=lambda section: section.start)
+        number = sections[max(0, at - 1)].number
+    chosen = _with_number(threads, number)
+    groups = list(batches(text, threads[chosen]))
+    part = _with_number(groups, number) + 1
+    if visit.query("part"):
+        part = min(visit.page_number("part"), len(groups))
     mails = []
-    for section in batches[part - 1]:
-        mail = _with_body(_mail(text, section), text, section, links, lines)
+    for section in groups[part - 1]:
+        mail = _with_body(viewed, section)
         mails.append(replace(mail, is_focused=section.number == number))
     return MailView(
         mails=mails,
@@ -210,39 +180,31 @@ def _thread(
         behind=threads[chosen + 1][0].number if chosen + 1 < len(threads) else None,
         is_of_box=True,
         part=part,
-        parts=len(batches),
+        parts=len(groups),
         total=len(threads[chosen]),
     )
 
 
-def _threads(text: Sequence[str], places: Sequence[DocumentAnchor]) -> list[list[_Section]]:
+def _with_number(groups: Sequence[Sequence[TextSection]], number: int | None) -> int:
+    """Which of some groups of messages, from 0, has that with a number; the first if none has."""
+    holding = (
+        at for at, group in enumerate(groups) if any(each.number == number for each in group)
+    )
+    return next(holding, 0)
+
+
+def _threads(text: Sequence[str], places: Sequence[DocumentAnchor]) -> list[list[TextSection]]:
     """The messages of a mailbox by conversation: answers have deeper headings than the first."""
-    threads: list[list[_Section]] = []
-    for at, place in enumerate(places):
-        end = places[at + 1].line if at + 1 < len(places) else len(text) + 1
-        section = _Section(int(place.label), place.line, end)
-        if threads and text[place.line - 1].startswith("### "):
+    threads: list[list[TextSection]] = []
+    for section in sections_of(places, len(text)):
+        if threads and text[section.start - 1].startswith("### "):
             threads[-1].append(section)
         else:
             threads.append([section])
     return threads
 
 
-def _batches(text: Sequence[str], sections: Sequence[_Section]) -> Iterator[list[_Section]]:
-    """The messages of a conversation, as many together as a view shows."""
-    batch: list[_Section] = []
-    size = 0
-    for section in sections:
-        length = sum(map(len, text[section.start - 1 : section.end - 1]))
-        if batch and (size + length > PART or len(batch) == MOST_MESSAGES):
-            yield batch
-            batch, size = [], 0
-        batch.append(section)
-        size += length
-    yield batch
-
-
-def _mail(text: Sequence[str], section: _Section) -> ShownMail:
+def _mail(text: Sequence[str], section: TextSection) -> ShownMail:
     """A message without its body."""
     heading = _HEADING.fullmatch(text[section.start - 1]) if section.start <= len(text) else None
     subject = heading_text(heading[2]) if heading else ""
@@ -255,25 +217,17 @@ def _mail(text: Sequence[str], section: _Section) -> ShownMail:
     return ShownMail(section.number, section.start, MailHead(subject, tuple(fields)))
 
 
-def _with_body(
-    mail: ShownMail,
-    text: Sequence[str],
-    section: _Section,
-    links: LinkResolver,
-    lines: tuple[int, int] | None,
-) -> ShownMail:
-    start = _head_start(text, section) + len(mail.head.fields)
-    is_whole = lines is not None and lines[0] <= section.start and section.end - 1 <= lines[1]
-    shown = shown_section(
-        "\n".join(text[start - 1 : section.end - 1]),
-        links,
-        lines=None if is_whole else lines,
-        first_line=start,
-    )
-    return replace(mail, html=shown.html)
+def _with_body(viewed: ViewedDocument, section: TextSection) -> ShownMail:
+    mail = _mail(viewed.text_lines, section)
+    lines = viewed.lines
+    if viewed.is_marked_whole(section):
+        lines = None
+    start = _head_start(viewed.text_lines, section) + len(mail.head.fields)
+    body = replace(viewed, lines=lines).section(section._replace(start=start))
+    return replace(mail, html=body.html)
 
 
-def _head_start(text: Sequence[str], section: _Section) -> int:
+def _head_start(text: Sequence[str], section: TextSection) -> int:
     """The line below the subject; the first one of a message whose subject is no heading."""
     line = section.start
     if line < section.end and _HEADING.fullmatch(text[line - 1]):
@@ -286,21 +240,18 @@ def _head_start(text: Sequence[str], section: _Section) -> int:
 # --- conversations of files -----------------------------------------------------------
 
 
-def _conversation(
-    visit: Visit, document: DocumentInfo, details: DocumentDetails
-) -> Sequence[OtherMail]:
+def _conversation(viewed: ViewedDocument) -> Sequence[OtherMail]:
     """The messages of the same conversation that are files, by date; none if there is one."""
+    visit, document, details = viewed.visit, viewed.document, viewed.details
     subject = bare_subject(document.title)
     threads = dict.fromkeys(filter(None, (_value(details, "thread"), subject)))
     documents = {document.file: document}
     for thread in threads:
         if '"' not in thread:
             condition = f'thread:="{thread}"'
-            for each in visit.kb.documents(
-                properties=[condition], sort="date", limit=MOST_MESSAGES
-            ):
+            for each in visit.kb.documents(properties=[condition], sort="date", limit=MOST_FILES):
                 documents.setdefault(each.file, each)
-    for file, title in visit.kb.titles_beginning(subject, limit=MOST_MESSAGES):
+    for file, title in visit.kb.titles_beginning(subject, limit=MOST_FILES):
         if _value(details, "thread") == subject and title.casefold() == subject:
             with suppress(QmdError):  # deleted meanwhile
                 documents.setdefault(file, visit.kb.get(file, max_lines=1).document)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -23,35 +22,22 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.parse.formats import (
-    MAIL,
-    PDF,
-    SUBTITLES,
     format_of,
-    has_signs_in_lines,
     is_photo,
     is_shown_as_markdown,
 )
 from qmd.server.page.links import PageLinks, note_address
-from qmd.server.page.mail import mail_view
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
     MOST_IN_COLUMN,
     draw,
     neighbours,
 )
+from qmd.server.page.note_body import shown_body
 from qmd.server.page.note_properties import shown_properties
-from qmd.server.page.note_text import (
-    ShownText,
-    part_with_line,
-    parts_of,
-    shown_markdown,
-    shown_plain,
-)
-from qmd.server.page.pdf import is_shown_by_page, pdf_view
-from qmd.server.page.sheet import sheet_view
+from qmd.server.page.note_text import ShownText, ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
-from qmd.values import DocumentInfo
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.names import fold
 from qmd.values.reading import DocumentDetails, DocumentSlice
@@ -166,7 +152,8 @@ def _view(
         and format_of(document.path).is_edited
         and visit.site.may_write_in(document.collection)
     )
-    body = _body(visit, read, details, page_links, lines, may_tick=may_edit)
+    viewed = ViewedDocument(visit, read, details, page_links, lines)
+    body = shown_body(viewed, may_tick=may_edit)
     shown = body.text
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
@@ -199,75 +186,6 @@ def _view(
         "links_left_out": links.total - len(links.links),
         "drawing": draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
     }
-
-
-class _Body(NamedTuple):
-    """
-    What stands in the middle of the view.
-
-    Attributes:
-        template: Shows it; the name of the module that made it.
-        text: Its text; of a long one, the part that is shown.
-        is_part: Whether there is more than is shown.
-        last_line: The last line of the document's text that is shown or stands before that.
-        value: What the template shows besides the text.
-    """
-
-    template: str
-    text: ShownText
-    is_part: bool
-    last_line: int = 0
-    value: object = None
-
-    @property
-    def style(self) -> str | None:
-        """The style of the template, if it has one of its own."""
-        return None if self.value is None else self.template.replace(".html", ".css")
-
-
-def _body(
-    visit: Visit,
-    read: DocumentSlice,
-    details: DocumentDetails,
-    links: PageLinks,
-    lines: tuple[int, int] | None,
-    *,
-    may_tick: bool,
-) -> _Body:
-    document = read.document
-    if is_shown_by_page(visit, document.path):
-        pdf = pdf_view(visit, read, links, lines)
-        return _Body("pdf.html", pdf.text, pdf.pages > 1, pdf.last_line, pdf)
-    as_text = visit.query("as") == "text"
-    if not as_text and (sheet := sheet_view(visit, read, lines)) is not None:
-        return _Body("sheet.html", ShownText("", (), 1, 1), is_part=False, value=sheet)
-    if not as_text and (mail := mail_view(visit, read, details, links, lines)) is not None:
-        headings = tuple(each.heading for each in mail.mails) if len(mail.mails) > 1 else ()
-        return _Body("mail.html", ShownText("", headings, 1, 1), is_part=False, value=mail)
-    part = visit.page_number("part")
-    if lines is not None:
-        part = part_with_line(parts_of(read.text), lines[0])
-    if is_shown_as_markdown(document.path):
-        shown = shown_markdown(
-            read.text,
-            links,
-            lines=lines,
-            number=part,
-            may_tick=may_tick,
-            breaks_lines=_breaks_lines(visit, document),
-            is_note=has_signs_in_lines(document.path),
-        )
-    else:
-        shown = shown_plain(read.text, lines=lines, number=part)
-    return _Body("note_text.html", shown, shown.parts > 1)
-
-
-def _breaks_lines(visit: Visit, document: DocumentInfo) -> bool:
-    """Whether a line end inside a paragraph is shown as one."""
-    file_format = format_of(document.path)
-    if file_format.is_note:
-        return visit.kb.breaks_lines(document.collection)
-    return file_format in (PDF, MAIL, SUBTITLES)
 
 
 def _has_title(shown: ShownText, title: str) -> bool:

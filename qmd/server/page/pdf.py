@@ -20,15 +20,13 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
 from qmd.files.pdf_pages import WIDTHS
 from qmd.parse.formats import PDF, format_of
-from qmd.parse.lines import split_lines
-from qmd.render import LinkResolver
-from qmd.server.page.note_text import ShownText, shown_section
+from qmd.server.page.note_text import ShownText, ViewedDocument, shown_section
 from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.views import Visit
 from qmd.values import DocumentAnchor
 from qmd.values.documents import place_of_line
-from qmd.values.reading import DocumentSlice, PdfPage
+from qmd.values.reading import PdfPage
 
 MAX_PAGE = 1_000_000
 _MAX_QUERY = 1_000  # characters of what is marked
@@ -66,37 +64,25 @@ class PdfView:
         return WIDTHS
 
 
-def is_shown_by_page(visit: Visit, path: str) -> bool:
-    """Whether a document is shown page by page, and not as one text."""
-    return format_of(path) is PDF and visit.query("as") != "text"
-
-
-def pdf_view(
-    visit: Visit, read: DocumentSlice, links: LinkResolver, lines: tuple[int, int] | None
-) -> PdfView:
-    """
-    The page of a document that a request asks for: by its number, or by a line on it.
-
-    Args:
-        read: The whole document.
-    """
-    file = read.document.file
-    places = [each for each in visit.kb.places(file) if each.kind == "page"]
+def pdf_view(viewed: ViewedDocument) -> PdfView:
+    """The page of a document that a request asks for: by its number, or by a line on it."""
+    visit, lines, file = viewed.visit, viewed.lines, viewed.document.file
+    places = viewed.places_of("page")
     number = _page_in_address(visit)
     if number is None and lines is not None:
         place = place_of_line(places, lines[0])
         number = None if place is None else _number(place)
     number = number or 1
     query = visit.query("q").strip()[:_MAX_QUERY]
-    on_page = _text_of(read.text, places, number)
+    on_page = _text_of(viewed.text_lines, places, number)
     picture = _picture(visit, file, number, query, on_page.among(lines))
     pages = picture.pages if picture else max((_number(each) for each in places), default=1)
     if number > pages:
         number = pages
-        on_page = _text_of(read.text, places, number)
+        on_page = _text_of(viewed.text_lines, places, number)
     text = shown_section(
         "\n".join(on_page.lines),
-        links,
+        viewed.links,
         lines=lines if picture is None else None,
         first_line=on_page.first_line,
     )
@@ -133,9 +119,8 @@ class _PageText:
         return [line for line in self.lines[first : lines[1] - self.first_line + 1] if line.strip()]
 
 
-def _text_of(text: str, places: Sequence[DocumentAnchor], number: int) -> _PageText:
+def _text_of(lines: Sequence[str], places: Sequence[DocumentAnchor], number: int) -> _PageText:
     """The lines of a page; none, behind those of the pages before it, if it has no text."""
-    lines = split_lines(text)
     behind = bisect_right(places, number, key=_number)
     end = places[behind].line - 1 if behind < len(places) else len(lines)
     if behind and _number(places[behind - 1]) == number:

@@ -16,10 +16,8 @@ from urllib.parse import urlencode
 
 from qmd.parse.convert.tables import column_name
 from qmd.parse.formats import TABLE, format_of
-from qmd.parse.lines import split_lines
-from qmd.server.page.views import Visit
+from qmd.server.page.note_text import ViewedDocument
 from qmd.values import DocumentAnchor
-from qmd.values.reading import DocumentSlice
 
 ROWS = 200
 """Rows of one view."""
@@ -101,20 +99,14 @@ class _Piece(NamedTuple):
     end: int
 
 
-def sheet_view(
-    visit: Visit, read: DocumentSlice, lines: tuple[int, int] | None
-) -> SheetView | None:
+def sheet_view(viewed: ViewedDocument) -> SheetView | None:
     """
     The sheet that a request asks for, by its name or by a line; None for a document without any.
 
     Also None where a piece is no table, because its head is too wide for one.
-
-    Args:
-        read: The whole document.
-        lines: The first and the last line to mark.
     """
-    text = split_lines(read.text)
-    pieces = _pieces(visit.kb.places(read.document.file), read.document.path, len(text))
+    visit, text, lines = viewed.visit, viewed.text_lines, viewed.lines
+    pieces = _pieces(viewed.places, viewed.document.path, len(text))
     if not pieces:
         return None
     sheets = list(dict.fromkeys(piece.sheet for piece in pieces))
