@@ -140,7 +140,7 @@ MAIL = FileFormat(
     "e-mail",
     (".eml", ".mbox", ".mbx"),
     parser="qmd.parse.convert.mail:convert",
-    version=1,
+    version=2,
     max_bytes=100 * MB,
     remedy="Save the message again in the program that wrote it",
 )
@@ -260,6 +260,11 @@ def is_photo(path: str) -> bool:
 def is_shown_as_markdown(path: str) -> bool:
     """Whether the document of such a file is Markdown; all formats but plain text give Markdown."""
     return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
+
+
+def has_signs_in_lines(path: str) -> bool:
+    """Whether emphasis, formulas and the like count in the document of such a file."""
+    return format_of(path).is_note or format_of(path) is NOTEBOOK
 
 
 def kind_of(path: str) -> str:
