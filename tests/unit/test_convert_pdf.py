@@ -139,14 +139,14 @@ def test_a_title_that_a_program_made_up_is_none(title: str) -> None:
 
 
 def test_pages_without_a_text_layer_are_told_and_blank_ones_are_not() -> None:
-    told = "without a text layer, and cannot be searched."
+    told, reads = "without a text layer", "'qmd ocr' reads"
     for pages, sentence in (
-        ([PICTURE], f"The page is a picture {told}"),
-        ([PICTURE, PICTURE], f"All pages are pictures {told}"),
-        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}"),
+        ([PICTURE], f"The page is a picture {told}: {reads} it."),
+        ([PICTURE, PICTURE], f"All pages are pictures {told}: {reads} them."),
+        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}: {reads} it."),
         (
             [lines("x"), PICTURE, PICTURE],
-            f"2 of 3 pages are pictures, the first page 2 {told}",
+            f"2 of 3 pages are pictures {told} (the first: page 2): {reads} them.",
         ),
     ):
         assert convert("a.pdf", pdf(pages)).warnings == (sentence,)
