@@ -37,8 +37,8 @@ PACE = "ocr_seconds"
 TYPICAL_PACE_S = 10.0
 """Seconds for one page on a laptop, until there is a measured pace."""
 
-#: A page of 2,400 pixels took 11 s and 1.4 GB; on its side three times as long.
-_BUDGET = JobBudget(cpu_s=180.0, memory_bytes=2_500 * MB)
+#: A page of 2,400 pixels took 11 s and 1.4 GB, with 5,000 words ten times as long.
+_BUDGET = JobBudget(cpu_s=300.0, memory_bytes=2_500 * MB)
 #: With less free memory no page is read.
 NEEDED_BYTES = 1_800 * MB
 #: Seconds after which others may read a page whose process has not said what became of it.

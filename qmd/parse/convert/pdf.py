@@ -31,8 +31,12 @@ MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
 #: Characters of one page; more is no page that somebody reads.
 MAX_PAGE = 1_000_000
-#: Objects of a page without text among which a picture is looked for.
+#: Objects of a page with hardly any text among which a picture is looked for.
 MAX_OBJECTS = 1_000
+#: Characters that programs and devices put on a scan; a page with more says what it says by them.
+MOST_STAMPED = 100
+#: Lines and boxes of a page without text; more are the outlines of characters.
+MOST_RULES = 100
 #: Lines at the top and at the bottom of a page that may be a head or foot.
 _EDGE_LINES = 2
 #: A head or foot stands on so many pages, and on this part of all, unless its number changes.
@@ -123,7 +127,8 @@ class _Reader:
         self._document = document
         self._texts = texts
         self._warnings: list[str] = []
-        self._pictures: list[int] = []  # numbers of pages that are pictures without text
+        self._pictures: list[int] = []  # numbers of pages that are pictures
+        self._without_text: list[int] = []  # those of them without a text layer
 
     def converted(self) -> Converted:
         total = len(self._document)
@@ -146,7 +151,7 @@ class _Reader:
             anchors.append(Anchor("page", label, length, None if shown in ("", label) else shown))
             texts.append(text)
             length += len(text)
-        unread = [number for number in self._pictures if number not in self._texts]
+        unread = [number for number in self._without_text if number not in self._texts]
         if unread:
             self._warnings.append(_pictures_warning(unread, count))
         about = self._document.get_metadata_dict(skip_empty=True)
@@ -197,10 +202,14 @@ class _Reader:
             if text_page.count_chars() > MAX_PAGE:
                 self._warnings.append(f"Page {number + 1} has too much text and was cut.")
             text = text_page.get_text_range(count=min(text_page.count_chars(), MAX_PAGE))
+            if len(text.strip()) < MOST_STAMPED and _is_picture(page, has_text=bool(text.strip())):
+                self._pictures.append(number + 1)
+                if not text.strip():
+                    self._without_text.append(number + 1)
+                read = self._texts.get(number + 1)
+                if read is not None or not text.strip():
+                    return _lines_read(read)
             if not text.strip():
-                if _has_pictures(page):
-                    self._pictures.append(number + 1)
-                    return _lines_read(self._texts.get(number + 1))
                 return []
             if not _RIGHT_TO_LEFT.search(text):
                 rows = _columns_of(text_page)
@@ -209,9 +218,21 @@ class _Reader:
             return _placed(text_page, text)
 
 
-def _has_pictures(page: pdfium.PdfPage) -> bool:
-    objects = islice(page.get_objects(max_depth=3), MAX_OBJECTS)
-    return any(each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE for each in objects)
+def _is_picture(page: pdfium.PdfPage, *, has_text: bool) -> bool:
+    """
+    Whether what a page says is drawn: as a picture, or as the outlines of its characters.
+
+    With some text, only if a picture covers half of it, as that of a scan with a stamp does.
+    """
+    outlines = 0
+    width, height = page.get_size()
+    for each in islice(page.get_objects(max_depth=3), MAX_OBJECTS):
+        if each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE:
+            left, bottom, right, top = each.get_bounds()
+            if not has_text or (right - left) * (top - bottom) > width * height / 2:
+                return True
+        outlines += each.type == pdfium.raw.FPDF_PAGEOBJ_PATH
+    return outlines > MOST_RULES and not has_text
 
 
 def _pictures_warning(pictures: Sequence[int], count: int) -> str:
