@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, derivation, is_cjk
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
 from qmd.values.names import file_stem
+from qmd.values.pictures import Picture
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
 _SHARED_VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
@@ -31,13 +33,20 @@ def version_of(path: str) -> int:
     return format_of(path).version * 1_000_000 + _SHARED_VERSION
 
 
-def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
+def new_document(
+    path: str,
+    parsed: ParsedDocument,
+    digest: str,
+    state: FileState,
+    pictures: Sequence[Picture] = (),
+) -> NewDocument:
     """
     Make the stored form of a parsed file.
 
     Args:
         path: Relative to the collection's root, with ``/``.
         digest: SHA-256 of the text, in hex digits.
+        pictures: As of `NewDocument`.
     """
     front, body = parsed.text[: parsed.body_start], parsed.text[parsed.body_start :]
     segmented_front, segmented_body = segment(front), segment(body)
@@ -71,6 +80,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             )
             for chunk in parsed.chunks
         ],
+        pictures=pictures,
     )
 
 
@@ -134,6 +144,10 @@ class NoDocument(NamedTuple):
 ParsedFile = NewDocument | SameText | NoDocument
 
 
+#: Of each page that was read: its number, who read it, and the stored form of its text.
+PlainTexts = tuple[tuple[int, str, str], ...]
+
+
 class FileJob(NamedTuple):
     """
     One file to read.
@@ -141,6 +155,8 @@ class FileJob(NamedTuple):
     Attributes:
         stored_hash: Of the text that is stored of this file, by this version of the parser.
         plugins: Those that are turned on; the formats of their files are found by them.
+        source: The stored hash of the file's bytes, if it has pictures; else empty.
+        texts: What was read from its pictures.
     """
 
     root: str
@@ -148,6 +164,8 @@ class FileJob(NamedTuple):
     max_bytes: int
     stored_hash: str | None
     plugins: tuple[str, ...] = ()
+    source: bytes = b""
+    texts: PlainTexts = ()
 
 
 # --- plain forms ----------------------------------------------------------------------
@@ -191,6 +209,7 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         list(map(tuple, parsed.anchors)),
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
+        list(map(tuple, parsed_file.pictures)),
     )
 
 
@@ -202,7 +221,7 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes = rest
+    digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
     fields["headings"] = tuple(map(Heading._make, headings))
     fields["links"] = tuple(map(Link._make, links))
@@ -216,4 +235,5 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         parsed=ParsedDocument(**fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
+        pictures=tuple(map(Picture._make, pictures)),
     )

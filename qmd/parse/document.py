@@ -136,6 +136,7 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
         chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
         warnings=(*warnings, *links.warnings),
         anchors=with_lines(anchors, structure.starts),
+        pictures=tuple(converted.pictures),
     )
 
 

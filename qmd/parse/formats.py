@@ -58,6 +58,10 @@ class FileFormat:
         is_note: Whether tags, wikilinks and inline fields in what its parser makes are those of a
             note. In other formats, ``#include`` and ``[[`` are text.
         has_links: Whether its documents may have links, which a move of a note has to mind.
+        picture: If its pages may be pictures: the function that draws one so that its text can be
+            read (OCR), as ``module:function``. It takes the path, the bytes of the file and the
+            number of the page, from 1, and returns `qmd.values.pictures.Pixels`. The parser then
+            takes as its third argument what was read: page → `qmd.values.pictures.PictureText`.
         remedy: What to do with a file that holds something else; a sentence begins with it.
     """
 
@@ -73,6 +77,7 @@ class FileFormat:
     is_edited: bool = False
     is_note: bool = False
     has_links: bool = False
+    picture: str | None = None
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
 
 
@@ -89,7 +94,9 @@ PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
     parser="qmd.parse.photo.document:parse_photo",
+    version=1,
     reads_parts=True,
+    picture="qmd.parse.photo.pixels:picture",
     remedy="Give it the suffix of the format it is in",
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
@@ -112,7 +119,8 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=1,
+    version=2,
+    picture="qmd.parse.convert.pdf_pages:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
     budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),

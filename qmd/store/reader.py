@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
     from qmd.store.sql.models import Models, ModelsWriter
     from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.pictures import Pictures, PicturesWriter
     from qmd.store.sql.properties import Properties
     from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
@@ -56,6 +57,7 @@ class Reader:
     links: Links
     graph: Graph
     tags: Tags
+    pictures: Pictures
     recent: Recent
     properties: Properties
     revisions: Revisions
@@ -127,6 +129,7 @@ class Writer(Reader):
     collections: CollectionsWriter
     contexts: ContextsWriter
     files: FilesWriter
+    pictures: PicturesWriter
     revisions: RevisionsWriter
     conversations: ConversationsWriter
     model_cache: ModelCacheWriter

@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from qmd.values.pictures import Picture
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -110,6 +113,7 @@ class ParsedDocument:
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
+        pictures: The pages of the file, from 1, that are pictures; a photo has one.
     """
 
     text: str
@@ -127,6 +131,7 @@ class ParsedDocument:
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
     anchors: tuple[DocumentAnchor, ...] = ()
+    pictures: tuple[int, ...] = ()
 
 
 class FileState(NamedTuple):
@@ -173,6 +178,7 @@ class NewDocument:
         path: Relative to the collection, with ``/``.
         hash: The hash of the text, in hexadecimal.
         chunk_hashes: The hash of each chunk's embedded text, in the order of ``parsed.chunks``.
+        pictures: The pages that are pictures, and whether their texts are part of ``parsed``.
     """
 
     path: str
@@ -182,3 +188,4 @@ class NewDocument:
     parsed: ParsedDocument
     fulltext: FullTextEntry
     chunk_hashes: Sequence[bytes]
+    pictures: Sequence[Picture] = ()
