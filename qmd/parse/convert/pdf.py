@@ -358,7 +358,7 @@ def _lines_of(text_page: pdfium.PdfTextPage, rows: Iterable[_Box]) -> Iterator[_
 
 def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
     """
-    Take the heads and feet that repeat out of the pages.
+    Take the heads and feet that repeat out of the pages, but for the first with a word of its own.
 
     They say the same on many pages, but for the number of the page. Rows of a table differ by their
     numbers, too, but these do not count the pages. ``labels`` are the numbers that the file itself
@@ -376,14 +376,26 @@ def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
         # That of a chapter stands on few pages, but counts them.
         if count >= many or (count >= _LEAST_REPEATS and key.ahead is not None and _key(key.text))
     }
+    words: set[str] = set()
+    heads: set[int] = set()
     for number, lines in enumerate(pages):
-        edge = {id(line) for line in _edges(lines)}
-        lines[:] = [
-            line
-            for line in lines
-            if id(line) not in edge
-            or (line.text != labels[number] and repeated.isdisjoint(_head_keys(line.text, number)))
-        ]
+        heads.update(
+            id(line)
+            for line in _edges(lines)
+            if line.text == labels[number] or not repeated.isdisjoint(_head_keys(line.text, number))
+        )
+        for line in lines:
+            if id(line) not in heads:
+                words.update(line.text.casefold().split())
+    for lines in pages:
+        lines[:] = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+
+
+def _says_more(head: _Line, words: set[str]) -> bool:
+    """Whether a head has a word that is not among those of the text; they are added to them."""
+    new = {each for each in _NUMBER.sub("", head.text).casefold().split() if _key(each)} - words
+    words |= new
+    return bool(new)
 
 
 def _head_keys(line: str, page: int) -> Iterator[_HeadKey]:
