@@ -36,8 +36,7 @@ def frequencies_of(scores: Iterable[tuple[int, float]], held: int, total: int) -
     frequencies = {}
     for document_id, score in scores:  # a search asks for a thousand
         share = score / most
-        if share > _MOST_SHARE:
-            share = _MOST_SHARE
+        share = min(share, _MOST_SHARE)
         frequencies[document_id] = share / (1 - share) if share > 0 else 0.0
     return frequencies
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from qmd.records import dataclass
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
