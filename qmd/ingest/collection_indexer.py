@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventKind, OnChange
     from qmd.store import Reader, Store, Writer
 
+#: A transaction stores no more. With twice as many characters the peak of memory is 8 MB higher,
+#: and nothing is faster; with half as many, pages are filled less well.
 BATCH_DOCUMENTS = 256
-BATCH_CHARACTERS = 4_000_000
+BATCH_CHARACTERS = 2_000_000
 #: If reading this many files in a row takes too long, the disk does not answer.
 MOST_UNANSWERED = 3
 
