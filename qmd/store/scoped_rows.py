@@ -48,6 +48,7 @@ def visible_rows(words: ScopeWords) -> dict[str, str]:
         "z_names": of_document,
         "properties": of_document,
         "tags": of_document,
+        "tasks": of_document,
         "z_searchable": of_document,
         "z_document_tokens": of_document,
         "z_postings": of_document,

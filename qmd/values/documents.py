@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from qmd.values.tasks import Task
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -98,6 +101,7 @@ class ParsedDocument:
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
+        tasks: By their lines, ascending; none for a format that is no note.
     """
 
     text: str
@@ -115,6 +119,7 @@ class ParsedDocument:
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
     anchors: tuple[DocumentAnchor, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 class FileState(NamedTuple):
