@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from qmd.records import dataclass
+
+if TYPE_CHECKING:
+    from qmd.values.pictures import Picture
+    from qmd.values.tasks import Task
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -110,6 +115,8 @@ class ParsedDocument:
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
+        pictures: The pages of the file, from 1, that are pictures; a photo has one.
+        tasks: By their lines, ascending; none for a format that is no note.
     """
 
     text: str
@@ -127,6 +134,8 @@ class ParsedDocument:
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
     anchors: tuple[DocumentAnchor, ...] = ()
+    pictures: tuple[int, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 class FileState(NamedTuple):
@@ -173,6 +182,7 @@ class NewDocument:
         path: Relative to the collection, with ``/``.
         hash: The hash of the text, in hexadecimal.
         chunk_hashes: The hash of each chunk's embedded text, in the order of ``parsed.chunks``.
+        pictures: The pages that are pictures, and whether their texts are part of ``parsed``.
     """
 
     path: str
@@ -182,3 +192,4 @@ class NewDocument:
     parsed: ParsedDocument
     fulltext: FullTextEntry
     chunk_hashes: Sequence[bytes]
+    pictures: Sequence[Picture] = ()

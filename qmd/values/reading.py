@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 

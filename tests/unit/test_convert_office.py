@@ -206,6 +206,10 @@ def test_cells_show_what_was_computed() -> None:
     assert about(converted) == ABOUT
     later = xlsx(f"<row>{value('A1', '1', style=1)}</row>", workbook='<workbookPr date1904="1"/>')
     assert "1904-01-02" in sheets.convert("a.xlsx", later).markdown
+    too_late = xlsx(
+        f"<row>{value('A1', '2958465', style=1)}</row>", workbook='<workbookPr date1904="1"/>'
+    )
+    assert "2958465" in sheets.convert("a.xlsx", too_late).markdown
 
 
 def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
@@ -316,8 +320,11 @@ def test_what_is_no_office_file(convert: Callable[[str, bytes], Converted]) -> N
     for data in (b"", b"PK\x03\x04", b"text", archive({"a": "b"}), office("gone.xml", {})):
         with pytest.raises(DamagedFileError):
             convert("a", data)
+    compound = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600
     with pytest.raises(EncryptedFileError):
-        convert("a", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+        convert("a", compound + "EncryptedPackage".encode("utf-16-le"))
+    with pytest.raises(DamagedFileError, match="97 to 2003"):
+        convert("a", compound)
     bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c '&b;&b;'>]><a>&c;</a>"
     with pytest.raises(DamagedFileError, match="entities"):
         convert("a", office("a.xml", {"a.xml": bomb, "content.xml": bomb}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import sys
 import zlib
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import SectionNotFoundError
+from qmd.errors import ConflictError, SectionNotFoundError
+from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
 from qmd.values.names import DEFAULT_MASK
@@ -112,6 +114,21 @@ def test_a_link_to_a_page_is_not_broken_and_pdfs_are_no_orphans(
         assert kb.broken_links().links == ()
         assert [orphan.document.path for orphan in kb.orphans().documents] == ["n.md"]
         assert [link.file for link in kb.backlinks("a.pdf").links] == ["notes/n.md"] * 2
+
+
+def test_a_large_pdf_moves_and_one_that_the_history_cannot_keep_is_not_deleted(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    data = pdf(PAGES) + b"\n%" + random.Random(0).randbytes(MAX_BYTES)
+    (tmp_path / "notes/a.pdf").write_bytes(data)
+    with kb:
+        assert kb.index().added == 1
+        moved = kb.move_note("notes/a.pdf", "notes/b.pdf")
+        assert (tmp_path / "notes/b.pdf").read_bytes() == data
+        with pytest.raises(ConflictError, match="more than the history") as caught:
+            kb.delete_note(moved.file)
+        assert caught.value.hint == "Delete it with another program; that cannot be undone."
+        assert (tmp_path / "notes/b.pdf").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
