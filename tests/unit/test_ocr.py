@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from qmd import KnowledgeBase
-from qmd.errors import OcrUnavailableError
+from qmd.errors import DamagedFileError, OcrUnavailableError
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
+from qmd.parse.photo import pixels
 from qmd.settings import Settings
 from qmd.system.memory import available_bytes
 from qmd.system.worker.jobs import MB, JobBudget
@@ -220,6 +222,34 @@ def test_a_keeper_reads_in_the_background(kb: KnowledgeBase, folder: Path) -> No
     (folder / "a.pdf").write_bytes(pdf([page("Heating costs"), page("Rent")]))
     until(lambda: kb.search("heating").hits and kb.search("rent").hits, "nothing was read")
     until(lambda: kb.status().pictures_waiting == 0)
+
+
+def test_a_keeper_tells_that_memory_is_short(
+    kb: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr, "available_bytes", lambda: 500 * MB)
+    (folder / "a.pdf").write_bytes(pdf([page("Heating costs")]))
+    kb.keep(embed=False)
+    told = "The text in pictures is not read: 0.5 GB of memory are free, and OCR needs 1.8 GB."
+    until(lambda: told in kb.freshness().notices, "nothing was told")
+    assert told in (kb.status().ocr_problem or "")
+
+
+def test_a_photo_is_read_as_the_camera_was_held_and_on_white() -> None:
+    image = Image.new("RGBA", (40, 20), (0, 0, 0, 0))
+    image.putpixel((0, 0), (255, 0, 0, 255))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter to the right
+    data = BytesIO()
+    image.save(data, "PNG", exif=exif)
+    rgb, per_point = pixels.picture("a.png", data.getvalue(), 1)
+    assert (rgb.shape, per_point) == ((40, 20, 3), 1.0)
+    assert (tuple(rgb[0, 19]), tuple(rgb[39, 0])) == ((255, 0, 0), (255, 255, 255))
+    large = BytesIO()
+    Image.new("L", (6000, 3000)).save(large, "JPEG")
+    assert pixels.picture("a.jpg", large.getvalue(), 1).rgb.shape[1] <= 2400
+    with pytest.raises(DamagedFileError, match="cannot be decoded"):
+        pixels.picture("a.jpg", b"no photo", 1)
 
 
 @pytest.mark.skipif(find_spec("rapidocr") is None, reason="the extra 'ocr' is not installed")
