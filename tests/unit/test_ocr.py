@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
@@ -16,10 +17,12 @@ from qmd.errors import DamagedFileError, OcrUnavailableError
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
 from qmd.parse.photo import pixels
+from qmd.parse.photo.fingerprint import fingerprint
+from qmd.parse.photo.source import PhotoSource
 from qmd.settings import Settings
 from qmd.system.memory import available_bytes
 from qmd.system.worker.jobs import MB, JobBudget
-from qmd.values import Progress
+from qmd.values import PhotoChange, Progress
 from qmd.values.pictures import PictureLine, PictureText
 from tests.support.embedder import HashEmbedder
 from tests.support.live import until
@@ -233,6 +236,34 @@ def test_a_keeper_tells_that_memory_is_short(
     told = "The text in pictures is not read: 0.5 GB of memory are free, and OCR needs 1.8 GB."
     until(lambda: told in kb.freshness().notices, "nothing was told")
     assert told in (kb.status().ocr_problem or "")
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_new_metadata_leave_what_was_read_from_a_photo(
+    kb: KnowledgeBase, folder: Path, suffix: str
+) -> None:
+    kind = {"jpg": "JPEG", "png": "PNG"}[suffix]
+    (folder / f"sign.{suffix}").write_bytes(photo("No swimming", kind=kind))
+    (folder / f"other.{suffix}").write_bytes(photo("No swimming!", kind=kind))
+    kb.index()
+    assert kb.ocr().read == 2
+    kb.change_photo(f"notes/sign.{suffix}", PhotoChange(tags=("beach",), description="A sign"))
+    assert kb.status().pictures_waiting == 0
+    [hit] = kb.search("tag:beach swimming").hits
+    assert hit.file == f"notes/sign.{suffix}"
+
+
+def test_photos_differ_by_any_part_of_their_image() -> None:
+    noise = bytes(random.Random(1).randbytes(600 * 600))
+    prints = set()
+    for place in (None, 0, 150_000, 330_000, 359_999):
+        pixels_of = bytearray(noise)
+        if place is not None:
+            pixels_of[place] ^= 255
+        data = BytesIO()
+        Image.frombytes("L", (600, 600), bytes(pixels_of)).save(data, "PNG", compress_level=0)
+        prints.add(fingerprint(PhotoSource.of_bytes(data.getvalue())))
+    assert len(prints) == 5  # a PNG ends with a checksum of all
 
 
 def test_a_photo_is_read_as_the_camera_was_held_and_on_white() -> None:
