@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from qmd.cli.render_documents import readable_size
 from qmd.cli.terminal import (
     beside,
     columns,
@@ -18,6 +17,7 @@ from qmd.cli.terminal import (
     one_line,
     padded,
     paint,
+    readable_size,
     use_color,
     write,
 )

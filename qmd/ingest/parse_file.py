@@ -19,15 +19,8 @@ from qmd.errors import (
     MissingExtraError,
     UnreadableFileError,
 )
-from qmd.ingest.new_document import (
-    FileJob,
-    NoDocument,
-    ParsedFile,
-    SameText,
-    job_of,
-    new_document,
-    plain_file,
-)
+from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
+from qmd.ingest.new_document import new_document
 from qmd.ingest.read_file import read_file, read_parts, settled, source_hash
 from qmd.parse.by_format import parse, parser_of
 from qmd.parse.formats import FileFormat, format_of, turned_on_plugins

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,13 +62,6 @@ class PhotoMethods(DocumentMethods, FileMethods):
         version = self.file_version(file)
         collection, _, path = file.partition("/")
         return photos.thumbnail.thumbnail(self._root(collection), path, side), version
-
-    @open_to_scopes
-    def file_version(self, file: str) -> str:
-        """A text that changes with a file. Raises the errors of `open_file`."""
-        with self.open_file(file) as opened:
-            status = os.fstat(opened.fileno())
-        return f"{status.st_mtime_ns:x}-{status.st_size:x}"
 
     def metadata_of_photo(self, file: str) -> PhotoMetadata:
         """
@@ -134,7 +126,3 @@ class PhotoMethods(DocumentMethods, FileMethods):
         self.open_file(file).close()  # only files that the index lists
         collection, _, path = file.partition("/")
         return Path(self._root(collection), path)
-
-    def _root(self, collection: str) -> str:
-        with self._store.reading() as reader:
-            return reader.collections.by_name(collection).path

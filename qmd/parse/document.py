@@ -95,7 +95,9 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     )
 
 
-def parse_literal(path: str, converted: Converted, *, has_links: bool) -> ParsedDocument:
+def parse_literal(
+    path: str, converted: Converted, *, has_links: bool, most: int = MAX_CONVERTED
+) -> ParsedDocument:
     """
     A document of a converted file in which only the marks of blocks count.
 
@@ -103,13 +105,14 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
 
     Args:
         has_links: Links in the form of Markdown count, too.
+        most: Characters that are read.
     """
     properties = json.loads(json.dumps(dict(converted.properties)))  # those of plugins may be any
     text = _UNSTORABLE.sub("\ufffd", converted.markdown)
     warnings = []
-    if len(text) > MAX_CONVERTED:
-        end = text.rfind("\n", 0, MAX_CONVERTED) + 1
-        text = text[: end or MAX_CONVERTED]
+    if len(text) > most:
+        end = text.rfind("\n", 0, most) + 1
+        text = text[: end or most]
         warnings.append(f"The text is too long: only the first {len(text):,} characters were read.")
     anchors = [each for each in converted.anchors if each.start_char < len(text)]
     if len(anchors) > MAX_ANCHORS:

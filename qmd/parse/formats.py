@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.names import NOTE_SUFFIXES
 
 MB = 1_000_000
@@ -70,7 +70,7 @@ class FileFormat:
     parser: str
     version: int = 0
     max_bytes: int | None = None
-    budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
+    budget: ParseBudget = ParseBudget()
     needs: tuple[str, str] | None = None
     else_text: bool = False
     reads_parts: bool = False
@@ -148,7 +148,7 @@ MAIL = FileFormat(
     "e-mail",
     (".eml", ".mbox", ".mbx"),
     parser="qmd.parse.convert.mail:convert",
-    version=1,
+    version=2,
     max_bytes=100 * MB,
     remedy="Save the message again in the program that wrote it",
 )
@@ -247,13 +247,14 @@ def problem_of(file_format: FileFormat) -> str | None:
 def format_of(path: str) -> FileFormat:
     """The format as which a file of this name is read, whatever its content is."""
     _, dot, suffix = path.rpartition(".")
-    return _by_suffix().get(f".{suffix.lower()}", MARKDOWN) if dot else MARKDOWN
+    return _by_suffix().get(suffix.lower(), MARKDOWN) if dot else MARKDOWN
 
 
 @cache
 def _by_suffix() -> dict[str, FileFormat]:
+    """The format of each suffix, without its dot."""
     return {
-        suffix: each
+        suffix.removeprefix("."): each
         for each in (*_of_plugins, *FORMATS)
         if not each.else_text or each.needs is None or find_spec(each.needs[0]) is not None
         for suffix in each.suffixes
@@ -268,6 +269,11 @@ def is_photo(path: str) -> bool:
 def is_shown_as_markdown(path: str) -> bool:
     """Whether the document of such a file is Markdown; all formats but plain text give Markdown."""
     return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
+
+
+def has_signs_in_lines(path: str) -> bool:
+    """Whether emphasis, formulas and the like count in the document of such a file."""
+    return format_of(path).is_note or format_of(path) is NOTEBOOK
 
 
 def kind_of(path: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from qmd.records import dataclass
 
 if TYPE_CHECKING:
     from qmd.values.pictures import Picture
@@ -56,6 +58,11 @@ class Chunk(NamedTuple):
     heading_path: tuple[str, ...]
 
 
+def named_place(kind: str, label: str) -> str:
+    """What people call a place of a file, in a few words: ``p. 12``, ``slide 3``."""
+    return f"{'p.' if kind == 'page' else kind} {label}"
+
+
 class DocumentAnchor(NamedTuple):
     """
     A place of a document's file, such as a page, at which a part of its text begins.
@@ -82,8 +89,14 @@ class DocumentAnchor(NamedTuple):
     @property
     def place(self) -> str:
         """What people call it: ``p. 12``, with what the file calls it: ``p. 12 (ii)``."""
-        name = f"{'p.' if self.kind == 'page' else self.kind} {self.label}"
+        name = named_place(self.kind, self.label)
         return name if self.shown is None else f"{name} ({' '.join(self.shown.split())})"
+
+
+def place_of_line(places: Sequence[DocumentAnchor], line: int) -> DocumentAnchor | None:
+    """The last of some places, which are in order, that begins at a line or before it."""
+    at = bisect_right(places, line, key=lambda place: place.line)
+    return places[at - 1] if at else None
 
 
 @dataclass(frozen=True, slots=True)

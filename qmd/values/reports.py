@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from qmd.records import dataclass, field
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.stored import Collection
 

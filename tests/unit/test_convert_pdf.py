@@ -67,11 +67,30 @@ def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
     ]
     pages[2].append(Placed(72, 30, "A footnote."))
     text = markdown(*pages)
-    assert "Book" not in text
-    assert "Confidential" not in text
+    assert text.startswith("The Book 0\n")  # once, so that a search finds it
+    assert text.count("The Book") == text.count("Confidential") == 1
     assert "Text c of this page.\nIt ends.\n\nA footnote." in text
     two = markdown(*pages[:2])
     assert two.count("The Book") == two.count("Confidential") == 2
+
+
+def test_rows_that_differ_by_their_numbers_are_no_heads() -> None:
+    rows = [f"{number * 7} of {number * 3}" for number in range(60)]
+    pages = [lines(*rows[first : first + 20]) for first in (0, 20, 40)]
+    assert markdown(*pages).split("\n")[:1] == ["0 of 0"]
+    assert [row for row in rows if row not in markdown(*pages)] == []
+    assert markdown(pages[0]).count(" of ") == 20
+
+
+def test_numbers_of_pages_are_left_out_however_they_count() -> None:
+    texts = ["some words", "more of them", "other things", "still others", "the end"]
+    pages = [
+        [*lines(text), Placed(300, 20, shown)]
+        for text, shown in zip(texts, ("iii", "iv", "1 of 9", "2 of 9", "3 of 9"), strict=True)
+    ]
+    labels = "[0 << /S /r /St 3 >> 2 << /S /D >>]"
+    assert markdown(*pages, labels=labels).split("\n\n") == [*texts, ""]
+    assert "iv" in markdown(*pages)  # nothing says that it is a number
 
 
 def test_words_that_a_line_parted_are_joined() -> None:

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ MOST_RULES = 100
 _EDGE_LINES = 2
 #: A head or foot stands on so many pages, and on this part of all, unless its number changes.
 _LEAST_REPEATS, _REPEATED_ON = 3, 0.3
+#: Of a head or foot: characters, numbers among which that of the page is looked for, their digits.
+_MOST_CHARACTERS, _MOST_NUMBERS, _MOST_DIGITS = 300, 8, 6
 #: A gap between lines that is so many times as large as usual begins a paragraph.
 _PARAGRAPH_GAP = 1.4
 #: Columns: so many lines in each, of which one in ten may cross the gap between them.
@@ -48,6 +50,7 @@ _LEAST_ROWS, _MOST_CROSSING = 8, 0.1
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"\d+|\b[ivxlcdm]+\b")
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 #: A hyphen at the end of a line, where pdfium has joined the word; before it a part of the word.
 _PARTED = re.compile("(\\S*)[\ufffe\x02]")
 #: What leads from an entry of a table of contents to its page.
@@ -82,6 +85,20 @@ class _Box(NamedTuple):
     bottom: float
     right: float
     top: float
+
+
+class _HeadKey(NamedTuple):
+    """
+    What lines at the edges of several pages have in common: their text, perhaps without a number.
+
+    Attributes:
+        at: Where in the text the number was.
+        ahead: By how much it is more than that of the page, from 0; None if none was taken out.
+    """
+
+    text: str
+    at: int = 0
+    ahead: int | None = None
 
 
 class _Bookmark(NamedTuple):
@@ -137,7 +154,8 @@ class _Reader:
             self._warnings.append(f"Only the first {count:,} of its {total:,} pages were read.")
         bookmarks = self._bookmarks()
         pages = [self._lines(number) for number in range(count)]
-        _drop_repeated(pages)
+        labels = [self._label(number) for number in range(count)]
+        _drop_repeated(pages, labels)
         _drop_contents(pages, [mark.title for marks in bookmarks.values() for mark in marks])
         texts: list[str] = []
         anchors: list[Anchor] = []
@@ -147,7 +165,7 @@ class _Reader:
             if not text:
                 continue
             label = str(number + 1)
-            shown = self._label(number)
+            shown = labels[number]
             anchors.append(Anchor("page", label, length, None if shown in ("", label) else shown))
             texts.append(text)
             length += len(text)
@@ -396,30 +414,64 @@ def _lines_read(read: PictureText | None) -> list[_Line]:
 # --- heads, feet, paragraphs and headings -----------------------------------------------------
 
 
-def _drop_repeated(pages: Sequence[list[_Line]]) -> None:
-    """Take the heads and feet that repeat out of the pages."""
-    counts: Counter[str] = Counter()
-    numbers: dict[str, set[str]] = {}
-    for lines in pages:
-        for line in {id(line): line for line in _edges(lines)}.values():
-            key = _NUMBER.sub("#", line.text)
-            counts[key] += 1
-            numbers.setdefault(key, set()).add(line.text)
+def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
+    """
+    Take the heads and feet that repeat out of the pages, but for the first with a word of its own.
+
+    They say the same on many pages, but for the number of the page. Rows of a table differ by their
+    numbers, too, but these do not count the pages. ``labels`` are the numbers that the file itself
+    gives to the pages, where it does.
+    """
+    keys_of = [
+        {key for line in _edges(lines) for key in _head_keys(line.text, number)}
+        for number, lines in enumerate(pages)
+    ]
+    counts = Counter(chain.from_iterable(keys_of))
     many = max(_LEAST_REPEATS, _REPEATED_ON * len(pages))
     repeated = {
         key
         for key, count in counts.items()
-        if count >= many
-        # That of a chapter stands on few pages, but its number changes from page to page.
-        or (count >= _LEAST_REPEATS and len(numbers[key]) == count and key.strip("# "))
+        # That of a chapter stands on few pages, but counts them.
+        if count >= many or (count >= _LEAST_REPEATS and key.ahead is not None and _key(key.text))
     }
+    words: set[str] = set()
+    heads: set[int] = set()
+    for number, lines in enumerate(pages):
+        heads.update(
+            id(line)
+            for line in _edges(lines)
+            if line.text == labels[number] or not repeated.isdisjoint(_head_keys(line.text, number))
+        )
+        for line in lines:
+            if id(line) not in heads:
+                words.update(line.text.casefold().split())
     for lines in pages:
-        edge = {id(line) for line in _edges(lines)}
-        lines[:] = [
-            line
-            for line in lines
-            if id(line) not in edge or _NUMBER.sub("#", line.text) not in repeated
-        ]
+        lines[:] = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+
+
+def _says_more(head: _Line, words: set[str]) -> bool:
+    """Whether a head has a word that is not among those of the text; they are added to them."""
+    new = {each for each in _NUMBER.sub("", head.text).casefold().split() if _key(each)} - words
+    words |= new
+    return bool(new)
+
+
+def _head_keys(line: str, page: int) -> Iterator[_HeadKey]:
+    """What a head or foot has in common with those of other pages, if this line is one."""
+    if len(line) > _MOST_CHARACTERS:
+        return
+    yield _HeadKey(line)
+    for match in islice(_NUMBER.finditer(line), _MOST_NUMBERS):
+        if len(match[0]) <= _MOST_DIGITS:
+            value = int(match[0]) if match[0].isdecimal() else _roman(match[0])
+            yield _HeadKey(line[: match.start()] + line[match.end() :], match.start(), value - page)
+
+
+def _roman(numeral: str) -> int:
+    """The value of a Roman numeral in small letters."""
+    values = [_ROMAN[letter] for letter in numeral]
+    following = (*values[1:], 0)
+    return sum(-one if one < other else one for one, other in zip(values, following, strict=True))
 
 
 def _drop_contents(pages: Sequence[list[_Line]], titles: Iterable[str]) -> None:
