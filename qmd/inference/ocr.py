@@ -93,11 +93,28 @@ def _read(rgb: NDArray[np.uint8], turn: int) -> _Reading:
     texts = tuple(output.txts or ())[:_MOST_LINES]
     if not texts:
         return _Reading(turn, image.shape[0], np.zeros((0, 4)), (), 0.0)
-    corners = np.asarray(output.boxes)[:_MOST_LINES]
+    corners = _upright(np.asarray(output.boxes, dtype=float)[:_MOST_LINES])
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     lengths = [len(text) for text in texts]
     score = float(np.average(list(output.scores)[:_MOST_LINES], weights=lengths))
     return _Reading(turn, image.shape[0], boxes, texts, score)
+
+
+def _upright(corners: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """
+    float[lines, 4, 2], turned by the few degrees by which a scan is tilted.
+
+    Otherwise the end of a line would stand beside the beginning of the next.
+    """
+    along = corners[:, 1] - corners[:, 0]
+    wide = along[along[:, 0] > np.abs(along[:, 1])]
+    if not len(wide):
+        return corners
+    lengths = np.hypot(wide[:, 0], wide[:, 1])
+    long = wide[lengths >= np.median(lengths)]
+    tilt = np.median(np.arctan2(long[:, 1], long[:, 0]))
+    sine, cosine = np.sin(-tilt), np.cos(-tilt)
+    return corners @ np.array([[cosine, sine], [-sine, cosine]])
 
 
 @cache

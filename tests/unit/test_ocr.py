@@ -284,13 +284,13 @@ def test_a_photo_is_read_as_the_camera_was_held_and_on_white() -> None:
 
 
 @pytest.mark.skipif(find_spec("rapidocr") is None, reason="the extra 'ocr' is not installed")
-def test_rapidocr_reads_a_page_on_its_side(tmp_path: Path, folder: Path) -> None:
+def test_rapidocr_reads_a_tilted_page_on_its_side(tmp_path: Path, folder: Path) -> None:
     image = Image.new("RGB", (900, 300), "white")
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(40)
     for number, line in enumerate(("Terms of the lease", "The rent is due in May", "Heating")):
         draw.text((40, 30 + 80 * number), line, "black", font)
-    image.rotate(90, expand=True).save(folder / "side.png")
+    image.rotate(91, expand=True, fillcolor="white").save(folder / "side.png")
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
         kb.add_collection(folder, mask="**/*.png")
         kb.index()
