@@ -114,7 +114,8 @@ def _upright(corners: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     long = wide[lengths >= np.median(lengths)]
     tilt = np.median(np.arctan2(long[:, 1], long[:, 0]))
     sine, cosine = np.sin(-tilt), np.cos(-tilt)
-    return corners @ np.array([[cosine, sine], [-sine, cosine]])
+    turned: NDArray[np.floating[Any]] = corners @ np.array([[cosine, sine], [-sine, cosine]])
+    return turned
 
 
 @cache
