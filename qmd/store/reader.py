@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
     from qmd.store.sql.tags import Tags
+    from qmd.store.sql.tasks import Tasks
     from qmd.store.sql.tokens import Tokens, TokensWriter
     from qmd.store.sql.upkeep import Upkeep, UpkeepWriter
     from qmd.store.sql.vectors import Vectors
@@ -58,6 +59,7 @@ class Reader:
     graph: Graph
     tags: Tags
     pictures: Pictures
+    tasks: Tasks
     recent: Recent
     properties: Properties
     revisions: Revisions

@@ -10,6 +10,7 @@ from qmd.records import dataclass
 
 if TYPE_CHECKING:
     from qmd.values.pictures import Picture
+    from qmd.values.tasks import Task
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -115,6 +116,7 @@ class ParsedDocument:
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
         pictures: The pages of the file, from 1, that are pictures; a photo has one.
+        tasks: By their lines, ascending; none for a format that is no note.
     """
 
     text: str
@@ -133,6 +135,7 @@ class ParsedDocument:
     warnings: tuple[str, ...]
     anchors: tuple[DocumentAnchor, ...] = ()
     pictures: tuple[int, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 class FileState(NamedTuple):

@@ -112,7 +112,16 @@ class SqlDialect:
     repeats_tags = True
     text_index: int | None = 16
     parsed_tables: tuple[str, ...] = (
-        *("tags", "aliases", "anchors", "z_names", "z_links", "z_properties", "z_pictures"),
+        *(
+            "tags",
+            "aliases",
+            "anchors",
+            "tasks",
+            "z_names",
+            "z_links",
+            "z_properties",
+            "z_pictures",
+        ),
     )
     has_link_targets = True
     is_shared = False
@@ -182,7 +191,8 @@ class _PostgresDialect(SqlDialect):
     repeats_tags = False
     text_index = None
     parsed_tables = (
-        *("tags", "aliases", "anchors", "z_names", "links", "properties", "z_pictures"),
+        *("tags", "aliases", "anchors", "tasks"),
+        *("z_names", "links", "properties", "z_pictures"),
     )
     has_link_targets = False
     is_shared = True
