@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import platformdirs
     import pypdfium2
     import rapidfuzz
+    import rapidocr
     import sqlite_utils
     from fastembed.rerank import cross_encoder
     from sqlite_utils import migrations
@@ -60,6 +61,7 @@ __all__ = [
     "platformdirs",
     "pypdfium2",
     "rapidfuzz",
+    "rapidocr",
     "request",
     "secrets",
     "shlex",

@@ -1,9 +1,9 @@
 """
 Reads the text in a picture with rapidocr (the extra ``ocr``), whose models lie in its package.
 
-Importing this module imports rapidocr, onnxruntime and OpenCV. A worker process does so, with
-limits (`qmd.ingest.read_picture`), and asks no network: the files of the models are named, and
-rapidocr downloads only those that are not.
+The first picture imports rapidocr, onnxruntime and OpenCV. A worker process does so, with limits
+(`qmd.ingest.read_picture`), and asks no network: the files of the models are named, and rapidocr
+downloads only those that are not.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import rapidocr
 
+from qmd import libraries
 from qmd.errors import InferenceError
 from qmd.values.pictures import PictureLine, PictureText, Pixels
 
@@ -120,6 +120,7 @@ def _upright(corners: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
 
 @cache
 def _engine() -> Any:
+    rapidocr = libraries.rapidocr
     folder = Path(rapidocr.__file__).parent / "models"
     paths = {kind: folder / name for kind, name in _MODELS.items()}
     if not all(path.is_file() for path in paths.values()):
