@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     import platformdirs
     import pypdfium2
     import rapidfuzz
-    import rapidocr
     import sqlite_utils
     from fastembed.rerank import cross_encoder
     from sqlite_utils import migrations
@@ -61,7 +60,6 @@ __all__ = [
     "platformdirs",
     "pypdfium2",
     "rapidfuzz",
-    "rapidocr",
     "request",
     "secrets",
     "shlex",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qmd import libraries
 from qmd.errors import InferenceError
 from qmd.values.pictures import PictureLine, PictureText, Pixels
 
@@ -120,7 +119,8 @@ def _upright(corners: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
 
 @cache
 def _engine() -> Any:
-    rapidocr = libraries.rapidocr
+    import rapidocr
+
     folder = Path(rapidocr.__file__).parent / "models"
     paths = {kind: folder / name for kind, name in _MODELS.items()}
     if not all(path.is_file() for path in paths.values()):
