@@ -6,7 +6,7 @@ The parser of a format is imported for its first file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -23,28 +23,37 @@ from qmd.parse.lines import line_starts
 from qmd.parse.title import MAX_TITLE, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
+from qmd.values.pictures import PictureText
 
 #: Characters of text that any file may become, and those for each of its bytes.
 LEAST_TEXT = 100_000
 MOST_UNPACKED = 100
 
 #: Takes the path and the bytes of the whole file; if its format reads parts, a `PhotoSource`
-#: instead. It raises an `IngestError` for a file that is no document.
-Parser = Callable[[str, Any], ParsedDocument | Converted]
+#: instead; and if its pages may be pictures, what was read from them. It raises an `IngestError`
+#: for a file that is no document.
+Parser = Callable[..., ParsedDocument | Converted]
 
 
-def parse(file_format: FileFormat, path: str, source: Any) -> ParsedDocument:
+def parse(
+    file_format: FileFormat,
+    path: str,
+    source: Any,
+    texts: Mapping[int, PictureText] | None = None,
+) -> ParsedDocument:
     """
     The document that a file of this format is.
 
     Args:
         path: The file's path with ``/``; only its name counts.
         source: As a `Parser` takes it.
+        texts: What was read from its pictures, by page.
 
     Raises:
         IngestError: It is no document, or this installation cannot read the format.
     """
-    result = parser_of(file_format)(path, source)
+    parser = parser_of(file_format)
+    result = parser(path, source, texts or {}) if file_format.picture else parser(path, source)
     if isinstance(result, ParsedDocument):
         return result
     most = MAX_CONVERTED

@@ -22,7 +22,8 @@ from qmd.parse.inline_fields import (
 )
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
-from qmd.parse.tags import find_aliases, find_tags, may_have_tags
+from qmd.parse.tags import find_aliases, find_tags, frontmatter_tags, may_have_tags
+from qmd.parse.tasks import find_tasks, may_have_tasks
 from qmd.parse.title import find_description, find_title, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import DocumentAnchor, ParsedDocument
@@ -77,6 +78,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         properties = merged(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
+    tasks = find_tasks(structure, list(frontmatter_tags(page))) if may_have_tasks(text) else ()
     return ParsedDocument(
         text=text,
         encoding=decoded.encoding,
@@ -94,6 +96,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
+        tasks=tasks,
     )
 
 
@@ -143,6 +146,7 @@ def parse_literal(
         chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
         warnings=(*warnings, *links.warnings),
         anchors=with_lines(anchors, structure.starts),
+        pictures=tuple(converted.pictures),
     )
 
 

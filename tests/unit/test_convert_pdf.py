@@ -12,6 +12,7 @@ from qmd.parse import by_format
 from qmd.parse.convert.pdf import MAX_PAGES, _placed, convert
 from qmd.parse.converted import Anchor
 from qmd.parse.formats import PDF
+from qmd.values.pictures import PictureLine, PictureText
 from tests.support.pdf import PICTURE, Mark, Page, Placed, lines, pdf
 
 
@@ -158,18 +159,32 @@ def test_a_title_that_a_program_made_up_is_none(title: str) -> None:
 
 
 def test_pages_without_a_text_layer_are_told_and_blank_ones_are_not() -> None:
-    told = "without a text layer, and cannot be searched."
+    told, reads = "without a text layer", "'qmd ocr' reads"
     for pages, sentence in (
-        ([PICTURE], f"The page is a picture {told}"),
-        ([PICTURE, PICTURE], f"All pages are pictures {told}"),
-        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}"),
+        ([PICTURE], f"The page is a picture {told}: {reads} it."),
+        ([PICTURE, PICTURE], f"All pages are pictures {told}: {reads} them."),
+        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}: {reads} it."),
         (
             [lines("x"), PICTURE, PICTURE],
-            f"2 of 3 pages are pictures, the first page 2 {told}",
+            f"2 of 3 pages are pictures {told} (the first: page 2): {reads} them.",
         ),
     ):
         assert convert("a.pdf", pdf(pages)).warnings == (sentence,)
     assert convert("a.pdf", pdf([lines("x"), b""])).warnings == ()
+
+
+def test_scans_with_a_stamp_and_characters_drawn_as_outlines_are_pictures() -> None:
+    stamp, other, third = (b"BT /F 8 Tf 1 0 0 1 72 20 Tm <00%x> Tj ET " % n for n in b"SOT")
+    outlines = b" ".join(b"%d 700 m 5 5 l f" % x for x in range(200))
+    small = b"q 60 0 0 60 0 0 cm /I Do Q "
+    pages = [stamp + PICTURE, outlines, other + small, outlines[:300], third + outlines]
+    converted = convert("a.pdf", pdf(pages))
+    assert converted.pictures == (1, 2)
+    assert converted.warnings == ("Page 2 is a picture without a text layer: 'qmd ocr' reads it.",)
+    assert converted.markdown == "S\n\nO\n\nT\n\n"
+    read = PictureText((PictureLine("Read", 72, 700, 90, 710),))
+    converted = convert("a.pdf", pdf(pages), {1: read, 2: read})
+    assert (converted.warnings, converted.markdown) == ((), "Read\n\nRead\n\nO\n\nT\n\n")
 
 
 def test_what_is_no_pdf_or_locked_is_told() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from qmd.errors import MissingExtraError
 from qmd.files.moves.rewrite import REWRITERS
-from qmd.ingest.new_document import version_of
+from qmd.ingest.file_job import version_of
 from qmd.parse import by_format, formats
 from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
@@ -182,5 +182,5 @@ def test_code_is_plain_text_without_the_package_that_finds_its_sections(
 
 def test_a_format_has_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before = version_of("a.md")
-    monkeypatch.setattr("qmd.ingest.new_document.format_of", lambda path: LISTING)
+    monkeypatch.setattr("qmd.ingest.file_job.format_of", lambda path: LISTING)
     assert version_of("a.listing") == before + 3_000_000

@@ -16,6 +16,7 @@ from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
 from qmd.values.names import DEFAULT_MASK
+from tests.support.archives import value, xlsx
 from tests.support.pdf import Mark, lines, pdf
 
 PAGES = [lines("About bread"), lines("Sourdough needs time."), lines("Rye is dark.")]
@@ -146,3 +147,21 @@ def test_a_hostile_pdf_that_is_named_to_a_tool_ends_no_process_of_ours(
     assert parse_workers.document_text("a.pdf", pdf([bytes(400_000_000)])) is None
     assert parse_workers.document_text("a.pdf", b"no PDF") is None
     assert parse_workers.document_text("a.md", b"\x00\xff\x00") is None
+
+
+def test_a_sheet_is_named_without_its_cells(kb: KnowledgeBase, tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row r="{n}">{value(f"A{n}", f"person {n}", "str")}{value(f"B{n}", str(n))}</row>'
+        for n in range(1, 400)
+    )
+    (tmp_path / "notes/a.xlsx").write_bytes(xlsx(rows))
+    with kb:
+        kb.change_collection("notes", mask="**/*.xlsx")
+        kb.index()
+        whole = kb.get("a.xlsx#sheet=oven").text
+        assert "person 1 " in whole and "person 399 " in whole
+        part = kb.get("a.xlsx#sheet=Oven!$B$390").text
+        assert "person 390 " in part and "person 1 " not in part
+        for missing in ("sheet=Door", "sheet=Oven!A1000", "sheet=Oven!"):
+            with pytest.raises(SectionNotFoundError):
+                kb.get(f"a.xlsx#{missing}")
