@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import ConflictError, SectionNotFoundError
+from qmd.errors import ConflictError, DocumentNotFoundError, SectionNotFoundError
 from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
@@ -165,6 +165,15 @@ def test_a_sheet_is_named_without_its_cells(kb: KnowledgeBase, tmp_path: Path) -
         for missing in ("sheet=Door", "sheet=Oven!A1000", "sheet=Oven!"):
             with pytest.raises(SectionNotFoundError):
                 kb.get(f"a.xlsx#{missing}")
+
+
+def test_a_name_without_its_suffix_is_proposed(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "notes/ab.pdf").write_bytes(pdf(PAGES, about={"Title": "Other"}))
+    with kb:
+        kb.index()
+        with pytest.raises(DocumentNotFoundError) as caught:
+            kb.get("ab")
+        assert caught.value.suggestions == ("notes/ab.pdf",)
 
 
 def test_a_page_is_named_by_its_own_number_and_the_nearest_are_proposed(
