@@ -20,7 +20,7 @@ from qmd.errors import (
     ModelMismatchError,
     ReadOnlyError,
 )
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.search.present.reply import TOO_MANY
 from qmd.search.words.expressions import phrase
