@@ -70,6 +70,7 @@ Every exception qmd raises on purpose.
        ├─ VectorIndexMissingError     nothing was embedded yet
        ├─ DocumentNotEmbeddedError    one document has no vectors yet; file
        ├─ VectorsUnavailableError     sqlite-vec cannot be loaded here
+       ├─ OcrUnavailableError         a package is missing, or memory is short
        ├─ NativeCallsRefusedError     the model server takes no tools; ask in blocks
        └─ TransientInferenceError     worth another try
 
@@ -755,6 +756,12 @@ class DocumentNotEmbeddedError(InferenceError):
 
 class VectorsUnavailableError(InferenceError):
     code = "vectors_unavailable"
+
+
+class OcrUnavailableError(InferenceError):
+    """The text in pictures cannot be read here."""
+
+    code = "ocr_unavailable"
 
 
 class NativeCallsRefusedError(InferenceError):

@@ -236,6 +236,12 @@ class Configuration:
     plugins: tuple[str, ...] = _setting(
         "texts", "the plugins whose file formats are read, too; 'qmd plugins' lists them"
     )
+    ocr: str = _setting(
+        "text",
+        "what reads the text in pictures: rapidocr, where it is installed, or none",
+        default="rapidocr",
+        choices=("rapidocr", "none"),
+    )
     ask_write: bool = _setting(
         "switch",
         "whether qmd ask may write, if you agree each time",

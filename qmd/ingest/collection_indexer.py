@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from qmd import ingest
 from qmd.errors import InputError
-from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, SameText, version_of
+from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, PlainTexts, SameText, version_of
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.ingest.vault import vault_settings
-from qmd.parse.formats import turned_on_plugins
+from qmd.parse.formats import format_of, turned_on_plugins
 from qmd.records import dataclass, field
 from qmd.store.sql.files import DocumentPlace, StoredFile
 from qmd.system import cancellation
@@ -108,6 +108,9 @@ class CollectionIndexer:
         self.touched: list[tuple[int, FileState]] = []
         self.moved: list[tuple[str, StoredFile]] = []
         self.unreadable_folders: list[str] = []
+        self.with_texts: bool | None = None  # whether anything was read from pictures, once known
+        # Files whose pictures were read before, as became known while they were parsed.
+        self.known: dict[str, tuple[bytes, PlainTexts]] = {}
 
     def run(self) -> CollectionReport:
         """
@@ -177,6 +180,8 @@ class CollectionIndexer:
                 self._vanish(path, stored)
         with _patient_collector():
             self._read(unread)
+            if self.known:
+                self._read([file for file in unread if file.path in self.known])
             self._flush()
 
     # -- scanning ----------------------------------------------------------------------
@@ -302,7 +307,54 @@ class CollectionIndexer:
         same = stored is not None and stored.parser_version == version_of(file.path)
         stored_hash = stored.hash if stored is not None and same else None
         most = self.rules.most_bytes(file.path)
-        return FileJob(str(self.root), file, most, stored_hash, turned_on_plugins())
+        read = self.known.get(file.path)
+        if read is None and stored is not None:
+            read = self._read_texts(file.path, stored)
+        read = read or (b"", ())
+        if stored is not None and read[1] and self._lacks(stored, read[1]):
+            stored_hash = None  # its pictures are to be noted, even if there is no text in them
+        return FileJob(str(self.root), file, most, stored_hash, turned_on_plugins(), *read)
+
+    def _read_texts(self, path: str, stored: StoredFile) -> tuple[bytes, PlainTexts] | None:
+        """The hash of a stored document's file, and what was read from its pictures."""
+        if format_of(path).picture is None:
+            return None
+        with self.store.reading() as reader:
+            pictures = reader.pictures.of_document(stored.id)
+            if not pictures:
+                return None
+            source = pictures[0].source
+            return source, _plain_texts(reader, source)
+
+    def _lacks(self, stored: StoredFile, texts: PlainTexts) -> bool:
+        """Whether a stored document does not say yet what was read from its pictures."""
+        with self.store.reading() as reader:
+            pictures = reader.pictures.of_document(stored.id)
+        readers = {picture.page: picture.read_by for picture in pictures}
+        return any(readers.get(page) != read_by for page, read_by, _ in texts)
+
+    def _have_texts(self) -> bool:
+        if self.with_texts is None:
+            with self.store.reading() as reader:
+                self.with_texts = reader.pictures.have_texts()
+        return self.with_texts
+
+    def _is_known(self, document: NewDocument) -> bool:
+        """
+        Whether more was read from the pictures of this file than the document says.
+
+        The file came back, was copied or moved; it is parsed once more, with the texts.
+        """
+        if not document.pictures or document.path in self.known or not self._have_texts():
+            return False
+        source = document.pictures[0].source
+        with self.store.reading() as reader:
+            texts = _plain_texts(reader, source)
+        readers = {picture.page: picture.read_by for picture in document.pictures}
+        if all(readers.get(page, read_by) == read_by for page, read_by, _ in texts):
+            return False
+        self.known[document.path] = (source, texts)
+        return True
 
     def _take(self, file: ScannedFile, parsed: ParsedFile) -> None:
         stored = self.stored.get(file.path)
@@ -321,7 +373,7 @@ class CollectionIndexer:
                 self.touched.append((stored.id, parsed.state))
                 if len(self.touched) >= BATCH_DOCUMENTS:
                     self._flush()
-        else:
+        elif not self._is_known(parsed):
             if stored is not None:
                 replace: DocumentPlace | None = DocumentPlace(stored.id, file.path)
             else:
@@ -546,6 +598,11 @@ class CollectionIndexer:
         if stored * 10 >= total:
             self.store.merge_full_text()
             self.store.shrink()
+
+
+def _plain_texts(reader: Reader, source: bytes) -> PlainTexts:
+    texts = reader.pictures.texts(source)
+    return tuple((page, *read) for page, read in texts.items())
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -16,6 +16,8 @@ from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
+from qmd.values.pictures import Picture
+from qmd.values.tasks import Task
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
 _SHARED_VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
@@ -49,6 +51,10 @@ class NoDocument(NamedTuple):
 ParsedFile = NewDocument | SameText | NoDocument
 
 
+#: Of each page that was read: its number, who read it, and the stored form of its text.
+PlainTexts = tuple[tuple[int, str, str], ...]
+
+
 class FileJob(NamedTuple):
     """
     One file to read.
@@ -56,6 +62,8 @@ class FileJob(NamedTuple):
     Attributes:
         stored_hash: Of the text that is stored of this file, by this version of the parser.
         plugins: Those that are turned on; the formats of their files are found by them.
+        source: The stored hash of the file's bytes, if it has pictures; else empty.
+        texts: What was read from its pictures.
     """
 
     root: str
@@ -63,6 +71,8 @@ class FileJob(NamedTuple):
     max_bytes: int
     stored_hash: str | None
     plugins: tuple[str, ...] = ()
+    source: bytes = b""
+    texts: PlainTexts = ()
 
 
 # --- plain forms ----------------------------------------------------------------------
@@ -70,7 +80,7 @@ class FileJob(NamedTuple):
 _PLAIN = [
     name
     for name in ParsedDocument.__annotations__
-    if name not in {"headings", "links", "chunks", "anchors"}
+    if name not in {"headings", "links", "chunks", "anchors", "tasks"}
 ]
 _parsed = attrgetter(*_PLAIN)
 _fulltext = attrgetter(*FullTextEntry.__annotations__)
@@ -104,8 +114,10 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         list(map(tuple, parsed.links)),
         list(map(tuple, parsed.chunks)),
         list(map(tuple, parsed.anchors)),
+        list(map(tuple, parsed.tasks)),
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
+        list(map(tuple, parsed_file.pictures)),
     )
 
 
@@ -117,12 +129,13 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes = rest
+    digest, parsed, headings, links, chunks, anchors, tasks, fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
     fields["headings"] = tuple(map(Heading._make, headings))
     fields["links"] = tuple(map(Link._make, links))
     fields["chunks"] = tuple(map(Chunk._make, chunks))
     fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
+    fields["tasks"] = tuple(map(Task._make, tasks))
     return NewDocument(
         path=path,
         state=FileState(*state),
@@ -131,4 +144,5 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         parsed=ParsedDocument(**fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
+        pictures=tuple(map(Picture._make, pictures)),
     )

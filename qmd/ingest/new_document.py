@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 from qmd.ingest.file_job import version_of
 from qmd.parse.chunk import embedded_text
 from qmd.parse.segment import camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.names import file_stem
+from qmd.values.pictures import Picture
 
 _TOKEN = re.compile(r"[^\W_]+")
 
 
-def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
+def new_document(
+    path: str,
+    parsed: ParsedDocument,
+    digest: str,
+    state: FileState,
+    pictures: Sequence[Picture] = (),
+) -> NewDocument:
     """
     Make the stored form of a parsed file.
 
     Args:
         path: Relative to the collection's root, with ``/``.
         digest: SHA-256 of the text, in hex digits.
+        pictures: As of `NewDocument`.
     """
     front, body = parsed.text[: parsed.body_start], parsed.text[parsed.body_start :]
     segmented_front, segmented_body = segment(front), segment(body)
@@ -54,6 +63,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             )
             for chunk in parsed.chunks
         ],
+        pictures=pictures,
     )
 
 

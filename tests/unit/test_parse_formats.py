@@ -14,8 +14,17 @@ from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
 from qmd.parse.document import parse_document, parse_markdown
-from qmd.parse.formats import CODE, FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
+from qmd.parse.formats import (
+    CODE,
+    EPUB,
+    FORMATS,
+    MARKDOWN,
+    FileFormat,
+    format_of,
+    is_shown_as_markdown,
+)
 from qmd.values import DocumentAnchor, ParsedDocument
+from tests.support.archives import archive, epub
 
 
 @pytest.mark.parametrize("file_format", [MARKDOWN, *FORMATS], ids=lambda each: each.name)
@@ -98,16 +107,31 @@ def test_what_no_database_stores_is_replaced_and_what_is_too_long_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert document_of("a\0b\ud800\n").text == "a\ufffdb\ufffd\n"
-    monkeypatch.setattr("qmd.parse.document.MAX_CONVERTED", 10)
     monkeypatch.setattr("qmd.parse.document.MAX_ANCHORS", 1)
     anchors = tuple(Anchor("line", str(number), number * 5) for number in range(3))
-    document = document_of("1234\n6789\nabcd\n", anchors=anchors)
+    converted = Converted("1234\n6789\nabcd\n", anchors=anchors)
+    document = by_format.converted_document(LISTING, "src/a.listing", converted, most=10)
     assert document.text == "1234\n6789\n"
     assert document.anchors == (DocumentAnchor("line", "0", None, 1),)
     assert document.warnings == (
         "The text is too long: only the first 10 characters were read.",
         "Only the first 1 of its 2 places are known.",
     )
+
+
+def test_a_small_file_becomes_no_large_text() -> None:
+    parts = epub({"a.xhtml": "<p>" + "word " * 20_000 + "</p>"})
+    book = str(parts["OEBPS/book.opf"])
+    bomb = archive(
+        {
+            **parts,
+            "OEBPS/book.opf": book.replace('<itemref idref="d0"/>', '<itemref idref="d0"/>' * 50),
+        }
+    )
+    document = by_format.parse(EPUB, "a.epub", bomb)
+    most = max(by_format.LEAST_TEXT, by_format.MOST_UNPACKED * len(bomb))
+    assert 0 < len(document.text) <= most < 50 * 100_000
+    assert "too long" in document.warnings[0]
 
 
 def test_a_missing_package_is_told_with_its_command_and_another_error_is_raised() -> None:

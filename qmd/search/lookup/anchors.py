@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 #: What names a place of a file, as a `DocumentAnchor` does.
 _PLACE = re.compile(r"[a-z]+=.", re.IGNORECASE)
+#: A sheet, perhaps with a cell of it; and the piece of a sheet that an anchor names.
+_SHEET = re.compile(
+    r"(?P<name>sheet=.+?)(?:!\$?[a-z]{1,3}\$?(?P<row>\d{1,7}))?(?::[^!]*)?", re.DOTALL
+)
+_PIECE = re.compile(r"(?P<name>sheet=.+)![a-z]+(?P<first>\d+):[a-z]+(?P<last>\d+)", re.DOTALL)
 #: Characters of a heading that an error repeats.
 MAX_SHOWN = 200
 
@@ -68,10 +73,35 @@ def _lines_of_place(
         for number, place in enumerate(places)
         if place.fragment.casefold() == folded
     ]
+    if not spans and (sheet := _SHEET.fullmatch(folded)):
+        return _lines_of_sheet(document, anchor, sheet, places, lines)
     if not spans:
         raise _not_found(document, f"#{anchor}", (f"#{place.fragment}" for place in places))
     (start, end), *others = spans
     return AnchoredLines(start, end, tuple(line for line, _ in others))
+
+
+def _lines_of_sheet(
+    document: DocumentInfo,
+    anchor: str,
+    sheet: re.Match[str],
+    places: Sequence[DocumentAnchor],
+    lines: int,
+) -> AnchoredLines:
+    """The lines of a whole sheet, which lies in pieces, or of the piece with a cell's row."""
+    row = int(sheet["row"] or 0)
+    pieces = [
+        number
+        for number, place in enumerate(places)
+        if (piece := _PIECE.fullmatch(place.fragment.casefold())) is not None
+        and piece["name"] == sheet["name"]
+        and (not row or int(piece["first"]) <= row <= int(piece["last"]))
+    ]
+    if not pieces:
+        raise _not_found(document, f"#{anchor}", (f"#{place.fragment}" for place in places))
+    behind = pieces[-1] + 1
+    end = places[behind].line if behind < len(places) else lines + 1
+    return AnchoredLines(places[pieces[0]].line, end)
 
 
 def _not_found(document: DocumentInfo, anchor: str, anchors: Iterable[str]) -> SectionNotFoundError:
