@@ -23,7 +23,7 @@ from rapidfuzz.distance import Levenshtein
 
 from qmd.inference import ocr
 from qmd.parse.convert import pdf
-from qmd.parse.convert.pdf_pages import picture
+from qmd.parse.convert.pdf_picture import picture
 from qmd.values.pictures import Pixels
 
 #: Name → how a page becomes worse before it is read.

@@ -79,6 +79,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
     collections = tuple(reader.collections.all())
     chunks = reader.upkeep.count_chunks()
     missing = chunks if coming is None else reader.embeddings.count_waiting(coming)
+    pictures = reader.pictures.counts()
     return Overview(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -90,5 +91,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
         next_embedded=chunks - missing,
         collections=collections,
         skips=tuple(reader.files.skip_counts()),
+        pictures=pictures.total,
+        pictures_waiting=pictures.waiting,
         excluded=reader.collections.excluded_counts(),
     )

@@ -1,9 +1,9 @@
 """
 Reads the text in a picture with rapidocr (the extra ``ocr``), whose models lie in its package.
 
-Importing this module imports rapidocr, onnxruntime and OpenCV. A worker process does so, with
-limits (`qmd.ingest.read_picture`), and asks no network: the files of the models are named, and
-rapidocr downloads only those that are not.
+The first picture imports rapidocr, onnxruntime and OpenCV. A worker process does so, with limits
+(`qmd.ingest.read_picture`), and asks no network: the files of the models are named, and rapidocr
+downloads only those that are not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import rapidocr
 
 from qmd.errors import InferenceError
 from qmd.values.pictures import PictureLine, PictureText, Pixels
@@ -93,15 +92,35 @@ def _read(rgb: NDArray[np.uint8], turn: int) -> _Reading:
     texts = tuple(output.txts or ())[:_MOST_LINES]
     if not texts:
         return _Reading(turn, image.shape[0], np.zeros((0, 4)), (), 0.0)
-    corners = np.asarray(output.boxes)[:_MOST_LINES]
+    corners = _upright(np.asarray(output.boxes, dtype=float)[:_MOST_LINES])
     boxes = np.concatenate([corners.min(axis=1), corners.max(axis=1)], axis=1)
     lengths = [len(text) for text in texts]
     score = float(np.average(list(output.scores)[:_MOST_LINES], weights=lengths))
     return _Reading(turn, image.shape[0], boxes, texts, score)
 
 
+def _upright(corners: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """
+    float[lines, 4, 2], turned by the few degrees by which a scan is tilted.
+
+    Otherwise the end of a line would stand beside the beginning of the next.
+    """
+    along = corners[:, 1] - corners[:, 0]
+    wide = along[along[:, 0] > np.abs(along[:, 1])]
+    if not len(wide):
+        return corners
+    lengths = np.hypot(wide[:, 0], wide[:, 1])
+    long = wide[lengths >= np.median(lengths)]
+    tilt = np.median(np.arctan2(long[:, 1], long[:, 0]))
+    sine, cosine = np.sin(-tilt), np.cos(-tilt)
+    turned: NDArray[np.floating[Any]] = corners @ np.array([[cosine, sine], [-sine, cosine]])
+    return turned
+
+
 @cache
 def _engine() -> Any:
+    import rapidocr
+
     folder = Path(rapidocr.__file__).parent / "models"
     paths = {kind: folder / name for kind, name in _MODELS.items()}
     if not all(path.is_file() for path in paths.values()):

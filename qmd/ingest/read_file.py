@@ -17,6 +17,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import file_state, is_vanished, printable
+from qmd.parse.photo.fingerprint import fingerprint
 from qmd.parse.photo.source import PhotoSource
 from qmd.system.beneath import READ, open_beneath
 from qmd.values import FileState
@@ -29,8 +30,6 @@ _ATTEMPTS = 3
 #: leave its time as it is: most file systems have a clock of milliseconds, some of seconds.
 TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
-#: Bytes of each piece of a photo that its hash is made of.
-_PIECE = 65_536
 
 
 def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> tuple[bytes, FileState]:
@@ -181,21 +180,10 @@ def settled(state: FileState, started: int) -> FileState:
 
 
 def source_hash(source: bytes | PhotoSource) -> bytes:
-    """
-    A hash of a file's bytes, by which what was read from its pictures is found again.
-
-    Of a large photo it takes only the beginning, the middle and the end: for each photo, megabytes
-    that nothing else needs would have to come from the disk.
-    """
-    if isinstance(source, bytes):
-        return hashlib.sha256(source).digest()[:16]
-    digest = hashlib.sha256(str(source.size).encode())
-    if source.size <= 3 * _PIECE:
-        digest.update(source.at(0, source.size))
-    else:
-        for start in (0, source.size // 2, source.size - _PIECE):
-            digest.update(source.at(start, _PIECE))
-    return digest.digest()[:16]
+    """A hash of a file, by which what was read from its pictures is found again."""
+    if isinstance(source, PhotoSource):
+        return fingerprint(source)
+    return hashlib.sha256(source).digest()[:16]
 
 
 def is_still(file: Path, state: FileState) -> bool:

@@ -33,6 +33,8 @@ from qmd.values.names import journal_day
 MAX_CONVERTED = 20_000_000
 #: The most places of one file that are kept.
 MAX_ANCHORS = 100_000
+#: Characters of the name of a place.
+MAX_LABEL = 500
 #: What no database stores.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 #: The kinds of anchors that no chunk crosses. The others may be a line long.
@@ -110,7 +112,9 @@ def parse_literal(
         has_links: Links in the form of Markdown count, too.
         most: Characters that are read.
     """
-    properties = json.loads(json.dumps(dict(converted.properties)))  # those of plugins may be any
+    # What plugins give may be any.
+    properties = json.loads(json.dumps(dict(converted.properties), allow_nan=False))
+    _require_places(converted.anchors)
     text = _UNSTORABLE.sub("\ufffd", converted.markdown)
     warnings = []
     if len(text) > most:
@@ -146,11 +150,27 @@ def parse_literal(
     )
 
 
+def _require_places(anchors: Sequence[Anchor]) -> None:
+    """Raises ValueError: they are no places of a text, in their order."""
+    before = 0
+    for each in anchors:
+        if each.start_char < before or not each.kind.isidentifier():
+            raise ValueError(f"{each!r:.200} is no anchor, or stands behind those that follow it.")
+        before = each.start_char
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:MAX_LABEL].split())
+
+
 def with_lines(anchors: Iterable[Anchor], line_starts: Sequence[int]) -> tuple[DocumentAnchor, ...]:
     """Anchors as a document has them, by the lines of its text."""
     return tuple(
         DocumentAnchor(
-            each.kind, each.label, each.shown, bisect_right(line_starts, each.start_char)
+            each.kind,
+            _one_line(each.label),
+            None if each.shown is None else _one_line(each.shown),
+            bisect_right(line_starts, each.start_char),
         )
         for each in anchors
     )

@@ -122,7 +122,7 @@ PDF = FileFormat(
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
     version=2,
-    picture="qmd.parse.convert.pdf_pages:picture",
+    picture="qmd.parse.convert.pdf_picture:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
     budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),

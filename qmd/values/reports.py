@@ -263,6 +263,7 @@ class Overview:
         model, next_model, next_embedded: As in `Status`.
         skips: How many files were skipped, by collection and reason.
         excluded: Reason → how many files and folders the rules left out.
+        pictures, pictures_waiting: As in `Status`.
     """
 
     database: str
@@ -276,6 +277,8 @@ class Overview:
     collections: tuple[Collection, ...]
     skips: tuple[SkipCount, ...]
     excluded: Mapping[str, int]
+    pictures: int = 0
+    pictures_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.mail import convert
+from qmd.parse.convert.mail import MAX_HEADER, _parsed, convert
 
 
 def message(subject: str, text: str = "Text", **headers: str) -> EmailMessage:
@@ -155,3 +155,10 @@ def test_parts_inside_parts_without_end() -> None:
     assert "# 29\n" in text
     assert "# 19\n" in text
     assert "# 18\n" not in text
+
+
+def test_long_headers_are_cut_before_they_are_parsed() -> None:
+    source = f"Subject: bomb\nContent-Type: text/plain; {'a=b; ' * 100_000}\n\nbody".encode()
+    [*headers] = _parsed(source).values()
+    assert max(map(len, headers)) <= 4 * MAX_HEADER
+    assert convert("a.eml", source).markdown == "# bomb\n\nbody\n"

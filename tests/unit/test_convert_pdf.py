@@ -129,6 +129,16 @@ def test_columns_that_were_drawn_line_by_line_are_read_one_after_the_other() -> 
     assert text.split() == " ".join([page[0].text, *left, *right]).split()
 
 
+def test_more_rows_than_a_page_has_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = columns([f"left {n:02} {WORDS}" for n in range(12)], [f"right {WORDS}"] * 12)
+    assert (
+        "left 00" in markdown(page).split("right")[0]
+        and "left 11" in markdown(page).split("right")[0]
+    )
+    monkeypatch.setattr("qmd.parse.convert.pdf._MOST_ROWS", 20)
+    assert "left 01" not in markdown(page).split("right")[0]
+
+
 def test_a_table_of_two_columns_keeps_its_rows() -> None:
     left = [f"key {number}" + " long" * (number % 4) for number in range(12)]
     page = columns(left, [f"value {number}" for number in range(12)])

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from qmd import KnowledgeBase
-from qmd.errors import OcrUnavailableError
+from qmd.errors import DamagedFileError, OcrUnavailableError
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
+from qmd.parse.photo import pixels
+from qmd.parse.photo.fingerprint import fingerprint
+from qmd.parse.photo.source import PhotoSource
 from qmd.settings import Settings
 from qmd.system.memory import available_bytes
 from qmd.system.worker.jobs import MB, JobBudget
-from qmd.values import Progress
+from qmd.values import PhotoChange, Progress
 from qmd.values.pictures import PictureLine, PictureText
 from tests.support.embedder import HashEmbedder
 from tests.support.live import until
@@ -222,14 +227,70 @@ def test_a_keeper_reads_in_the_background(kb: KnowledgeBase, folder: Path) -> No
     until(lambda: kb.status().pictures_waiting == 0)
 
 
+def test_a_keeper_tells_that_memory_is_short(
+    kb: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ocr, "available_bytes", lambda: 500 * MB)
+    (folder / "a.pdf").write_bytes(pdf([page("Heating costs")]))
+    kb.keep(embed=False)
+    told = "The text in pictures is not read: 0.5 GB of memory are free, and OCR needs 1.8 GB."
+    until(lambda: told in kb.freshness().notices, "nothing was told")
+    assert told in (kb.status().ocr_problem or "")
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_new_metadata_leave_what_was_read_from_a_photo(
+    kb: KnowledgeBase, folder: Path, suffix: str
+) -> None:
+    kind = {"jpg": "JPEG", "png": "PNG"}[suffix]
+    (folder / f"sign.{suffix}").write_bytes(photo("No swimming", kind=kind))
+    (folder / f"other.{suffix}").write_bytes(photo("No swimming!", kind=kind))
+    kb.index()
+    assert kb.ocr().read == 2
+    kb.change_photo(f"notes/sign.{suffix}", PhotoChange(tags=("beach",), description="A sign"))
+    assert kb.status().pictures_waiting == 0
+    [hit] = kb.search("tag:beach swimming").hits
+    assert hit.file == f"notes/sign.{suffix}"
+
+
+def test_photos_differ_by_any_part_of_their_image() -> None:
+    noise = bytes(random.Random(1).randbytes(600 * 600))
+    prints = set()
+    for place in (None, 0, 150_000, 330_000, 359_999):
+        pixels_of = bytearray(noise)
+        if place is not None:
+            pixels_of[place] ^= 255
+        data = BytesIO()
+        Image.frombytes("L", (600, 600), bytes(pixels_of)).save(data, "PNG", compress_level=0)
+        prints.add(fingerprint(PhotoSource.of_bytes(data.getvalue())))
+    assert len(prints) == 5  # a PNG ends with a checksum of all
+
+
+def test_a_photo_is_read_as_the_camera_was_held_and_on_white() -> None:
+    image = Image.new("RGBA", (40, 20), (0, 0, 0, 0))
+    image.putpixel((0, 0), (255, 0, 0, 255))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter to the right
+    data = BytesIO()
+    image.save(data, "PNG", exif=exif)
+    rgb, per_point = pixels.picture("a.png", data.getvalue(), 1)
+    assert (rgb.shape, per_point) == ((40, 20, 3), 1.0)
+    assert (tuple(rgb[0, 19]), tuple(rgb[39, 0])) == ((255, 0, 0), (255, 255, 255))
+    large = BytesIO()
+    Image.new("L", (6000, 3000)).save(large, "JPEG")
+    assert pixels.picture("a.jpg", large.getvalue(), 1).rgb.shape[1] <= 2400
+    with pytest.raises(DamagedFileError, match="cannot be decoded"):
+        pixels.picture("a.jpg", b"no photo", 1)
+
+
 @pytest.mark.skipif(find_spec("rapidocr") is None, reason="the extra 'ocr' is not installed")
-def test_rapidocr_reads_a_page_on_its_side(tmp_path: Path, folder: Path) -> None:
+def test_rapidocr_reads_a_tilted_page_on_its_side(tmp_path: Path, folder: Path) -> None:
     image = Image.new("RGB", (900, 300), "white")
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(40)
     for number, line in enumerate(("Terms of the lease", "The rent is due in May", "Heating")):
         draw.text((40, 30 + 80 * number), line, "black", font)
-    image.rotate(90, expand=True).save(folder / "side.png")
+    image.rotate(91, expand=True, fillcolor="white").save(folder / "side.png")
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
         kb.add_collection(folder, mask="**/*.png")
         kb.index()

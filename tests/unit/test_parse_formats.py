@@ -13,7 +13,7 @@ from qmd.parse import by_format, formats
 from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
-from qmd.parse.document import parse_document, parse_markdown
+from qmd.parse.document import MAX_LABEL, parse_document, parse_markdown
 from qmd.parse.formats import (
     CODE,
     EPUB,
@@ -117,6 +117,28 @@ def test_what_no_database_stores_is_replaced_and_what_is_too_long_is_told(
         "The text is too long: only the first 10 characters were read.",
         "Only the first 1 of its 2 places are known.",
     )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"anchors": (Anchor("page", "1", -1),)},
+        {"anchors": (Anchor("page", "2", 5), Anchor("page", "1", 0))},
+        {"anchors": (Anchor("a\nb", "1", 0),)},
+        {"properties": {"a": float("nan")}},
+    ],
+)
+def test_what_a_converter_must_not_give_is_an_error(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"anchor|JSON"):
+        document_of("one\ntwo\n", **fields)
+
+
+def test_names_of_places_and_warnings_have_one_short_line() -> None:
+    anchors = (Anchor("page", "1\n" + "9" * 1000, 0, "x\ny"),)
+    document = document_of("one\n", anchors=anchors, warnings=("w" * 1000,))
+    [anchor] = document.anchors
+    assert (len(anchor.label), anchor.label[:3], anchor.shown) == (MAX_LABEL, "1 9", "x y")
+    assert len(document.warnings[0]) == 500
 
 
 def test_a_small_file_becomes_no_large_text() -> None:

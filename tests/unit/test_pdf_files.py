@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import ConflictError, SectionNotFoundError
+from qmd.errors import ConflictError, DocumentNotFoundError, SectionNotFoundError
 from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
@@ -165,3 +165,42 @@ def test_a_sheet_is_named_without_its_cells(kb: KnowledgeBase, tmp_path: Path) -
         for missing in ("sheet=Door", "sheet=Oven!A1000", "sheet=Oven!"):
             with pytest.raises(SectionNotFoundError):
                 kb.get(f"a.xlsx#{missing}")
+
+
+def test_a_name_without_its_suffix_is_proposed(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "notes/ab.pdf").write_bytes(pdf(PAGES, about={"Title": "Other"}))
+    with kb:
+        kb.index()
+        with pytest.raises(DocumentNotFoundError) as caught:
+            kb.get("ab")
+        assert caught.value.suggestions == ("notes/ab.pdf",)
+
+
+def test_a_page_is_named_by_its_own_number_and_the_nearest_are_proposed(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    data = pdf(PAGES, labels="[0 << /S /r >> 2 << /S /D /St 9 >>]")
+    (tmp_path / "notes/a.pdf").write_bytes(data)
+    with kb:
+        kb.index()
+        assert kb.get("a.pdf#page=II").text == kb.get("a.pdf#page=2").text
+        for missing, nearest in (
+            ("-1", ["#page=1", "#page=2", "#page=3"]),
+            ("9", ["#page=3", "#page=2", "#page=1"]),  # as the last one is called
+            ("9e99", ["#page=3", "#page=2", "#page=1"]),
+        ):
+            with pytest.raises(SectionNotFoundError) as caught:
+                kb.get(f"a.pdf#page={missing}")
+            assert list(caught.value.suggestions) == nearest
+
+
+def test_a_line_of_a_table_leads_to_the_piece_with_it(kb: KnowledgeBase, tmp_path: Path) -> None:
+    rows = "".join(f"person {number},{number}\n" for number in range(2, 500))
+    (tmp_path / "notes/a.csv").write_text(f"name,age\n{rows}", encoding="utf-8")
+    with kb:
+        kb.change_collection("notes", mask="**/*.csv")
+        kb.index()
+        part = kb.get("a.csv#line=300").text
+        assert "person 300 " in part and "person 2 " not in part
+        with pytest.raises(SectionNotFoundError):
+            kb.get("a.csv#line=0")

@@ -47,6 +47,8 @@ _MOST_CHARACTERS, _MOST_NUMBERS, _MOST_DIGITS = 300, 8, 6
 _PARAGRAPH_GAP = 1.4
 #: Columns: so many lines in each, of which one in ten may cross the gap between them.
 _LEAST_ROWS, _MOST_CROSSING = 8, 0.1
+#: Rows of a page that are put in order; more stand on no page that somebody reads.
+_MOST_ROWS = 1000
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"\d+|\b[ivxlcdm]+\b")
@@ -310,6 +312,8 @@ def _columns(boxes: Sequence[_Box], text_in: Callable[[_Box], str]) -> list[_Lin
     )
     jumps = sum({one, other} == {-1, 1} for one, other in pairwise(sides))
     least = min(len(left), len(right))
+    if len(left) + len(across) + len(right) > _MOST_ROWS:
+        return None  # pdfium looks through the whole page for the text of each
     if least < _LEAST_ROWS or jumps < 0.6 * least or not _are_prose(left, right):
         return None
     lines: list[_Line] = []

@@ -21,7 +21,7 @@ from qmd.parse.formats import MAIL, format_of
 from qmd.parse.heading_text import heading_text
 from qmd.render import RenderedHeading
 from qmd.server.page.links import note_address
-from qmd.server.page.note_text import TextSection, ViewedDocument, batches, sections_of
+from qmd.server.page.viewed import TextSection, ViewedDocument, batches, sections_of
 from qmd.server.page.views import Visit
 from qmd.values import DocumentAnchor, DocumentInfo
 from qmd.values.reading import DocumentDetails

@@ -35,7 +35,8 @@ from qmd.server.page.neighbourhood import (
 )
 from qmd.server.page.note_body import shown_body
 from qmd.server.page.note_properties import shown_properties
-from qmd.server.page.note_text import ShownText, ViewedDocument
+from qmd.server.page.note_text import ShownText
+from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument

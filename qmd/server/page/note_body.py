@@ -17,7 +17,6 @@ from qmd.render import RenderedHeading
 from qmd.server.page.mail import mail_view
 from qmd.server.page.note_text import (
     ShownText,
-    ViewedDocument,
     part_with_line,
     parts_of,
     shown_markdown,
@@ -26,6 +25,7 @@ from qmd.server.page.note_text import (
 from qmd.server.page.pdf import pdf_view
 from qmd.server.page.sheet import sheet_view
 from qmd.server.page.slides import slides_view
+from qmd.server.page.viewed import ViewedDocument
 
 
 class Body(NamedTuple):

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from qmd.parse.convert.tables import column_name
 from qmd.parse.formats import TABLE, format_of
-from qmd.server.page.note_text import ViewedDocument
+from qmd.server.page.viewed import ViewedDocument
 from qmd.values import DocumentAnchor
 
 ROWS = 200

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qmd.render import RenderedHeading
-from qmd.server.page.note_text import ViewedDocument, batches, sections_of
+from qmd.server.page.viewed import ViewedDocument, batches, sections_of
 
 
 @dataclass(frozen=True, slots=True)
