@@ -9,11 +9,11 @@ in the same worker, within the same limits, as a file of any format.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from io import StringIO
 from typing import Literal, NamedTuple
 
 from qmd.parse import formats
@@ -86,7 +86,7 @@ def turn_on(names: tuple[str, ...]) -> dict[str, tuple[FileFormat, ...] | str]:
 @cache
 def _offered(point: EntryPoint) -> tuple[FileFormat, ...] | str:
     try:
-        with redirect_stdout(sys.stderr):  # stdout may be that of MCP, or JSON
+        with redirect_stdout(StringIO()):  # stdout may be that of MCP, or JSON
             value = point.load()
     except Exception as error:  # noqa: BLE001 - the code of others may raise anything
         return described(error)
