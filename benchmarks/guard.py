@@ -8,7 +8,7 @@ Each figure is a ratio to what a bare Python does in the same run. The two take 
 of all rounds counts, because what else a machine has to do only adds time. A figure that is too
 high is measured again before it is believed. From Python 3.10 to 3.13 the ratios differ by less
 than a tenth. Those of CPU time may differ more on another processor than the one that they were
-kept on, so they may be 30 % above them there.
+kept on, so they may be 50 % above them there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import qmd as package
 KEPT = Path(__file__).with_name("kept.json")
 NOTES = 600
 #: A figure may grow by this share; one of CPU time by the second on another processor.
-TOLERANCE, ELSEWHERE = 0.10, 0.30
+TOLERANCE, ELSEWHERE = 0.10, 0.50
 FILE = "file, of the documents"
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 16
 WORD = "project"
