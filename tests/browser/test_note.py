@@ -185,7 +185,7 @@ def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
     folders.get_by_text("2025", exact=True).click()
     expect(folders.get_by_role("link", name="年度回顾")).to_be_visible()
     folders.get_by_text("Tags", exact=True).click()
-    expect(folders.get_by_role("link", name="work, 1 note")).to_be_visible()
+    expect(folders.get_by_role("link", name="work 1 note")).to_be_visible()
     assert_accessible(page)
     assert_fits(page)
     page.keyboard.press("b")

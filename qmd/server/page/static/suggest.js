@@ -10,9 +10,12 @@ const TYPING_MS = 80; // from the last key to the request
  *
  * `address(field)` names the part of the page with the choices for what is typed, or is null where
  * there is nothing to offer. `take(choice)` carries out a choice, and `place()` moves the list. The
- * first choice is selected at once if `isFirstSelected`.
+ * first choice is selected at once if `isFirstSelected`. `local()` returns choices that need no
+ * request; they come first.
  */
-export function offer(field, list, { address, take, place = () => {}, isFirstSelected = false }) {
+export function offer(
+  field, list, { address, take, place = () => {}, local = () => [], isFirstSelected = false },
+) {
   const texts = textsOf("suggest");
   let running = null; // the AbortController of the newest request
   let timer = 0;
@@ -59,22 +62,40 @@ export function offer(field, list, { address, take, place = () => {}, isFirstSel
       return; // other parts of the page say what is wrong
     }
     if (running !== request || request.signal.aborted || document.activeElement !== field) return;
+    const own = local();
+    const known = own.map((each) => each.dataset.address).filter(Boolean);
+    const others = [...fresh.children].filter((each) => !known.includes(each.dataset.address));
+    showChoices([...own, ...others]);
+    announceCount();
+  }
+
+  function showChoices(choices) {
     select(null);
-    list.replaceChildren(...fresh.children);
+    list.replaceChildren(...choices);
     const count = list.childElementCount;
     list.hidden = count === 0;
     expand(count > 0);
     if (!count) return;
     place();
     if (isFirstSelected) select(list.firstElementChild);
-    announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
+  }
+
+  function announceCount() {
+    const count = list.childElementCount;
+    if (count) announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
   }
 
   function later() {
     clearTimeout(timer);
     const source = address(field);
-    if (source === null) close();
-    else timer = setTimeout(() => show(source), TYPING_MS);
+    const choices = local();
+    if (source === null && !choices.length) {
+      close();
+      return;
+    }
+    running?.abort();
+    if (choices.length && (source === null || list.hidden)) showChoices(choices);
+    if (source !== null) timer = setTimeout(() => show(source), TYPING_MS);
   }
 
   /** Returns whether the key did something with the list. */
