@@ -137,6 +137,24 @@ def links(kb: KnowledgeBase, collection: str, name: str) -> list[Suggestion]:
     return suggested
 
 
+def in_properties(
+    kb: KnowledgeBase, vocabulary: SuggestedNames, key: str, prefix: str
+) -> list[Suggestion]:
+    """
+    What the properties of a note, or a tag in its text, may go on with.
+
+    Args:
+        key: The property whose value is typed; "tags" for a tag; "" for the key of a property.
+    """
+    if len(prefix) > MAX_TYPED or len(key) > MAX_TYPED:
+        return []
+    if not key:
+        return _keys(vocabulary, "", prefix)
+    if fold_key(key) in ("tags", "tag"):
+        return _tags(vocabulary, "", prefix.removeprefix("#"), _VALUES)
+    return _values(kb, vocabulary, "", key, prefix)
+
+
 def palette(kb: KnowledgeBase, typed: str) -> list[Suggestion]:
     """
     Notes to go to: by their names, then by their words; and the search for all of them.
@@ -271,6 +289,10 @@ def routes(site: Site) -> list[Route]:
         suggested = links(visit.kb, visit.query("collection"), visit.query("name"))
         return Shown("suggest.html", {"suggestions": suggested})
 
+    def of_properties(visit: Visit) -> Shown:
+        suggested = in_properties(visit.kb, vocabulary, visit.query("key"), visit.query("name"))
+        return Shown("suggest.html", {"suggestions": suggested})
+
     def words(visit: Visit) -> Shown:
         values = {"tags": vocabulary.tags(), "keys": vocabulary.property_keys(), "most": 200}
         return Shown("suggest_words.html", values)
@@ -282,6 +304,7 @@ def routes(site: Site) -> list[Route]:
         "/part/suggest": suggest,
         "/part/links": linked,
         "/part/palette": go,
+        "/part/properties": of_properties,
         "/part/words": words,
     }
     return view_routes(site, [PageView(path, show) for path, show in views.items()])

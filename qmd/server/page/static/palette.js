@@ -102,7 +102,7 @@ function local() {
 }
 
 offer(field, list, {
-  isFirstSelected: true,
+  selectsFirst: () => true,
   local,
   address() {
     const typed = field.value.trim();

@@ -10,11 +10,11 @@ const TYPING_MS = 80; // from the last key to the request
  *
  * `address(field)` names the part of the page with the choices for what is typed, or is null where
  * there is nothing to offer. `take(choice)` carries out a choice, and `place()` moves the list. The
- * first choice is selected at once if `isFirstSelected`. `local()` returns choices that need no
+ * first choice is selected at once if `selectsFirst()`. `local()` returns choices that need no
  * request; they come first.
  */
 export function offer(
-  field, list, { address, take, place = () => {}, local = () => [], isFirstSelected = false },
+  field, list, { address, take, place = () => {}, local = () => [], selectsFirst = () => false },
 ) {
   const texts = textsOf("suggest");
   let running = null; // the AbortController of the newest request
@@ -77,7 +77,7 @@ export function offer(
     expand(count > 0);
     if (!count) return;
     place();
-    if (isFirstSelected) select(list.firstElementChild);
+    if (selectsFirst()) select(list.firstElementChild);
   }
 
   function announceCount() {
@@ -103,7 +103,7 @@ export function offer(
     const all = [...list.children];
     const at = all.indexOf(selected());
     if (key === "ArrowDown" && at < all.length - 1) select(all[at + 1]);
-    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (isFirstSelected ? all[0] : null));
+    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (selectsFirst() ? all[0] : null));
     else if (key === "Enter" && at >= 0) choose(all[at]);
     else if (key === "Escape") close();
     else return false;
@@ -126,7 +126,7 @@ export function offer(
     if (press(event.key)) {
       event.preventDefault();
       event.stopImmediatePropagation();
-    } else if (event.key === "ArrowDown" && !isFirstSelected) close(); // behind the last one the hits follow
+    } else if (event.key === "ArrowDown" && !selectsFirst()) close(); // behind the last one the hits follow
   });
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   list.addEventListener("click", (event) => {
