@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,13 @@ class EditingMethods(FileMethods):
 
     @open_to_scopes
     def replace_note(
-        self, name: str, text: str, *, if_docid: str | None = None, preview: bool = False
+        self,
+        name: str,
+        text: str,
+        *,
+        if_docid: str | None = None,
+        preview: bool = False,
+        continues: int | None = None,
     ) -> EditedNote:
         """
         Replace the whole text of a note, which keeps its encoding and its line ends.
@@ -86,15 +93,21 @@ class EditingMethods(FileMethods):
         Args:
             text: The new text, with ``\\n`` at the end of each line. An unchanged text changes
                 nothing.
+            continues: The number of a change by which the same session has written the note.
+                If nothing else has changed the note since, both are one change, and undo takes
+                back both; the text between them is not kept.
 
         The other arguments and the errors are those of `edit_note`.
         """
-        return self.edit_note(
+        edited = self.edit_note(
             name,
             lambda present: edits.operations.replace_all(present, text),
             if_docid=if_docid,
             preview=preview,
         )
+        if continues is None or edited.change is None:
+            return edited
+        return replace(edited, change=self._writer(self._store).join(continues, edited.change))
 
     @open_to_scopes
     def tick_task(
