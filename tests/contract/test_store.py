@@ -850,6 +850,30 @@ def test_a_run_hands_out_outdated_chunks_however_low_their_ids_are(
     assert store.write(lambda writer: writer.upkeep.counts().chunks_outdated) == 0
 
 
+def test_the_notes_that_were_changed_last_are_handed_out_first(store: Store, notes: int) -> None:
+    day_ns = 86_400_000_000_000
+    now_ns = 1_800_000_000_000_000_000
+
+    def run(writer: Writer) -> StoredModel:
+        for number, age in enumerate((3, 1, 2)):
+            text = f"# {age} days\n\n" + f"## Part\n\n{'word ' * 400}\n\n" * 3
+            writer.files.put(notes, document(f"{number}.md", text, mtime_ns=now_ns - age * day_ns))
+        return writer.models.begin(SPEC)
+
+    model = store.write(run)
+    with closing(store.embedding_claims(model)) as claims:
+        titles = []
+        while chunks := claims.take(2):
+            titles += [chunk.title for chunk in chunks]
+            put = [(chunk.id, chunk.hash) for chunk in chunks]
+            packed = pack_vectors(np.stack([unit(chunk.id) for chunk in chunks]))
+            vectors = {chunk.hash: packed[i] for i, chunk in enumerate(chunks)}
+            store.write(lambda writer: writer.embeddings.put(model, put, vectors))  # noqa: B023
+    changed_last = titles[: titles.index("3 days")]
+    assert changed_last == sorted(changed_last)
+    assert set(changed_last) == {"1 days", "2 days"}
+
+
 def test_a_model_that_takes_over_has_the_vectors_of_the_present_titles(
     store: Store, notes: int
 ) -> None:
