@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from qmd.errors import (
 from qmd.files import edits
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.records import replace
 from qmd.search import lookup
 
 if TYPE_CHECKING:
