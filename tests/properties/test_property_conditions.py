@@ -231,5 +231,5 @@ def test_a_key_that_no_document_has_changes_no_query(
 def test_only_so_many_values_are_kept(store: Store) -> None:
     fill(store, [{"n": list(range(MAX_VALUES + 500)), "after": 1}])
     with store.reading() as reader:
-        assert len(reader.properties.values("n")) == MAX_VALUES
+        assert len(reader.properties.values(reader.all_documents, "n")) == MAX_VALUES
         assert reader.properties.existing_keys(["n", "after"]) == {"n"}
