@@ -173,6 +173,11 @@ def test_similar_notes_without_vectors_say_why(served: Served, client: httpx.Cli
 def test_the_graph_has_a_page_with_a_list(client: httpx.Client) -> None:
     page = client.get("/graph/notes/plan.md").text
     assert page.count('href="/note/notes/2025/diary.md"') == 2
+    assert '{"address": "/note/notes/Harbour.md", "file": "notes/Harbour.md"' in page
+    harbour = client.get("/graph/notes/Harbour.md").text
+    assert "Two links away" in harbour and 'href="/note/notes/2025/diary.md">diary' in harbour
+    tagged = client.get("/graph/notes/Harbour.md?tag=work").text
+    assert "2025/diary.md" not in tagged and "selected>#work" in tagged
     assert "linked from here" in page
     assert "No note is linked with it" in client.get("/graph/notes/empty.md").text
 
