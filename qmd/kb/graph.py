@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
+        Neighbourhood,
         NoteLink,
         NoteLinks,
         Orphans,
@@ -77,6 +78,20 @@ class GraphMethods(SearchMethods):
         """The links in other notes that lead to one note, by file and line, each with its line."""
         with self._store.reading() as reader:
             return graph.links.backlinks_to(reader, _document(reader, file), limit=_most(limit))
+
+    @open_to_scopes
+    def neighbourhood(self, file: str, *, steps: int = 2, most: int = 100) -> Neighbourhood:
+        """
+        The notes at most ``steps`` links away, in either direction, and the links among them.
+
+        Args:
+            most: At most so many notes. Of those at the same distance the ones with most links to
+                what is nearer stay.
+        """
+        with self._store.reading() as reader:
+            return graph.links.neighbourhood(
+                reader, _document(reader, file), steps=steps, most=most
+            )
 
     @open_to_scopes
     def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:

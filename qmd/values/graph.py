@@ -206,6 +206,37 @@ class Backlinks:
 
 
 @dataclass(frozen=True, slots=True)
+class NearNote:
+    """
+    A document of a neighbourhood.
+
+    Attributes:
+        steps: How many links lead from the note in the middle to it, in either direction.
+    """
+
+    file: str
+    title: str
+    steps: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """
+    The documents that a few links lead to, and the links among them.
+
+    Attributes:
+        notes: The one in the middle first, then by steps, and those with most links first.
+        links: From which to which of ``notes``, by their places in it; each pair once.
+        left_out: How many more were found.
+    """
+
+    notes: tuple[NearNote, ...]
+    links: tuple[tuple[int, int], ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenLink:
     """
     A link that leads nowhere.

@@ -144,17 +144,23 @@ class Links:
             [dialect.array(document_ids)],
         )
 
-    def to_keys(self, collection: str, keys: Iterable[str]) -> list[StoredLink]:
+    def to_keys(
+        self, collection: str, keys: Iterable[str], *, limit: int | None = None
+    ) -> list[StoredLink]:
         """
         The links in a collection whose ``target_key`` is one of these, by path and ``seq``.
 
         For the backlinks of a file pass `qmd.values.names.link_keys_to` of its path. These are
         candidates: ``[[b/plan]]`` has the key of ``a/plan.md``, too.
+
+        Args:
+            limit: At most so many, the first ones; None for all.
         """
         return self._sql.all(
             StoredLink,
             f"{SELECT_LINKS} {_FROM} WHERE l.target_key {self._sql.dialect.among}"
-            f" AND {self._of_collection} ORDER BY d.path, l.seq",
+            f" AND {self._of_collection} ORDER BY d.path, l.seq"
+            + ("" if limit is None else f" LIMIT {int(limit)}"),
             [self._sql.dialect.array(keys), collection],
         )
 
