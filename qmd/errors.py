@@ -33,6 +33,7 @@ Every exception qmd raises on purpose.
     ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
+    ├─ PluginError                    the operation of a plugin failed
     ├─ RemoteError                    what the running server answered; it has the server's code
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
@@ -778,6 +779,17 @@ class TransientInferenceError(InferenceError):
     ) -> None:
         super().__init__(message, hint=hint, quoted=quoted)
         self.retry_after_s = retry_after_s
+
+
+class PluginError(QmdError):
+    code = "plugin_failed"
+    http_status = 503  # whose message a client gets to see
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(
+            engine_text("The plugin {plugin} failed: {problem}.", plugin=plugin, problem=problem),
+            hint="Report it to the authors of its package, or take it out of the setting plugins.",
+        )
 
 
 class RemoteError(QmdError):

@@ -6,6 +6,7 @@ Handlers block and run on worker threads.
 
 from __future__ import annotations
 
+from qmd.operations import of_plugins
 from qmd.server.endpoints import (
     chat,
     collections,
@@ -13,7 +14,7 @@ from qmd.server.endpoints import (
     health,
     pushing,
 )
-from qmd.server.endpoints.definition import endpoints_in, endpoints_of
+from qmd.server.endpoints.definition import RestEndpoint, endpoint_of, endpoints_in, endpoints_of
 
 ENDPOINTS = (
     *endpoints_of("searches"),
@@ -32,4 +33,9 @@ ENDPOINTS = (
     *endpoints_of("chats"),
     *endpoints_in(health),
 )
-"""All endpoints, in the order of the OpenAPI description."""
+"""All endpoints of qmd, in the order of the OpenAPI description."""
+
+
+def endpoints() -> tuple[RestEndpoint, ...]:
+    """All endpoints, those of the plugins of this process last."""
+    return (*ENDPOINTS, *map(endpoint_of, of_plugins()))
