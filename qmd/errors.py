@@ -71,6 +71,7 @@ Every exception qmd raises on purpose.
        ├─ VectorIndexMissingError     nothing was embedded yet
        ├─ DocumentNotEmbeddedError    one document has no vectors yet; file
        ├─ VectorsUnavailableError     sqlite-vec cannot be loaded here
+       ├─ OcrUnavailableError         a package is missing, or memory is short
        ├─ NativeCallsRefusedError     the model server takes no tools; ask in blocks
        └─ TransientInferenceError     worth another try
 
@@ -705,8 +706,7 @@ class InferenceError(QmdError):
     """
     A model cannot do its work.
 
-    ``quoted``: the part of the message that a model server wrote. It may repeat the text that the
-    server was sent, so no log has it.
+    ``quoted``: what of the message a model server wrote; it may repeat texts, so no log has it.
     """
 
     code = "inference_error"
@@ -758,6 +758,12 @@ class VectorsUnavailableError(InferenceError):
     code = "vectors_unavailable"
 
 
+class OcrUnavailableError(InferenceError):
+    """The text in pictures cannot be read here."""
+
+    code = "ocr_unavailable"
+
+
 class NativeCallsRefusedError(InferenceError):
     """The server of the language model takes no tools."""
 
@@ -784,12 +790,6 @@ class TransientInferenceError(InferenceError):
 class PluginError(QmdError):
     code = "plugin_failed"
     http_status = 503  # whose message a client gets to see
-
-    def __init__(self, plugin: str, problem: str) -> None:
-        super().__init__(
-            engine_text("The plugin {plugin} failed: {problem}.", plugin=plugin, problem=problem),
-            hint="Report it to the authors of its package, or take it out of the setting plugins.",
-        )
 
 
 class RemoteError(QmdError):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
     import platformdirs
+    import pypdfium2
     import rapidfuzz
     import sqlite_utils
     from fastembed.rerank import cross_encoder
@@ -57,6 +58,7 @@ __all__ = [
     "np",
     "onnxruntime",
     "platformdirs",
+    "pypdfium2",
     "rapidfuzz",
     "request",
     "secrets",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qmd.inference.llm.endpoint import ModelEndpoint
     from qmd.inference.protocols import Embedder, Expander, Reranker
     from qmd.values.location import ServerDatabase
+    from qmd.values.pictures import Recogniser
     from qmd.values.proposed import Confirm
     from qmd.values.tool_calls import ToolCallMode
 
@@ -114,6 +115,8 @@ class Settings:
         exiftool: The program that writes into photos; None for the one on PATH.
         plugins: The names of installed plugins whose formats, models and operations are used
             (`qmd.system.plugins`); they hold for the whole process.
+        ocr: What reads the text in pictures: ``rapidocr``, if it is installed, ``none``, or what a
+            program brings.
         confirm_writes: For those who hand the tools to a language model. It is called with
             each change that a tool is about to write (`qmd.values.proposed`); only when it
             returns True is the change written. Tools then write inside the collections and
@@ -136,4 +139,5 @@ class Settings:
     read_only_files: bool = False
     exiftool: str | Path | None = None
     plugins: Sequence[str] = ()
+    ocr: Recogniser | Literal["rapidocr", "none"] = "rapidocr"
     confirm_writes: Confirm | None = None

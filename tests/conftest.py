@@ -13,13 +13,11 @@ import pytest
 from hypothesis import settings
 
 from qmd.inference.embedded import source
-from qmd.ingest import parse_workers
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
-from tests.support import repeated
 from tests.support.new_database import NewDatabases
 from tests.support.postgres import postgres_database, postgres_server
-from tests.support.warm import import_all, warm
+from tests.support.warm import warm
 
 __all__ = ["postgres_database", "postgres_server"]
 
@@ -66,72 +64,11 @@ def measure_worker_processes() -> None:
     process._command = measured
 
 
-class Measurement:
-    """
-    Counts the branches that tests take, except in those that are marked ``unmeasured``.
-
-    They look at time, memory, modules or files, where coverage would be in the picture, or take
-    the branches of other tests a hundred times more: coverage doubles what they cost.
-    """
-
-    def __init__(self) -> None:
-        self._stopped: coverage.Coverage | None = None
-        self._config = os.environ.get(MEASURED, "")
-
-    def switch(self, *, on: bool) -> None:
-        """Go on, or pause, in this process and in those that it starts from now on."""
-        if on and self._stopped is not None:
-            os.environ[MEASURED] = self._config
-            self._stopped.start()
-            self._stopped = None
-        elif not on and self._stopped is None and coverage.Coverage.current() is not None:
-            self._stopped = coverage.Coverage.current()
-            self._stopped.stop()
-            os.environ.pop(MEASURED, None)
-        else:
-            return
-        parse_workers.workers.close()  # the next ones begin with the switch as it is now
-
-
 #: The variable by which coverage begins in every process that a test starts.
 MEASURED = "COVERAGE_PROCESS_CONFIG"
 if MEASURED in os.environ:
     measure_worker_processes()
-_measurement = Measurement()
 _new = NewDatabases()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """
-    Count nothing while tests are collected, nor where none runs.
-
-    It would double what that takes. What modules do when they are imported is counted before, in
-    one of the processes that run tests.
-    """
-    is_first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
-    if is_first and MEASURED in os.environ and not session.config.getoption("numprocesses", None):
-        import_all()
-    _measurement.switch(on=False)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """
-    The tests of a module that are counted come before those that are not.
-
-    A thread that one of them starts for others is counted until coverage first pauses.
-    """
-    names = repeated.names()
-    for item in items:
-        if repeated.name_of(item) in names:
-            item.add_marker(pytest.mark.unmeasured)
-    modules = {item.path: number for number, item in enumerate(items)}
-    items.sort(key=lambda item: (modules[item.path], not _is_counted(item)))
-
-
-def _is_counted(item: pytest.Item) -> bool:
-    return item.get_closest_marker("unmeasured") is None
 
 
 def pytest_collection_finish() -> None:
@@ -142,7 +79,6 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Before the fixtures of a test, also those that several share."""
-    _measurement.switch(on=_is_counted(item))
     _new.is_on = item.get_closest_marker("migrates") is None
     warm.is_on = item.get_closest_marker("cold") is None
 

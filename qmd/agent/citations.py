@@ -19,6 +19,8 @@ from qmd.agent.claims import Sentence, has_claim, has_words, sentences, supports
 from qmd.agent.reading import Reading
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
+from qmd.values import DocumentAnchor
+from qmd.values.documents import place_of_line
 
 MAX_CITATIONS = 100
 """The most citations of one answer that are compared; further ones fail."""
@@ -40,12 +42,17 @@ Similarity = Callable[[str, str], "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class CitedLines:
-    """Lines of a document: ``file`` is ``collection/path``, ``lines`` how many it has in all."""
+    """
+    Lines of a document: ``file`` is ``collection/path``, ``lines`` how many it has in all.
+
+    ``place``: the page or the like of its file in which they begin.
+    """
 
     file: str
     title: str
     text: str
     lines: int
+    place: DocumentAnchor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,8 @@ class Citation:
         quote: The beginning of the lines; "" without them.
         reason: Why it fails; "" if it passes.
         start, end: Where the bracket around it stands in the answer; several share one.
+        anchor, place: The page or the like in which the lines begin, as hits have it: ``page=12``,
+            ``p. 12``; None for a text that has lines alone.
     """
 
     id: int
@@ -70,6 +79,15 @@ class Citation:
     reason: str
     start: int
     end: int
+    anchor: str | None = None
+    place: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        values = asdict(self)
+        return values if self.place else {k: values[k] for k in values if k not in _PLACE}
+
+
+_PLACE = ("anchor", "place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +104,7 @@ class CheckedAnswer:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "citations": [asdict(citation) for citation in self.citations],
+            "citations": [citation.as_json() for citation in self.citations],
             "unsupported": [sentence.text for sentence in self.unsupported],
         }
 
@@ -130,7 +148,9 @@ def citation_check(
         except QmdError:  # no document, several, or a name that no document can have
             return None
         count = document.last_line + document.more_lines if document.lines else line_count(name)
-        return CitedLines(document.document.file, document.document.title, document.text, count)
+        file = document.document.file
+        place = place_of_line(kb.places(file), first)
+        return CitedLines(file, document.document.title, document.text, count, place)
 
     def line_count(name: str) -> int:
         document = kb.get(name, max_lines=1)
@@ -164,6 +184,8 @@ def _compared(
     if source is None:
         return replace(written, reason="there is no such document")
     written = replace(written, file=source.file, quote=source.text[:MAX_QUOTE])
+    if source.place is not None:
+        written = replace(written, anchor=source.place.fragment, place=source.place.place)
     if last > source.lines:
         return replace(written, reason=f"the document has {source.lines} lines")
     if not reading.holds(source.file, first, last):
@@ -223,12 +245,13 @@ def _without(text: str, citations: Sequence[Citation]) -> str:
 
 
 def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
-    """The answer with "(not found in the source)" behind each citation that fails."""
-    notes = {
-        citation.end: " (not found in the source)"
-        for citation in checked.citations
-        if citation.status == "not_found"
-    }
+    """The answer with the page behind each citation, or "(not found in the source)"."""
+    notes: dict[int, str] = {}
+    for citation in checked.citations:
+        if citation.status == "not_found":
+            notes[citation.end] = " (not found in the source)"
+        elif citation.place is not None:
+            notes.setdefault(citation.end, f" ({citation.place})")
     if strict:
         for sentence in checked.unsupported:
             notes.setdefault(sentence.end, " (without support)")

@@ -104,10 +104,16 @@ class TurnScreen:
             write_text(marked(turn.answer, checked, strict=self._strict) + "\n")
             sys.stdout.flush()
             return
+        pages: dict[str, None] = {}
         for citation in checked.citations:
             if citation.status == "not_found":
                 place = format_citation(citation.file, citation.from_line, citation.to_line)
                 note(f"Not found in the source: {place}: {citation.reason}", style="warning")
+            elif citation.place is not None:
+                place = format_citation(citation.file, citation.from_line, citation.to_line)
+                pages.setdefault(f"{place} is {one_line(citation.place)}")
+        for page in pages:
+            note(page)
         if self._strict:
             for sentence in checked.unsupported:
                 note(f"Without support: {one_line(sentence.text)}", style="warning")

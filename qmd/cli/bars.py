@@ -32,6 +32,7 @@ _LABELS = {
     "cleanup": "Cleaning",
     "migrate": "Updating",
     "embed": "Embedding",
+    "ocr": "Reading",
     "model": "Model",
     "bench": "Asking",
     "push": "Pushing",

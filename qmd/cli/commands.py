@@ -46,6 +46,7 @@ TABLE = (
     CommandEntry(_INDEX, "index", "qmd.cli.indexing:index"),
     CommandEntry(_INDEX, "update", "qmd.cli.indexing:update"),
     CommandEntry(_INDEX, "embed", "qmd.cli.indexing:embed"),
+    CommandEntry(_INDEX, "ocr", "qmd.cli.indexing:ocr"),
     CommandEntry(_INDEX, "watch", "qmd.cli.indexing:watch"),
     CommandEntry(_READ, "search", "qmd.operations.searches:search"),
     CommandEntry(_READ, "vsearch", "qmd.operations.searches:vsearch", ("vector-search",)),

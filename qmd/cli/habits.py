@@ -28,7 +28,7 @@ _SYNONYMS = {
     " 'qmd get NOTE' prints one.",
     "cat read print head type": "'qmd get NOTE' prints a note.",
     "view show less more display preview": "'qmd get NOTE' prints a note, 'qmd edit NOTE' opens it"
-    " in your editor; 'qmd open' shows the page with all notes in the browser.",
+    " in your editor; 'qmd open NOTE' shows it in the browser, 'qmd open' all notes.",
     "new create touch write": "'qmd note create PATH --content TEXT' writes a new note;"
     " 'qmd note create PATH -' takes its text from stdin.",
     "append": "'qmd note create PATH --append -' adds what stdin has to a note.",

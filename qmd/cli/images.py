@@ -1,7 +1,8 @@
-"""``qmd image`` writes metadata into photos and prints it."""
+"""``qmd image`` writes metadata into photos, prints it, and has a model propose some."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
-from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.cli.terminal import confirmed, note, one_line, write, write_json
 from qmd.kb import KnowledgeBase
-from qmd.values import PhotoChange
+from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.wire import to_wire
 
 
@@ -27,7 +28,7 @@ from qmd.values.wire import to_wire
     ),
 )
 def image() -> None:
-    """Write tags and people into photos, or show them."""
+    """Write tags and people into photos, show or propose them."""
 
 
 @command(
@@ -86,6 +87,60 @@ def tag(
         note(f"Not searchable yet: {written.problem}", style="warning")
 
 
+@command(
+    "describe",
+    examples=(
+        "qmd image describe paris.jpg --llm-model qwen2.5vl",
+        "qmd image describe *.jpg --language Chinese --yes",
+    ),
+)
+@click.argument("files", nargs=-1, required=True, shell_complete=complete.files)
+@click.option(
+    "--language", default="English", show_default=True, help="Of the description and the tags."
+)
+@click.option("-y", "--yes", is_flag=True, help="Write what is proposed without asking.")
+@setting_option("llm_url")
+@setting_option("llm_model")
+@setting_option("llm_timeout")
+@setting_option("write_roots")
+@json_option
+def describe(files: tuple[str, ...], language: str, yes: bool, as_json: bool) -> None:
+    """
+    Have a model that takes pictures propose a description and tags.
+
+    The photo is sent to the server of --llm-url, smaller and without its metadata. Nothing is
+    written before you agree; then the tags are added, and a description that is there stays.
+    Without a terminal the proposals are printed alone, unless --yes is given.
+    """
+    asks = sys.stdin.isatty() and not as_json
+    shown: list[dict[str, object]] = []
+    with session().open(create=True) as kb:
+        for file in files:
+            path = Path(file).expanduser().absolute()
+            proposal = kb.describe_photo(path, language=language)
+            if not as_json:
+                write(f"{one_line(file)}\n")
+                write(f"  description: {one_line(proposal.description) or '-'}\n")
+                write(f"  tags:        {one_line(', '.join(proposal.tags)) or '-'}\n")
+                sys.stdout.flush()
+            is_agreed = yes or (asks and confirmed("Write this into it?", default=False))
+            if is_agreed:
+                change = PhotoChange(
+                    tags=proposal.tags or None, description=proposal.description or None
+                )
+                _tell_kept(kb.images.write(path, change, overwrite=False))
+            shown.append({"file": file, **to_wire(proposal), "written": is_agreed})
+    if as_json:
+        write_json(shown)
+
+
+def _tell_kept(written: PhotoWritten) -> None:
+    for name in written.kept:
+        note(f"The {name} that was there stays.")
+    if written.problem is not None:
+        note(f"Not searchable yet: {written.problem}", style="warning")
+
+
 def _names(values: tuple[str, ...]) -> tuple[str, ...] | None:
     """The values of a repeatable option: None if it was left out, () for a single ''."""
     return (() if values == ("",) else values) if values else None
@@ -114,4 +169,5 @@ def show(file: str, as_json: bool) -> None:
 
 
 image.add_command(tag)
+image.add_command(describe)
 image.add_command(show)

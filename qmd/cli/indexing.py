@@ -18,9 +18,11 @@ from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import (
     count,
+    duration,
     earlier_titles,
     render_embed_report,
     render_index_report,
+    render_ocr_report,
 )
 from qmd.cli.session import session
 from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
@@ -29,7 +31,7 @@ from qmd.errors import InferenceError, QmdError
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
-    from qmd.values import IndexReport, Status
+    from qmd.values import IndexReport, OcrReport, Status
 
 _collections = click.option(
     "-c",
@@ -46,6 +48,12 @@ _embed = click.option(
     default=None,
     help="Make vectors afterwards.  [default: where a model can run]",
 )
+_ocr = click.option(
+    "--ocr/--no-ocr",
+    "ocr",
+    default=None,
+    help="Read the text in pictures afterwards.  [default: where OCR is installed]",
+)
 _NO_FOLDER = "'qmd up FOLDER' makes a folder searchable; '-c NAME' chooses a collection."
 
 
@@ -57,7 +65,8 @@ _NO_FOLDER = "'qmd up FOLDER' makes a folder searchable; '-c NAME' chooses a col
 @_collections
 @click.option("--verify", is_flag=True, help="Read files that look unchanged, too.")
 @_embed
-def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> None:
+@_ocr
+def index(collections: tuple[str, ...], verify: bool, embed: bool | None, ocr: bool | None) -> None:
     """
     Bring the index in line with the disk, and make missing vectors.
 
@@ -67,6 +76,7 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
     with session().open(write=True) as kb:
         report = index_and_report(kb, collections, verify=verify)
         embed_and_report(kb, collections, embed=embed)
+        ocr_and_report(kb, collections, ocr=ocr, embed=embed)
     fail_if_incomplete(report)
 
 
@@ -75,7 +85,8 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None) -> Non
     "--pull", is_flag=True, help="'git pull' first, where a collection is a git work tree."
 )
 @_embed
-def update(pull: bool, embed: bool | None) -> None:
+@_ocr
+def update(pull: bool, embed: bool | None, ocr: bool | None) -> None:
     """
     Pull the collections that are git work trees, then index all.
 
@@ -91,6 +102,7 @@ def update(pull: bool, embed: bool | None) -> None:
             report = kb.update(pull=pull, progress=progress)
         render_index_report(report, verb="Updated")
         embed_and_report(kb, (), embed=embed)
+        ocr_and_report(kb, (), ocr=ocr, embed=embed)
     fail_if_incomplete(report)
 
 
@@ -105,6 +117,21 @@ def embed(force: bool, collections: tuple[str, ...]) -> None:
     """
     with session().open(write=True) as kb:
         run_embed(kb, collections, force=force)
+
+
+@command("ocr", examples=("qmd ocr", "qmd ocr -c scans --force"), extra_argument=_NO_FOLDER)
+@click.option("-f", "--force", is_flag=True, help="Read all pictures again.")
+@_collections
+def ocr(force: bool, collections: tuple[str, ...]) -> None:
+    """
+    Read the text in scans and photos.
+
+    These are pages of PDFs without a text layer, and JPEG and PNG files. The text becomes part
+    of their documents; the files stay as they are. A page takes some seconds. It can be
+    interrupted at any time: the next run goes on.
+    """
+    with session().open(write=True) as kb:
+        run_ocr(kb, collections, force=force)
 
 
 def index_and_report(
@@ -156,6 +183,36 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
         note(f"No vectors: {error}", style="warning")
         if error.hint:
             note(f"hint: {error.hint}")
+
+
+def ocr_and_report(
+    kb: KnowledgeBase, collections: Sequence[str], *, ocr: bool | None, embed: bool | None
+) -> None:
+    """
+    Read the text in pictures after an index run, and make the vectors of what was read.
+
+    If they cannot be read, that is an error only if ``ocr`` is True.
+    """
+    if ocr is False:
+        return
+    status = kb.status()
+    if not status.pictures_waiting:
+        return
+    if ocr is None and status.ocr_problem:
+        return  # 'qmd status' says so: who has thousands of photos may not want their text
+    left = duration(status.ocr_left_s)
+    write(f"Reading the text of {count(status.pictures_waiting, 'page')} and photos, {left}.\n")
+    sys.stdout.flush()
+    if run_ocr(kb, collections, force=False).read:
+        embed_and_report(kb, collections, embed=embed)
+
+
+def run_ocr(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> OcrReport:
+    session().interrupted = "What was read stays: run 'qmd ocr' to go on."
+    with progress_bar() as progress:
+        report = kb.ocr(collections, force=force, progress=progress)
+    render_ocr_report(report)
+    return report
 
 
 def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[str]) -> None:

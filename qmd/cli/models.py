@@ -12,10 +12,9 @@ from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Group, command
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import fitting, note, one_line, paint, use_color, write
+from qmd.cli.terminal import fitting, note, one_line, paint, readable_size, use_color, write
 from qmd.system.database_files import is_missing
 
 if TYPE_CHECKING:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import webbrowser
+from urllib.parse import quote
 
 import click
 
@@ -15,36 +17,76 @@ from qmd.cli.places import Places
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write, write_json
-from qmd.errors import ConfigError, NotFoundError, QmdError
+from qmd.errors import ConfigError, NotFoundError, QmdError, SectionNotFoundError
+from qmd.parse.formats import PDF, format_of
 from qmd.system import running
 from qmd.system.editors import EDITORS, editor_command
 
 _TIMEOUT_S = 10.0
+_PAGE = re.compile(r"page=[0-9]{1,6}", re.IGNORECASE)
 
 
-@command("open", examples=("qmd open", "qmd open --print"))
+@command(
+    "open",
+    examples=(
+        "qmd open",
+        "qmd open 'report.pdf#page=12'",
+        "qmd open plan.md:12",
+        "qmd open --print",
+    ),
+)
+@click.argument(
+    "name", required=False, metavar="[NAME[:LINE | #PLACE]]", shell_complete=complete.documents
+)
 @click.option("--print", "--no-browser", "print_only", is_flag=True,
               help="Only print the link, as without a terminal.")  # fmt: skip
 @json_option
-def open_(print_only: bool, as_json: bool) -> None:
+def open_(name: str | None, print_only: bool, as_json: bool) -> None:
     """
     Show the page of the running server in the browser.
+
+    With NAME, as for 'qmd get', it shows this document: at the line or heading, or at the page of
+    a PDF.
 
     If the server requires a token, the link lets the browser in: it works once, within a
     minute, for programs of the user who started the server. This command starts no server.
     """
+    view = "/" if name is None else _view_of(name)
     address, path = _link()
+    works_once = path != "/"
+    if not works_once:
+        path = view
+    elif view != "/":
+        path += f"&next={quote(view, safe='')}"
     if as_json:
-        write_json({"url": address, "link": address + path, "works_once": path != "/"})
+        write_json({"url": address, "link": address + path, "works_once": works_once})
         return
     if not print_only and sys.stdout.isatty():
         if webbrowser.open(address + path):
-            write(f"Opened {address}/ in the browser.\n")
+            write(f"Opened {address}{view} in the browser.\n")
             return
         note("There is no browser to start; open this link in one:")
     write(f"{address}{path}\n")
-    if path != "/":
+    if works_once:
         note("The link works once, within a minute.")
+
+
+def _view_of(name: str) -> str:
+    """The address of the page's view of a document, by a name with a line, heading or place."""
+    place = name.partition("#")[2].strip()
+    with session().open() as kb:
+        try:
+            lines = kb.get(name, max_lines=1)
+        except SectionNotFoundError as error:
+            if not _PAGE.fullmatch(place):
+                raise
+            lines = kb.get(error.file, max_lines=1)  # such a page may have no text
+        file = lines.document.file
+        fragments = {each.fragment.casefold() for each in kb.places(file)} if place else set()
+    address = f"/note/{quote(file, safe='/', errors='surrogatepass')}"
+    if place.casefold() in fragments or (_PAGE.fullmatch(place) and format_of(file) is PDF):
+        return f"{address}?at={quote(place, safe='')}"
+    return address if lines.from_line == 1 else f"{address}?line={lines.from_line}"
 
 
 def _link() -> tuple[str, str]:

@@ -17,10 +17,9 @@ from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command, json_option
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_documents import readable_size
 from qmd.cli.render_reports import SHOWN, count
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.cli.terminal import note, one_line, readable_size, write, write_json
 from qmd.errors import (
     ConflictError,
     InputError,

@@ -12,6 +12,7 @@ from qmd.cli.terminal import (
     group_headings,
     one_line,
     paint,
+    readable_size,
     table_row,
     use_color,
     write,
@@ -165,12 +166,3 @@ def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
         facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
         name = where.link(paint(where.fitting_name(document.file, 2), "file", color), document.file)
         write(table_row(paint(facts, "dim", color), name, one_line(document.title)) + "\n")
-
-
-def readable_size(size_bytes: int) -> str:
-    size = float(size_bytes)
-    for unit in ("B", "KB", "MB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GB"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from qmd.cli.render_documents import readable_size
 from qmd.cli.terminal import (
     beside,
     columns,
@@ -18,6 +17,7 @@ from qmd.cli.terminal import (
     one_line,
     padded,
     paint,
+    readable_size,
     use_color,
     write,
 )
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Explanation,
         Freshness,
         IndexReport,
+        OcrReport,
         SkippedFile,
         Status,
     )
@@ -204,6 +205,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, fresh.embedding)),
+        *((("Pictures", _pictures(status, fresh)),) if status.pictures else ()),
         ("Indexed", [minute(status.last_indexed) + _zone(status.last_indexed)]),
     ]
     if fresh.keeper is not None:
@@ -261,6 +263,30 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     if status.next_model:
         lines.append(f"{status.next_model} is to follow, with {status.next_embedded:,} so far")
     return lines
+
+
+def _pictures(status: Status, fresh: Freshness) -> list[str]:
+    """How many pictures were read, and what is still to do; lines."""
+    done = status.pictures - status.pictures_waiting - status.pictures_failed
+    failed = f", {status.pictures_failed:,} cannot be read" if status.pictures_failed else ""
+    lines = [f"text read of {done:,} of {count(status.pictures, 'page')} and photos{failed}"]
+    if status.pictures_waiting and status.ocr_problem:
+        lines.append(status.ocr_problem)
+    elif status.pictures_waiting:
+        how = "in the background" if fresh.embedding else "qmd ocr"
+        lines.append(f"{status.pictures_waiting:,} to do, {duration(status.ocr_left_s)}: {how}")
+    return lines
+
+
+def render_ocr_report(report: OcrReport) -> None:
+    text = f"Read the text of {count(report.read, 'page')}"
+    if report.empty:
+        text += f"; {report.empty:,} have none"
+    if report.failed:
+        text += f"; {report.failed:,} cannot be read: qmd why FILE"
+    if report.remaining:
+        text += f"; {report.remaining:,} remain: qmd ocr"
+    write(text + "\n")
 
 
 def earlier_titles(status: Status) -> str:

@@ -123,6 +123,7 @@ class Session:
             read_only_files=read_only_files,
             exiftool=settings.exiftool,
             plugins=settings.plugins,
+            ocr="none" if settings.ocr == "none" else "rapidocr",
         )
         with progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(

@@ -280,6 +280,15 @@ _PIECES = rf"\n|[ \t]+|{_WIDE_UNIT}|[^ \t\n{_WIDE}]+"
 _ITEM = lazy.pattern(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|>)\s+)*")  # what a list item begins with
 
 
+def readable_size(size_bytes: int) -> str:
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"
+
+
 def rows() -> int | None:
     """The lines of the terminal that stdout is; None if it is none, or a pager shows them."""
     if not sys.stdout.isatty() or isinstance(sys.stdout, _Pager):

@@ -16,7 +16,12 @@ import qmd.server
 from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
-from qmd.cli.indexing import embed_and_report, fail_if_incomplete, index_and_report
+from qmd.cli.indexing import (
+    embed_and_report,
+    fail_if_incomplete,
+    index_and_report,
+    ocr_and_report,
+)
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, left_out, render_index_report, render_status
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
@@ -76,6 +81,8 @@ def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) ->
     _print_example(kb, names)
     if once or not kb.freshness().embedding:
         embed_and_report(kb, names, embed=None)
+    if once:
+        ocr_and_report(kb, names, ocr=None, embed=None)
     write("\n")
     render_status(kb.status(), kb.freshness())
     fail_if_incomplete(report)

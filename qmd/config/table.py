@@ -237,6 +237,12 @@ class Configuration:
         "texts",
         "the plugins whose formats, models and operations are used; 'qmd plugins' lists them",
     )
+    ocr: str = _setting(
+        "text",
+        "what reads the text in pictures: rapidocr, where it is installed, or none",
+        default="rapidocr",
+        choices=("rapidocr", "none"),
+    )
     ask_write: bool = _setting(
         "switch",
         "whether qmd ask may write, if you agree each time",

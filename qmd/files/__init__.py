@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from qmd.files import chats as chats
     from qmd.files import indexed_file as indexed_file
     from qmd.files import notes as notes
+    from qmd.files import pdf_pages as pdf_pages
     from qmd.files import pushed as pushed
     from qmd.files import revisions as revisions
     from qmd.files import summary as summary

@@ -76,7 +76,9 @@ def _sources(turn: ChatTurn) -> Iterator[str]:
             citations = event.data.get("citations")
             for each in citations if isinstance(citations, list) else ():
                 if isinstance(each, dict) and each.get("status") == "ok":
-                    yield f"`{each.get('file')}:{each.get('from_line')}-{each.get('to_line')}`"
+                    page = f", {each['place']}" if each.get("place") else ""
+                    lines = f"{each.get('from_line')}-{each.get('to_line')}"
+                    yield f"`{each.get('file')}:{lines}`{page}"
 
 
 def inert(text: str) -> str:

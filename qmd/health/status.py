@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, left_s
 from qmd.parse.formats import kind_of
 from qmd.values import Collection, Status
@@ -14,15 +15,18 @@ from qmd.values.reports import Overview
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values.location import DatabaseLocation
+    from qmd.values.pictures import Recogniser
 
 
-def read(reader: Reader, location: DatabaseLocation) -> Status:
-    """The status of the database at ``location``."""
+def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | str) -> Status:
+    """The status of the database at ``location``; ``chosen_ocr``: as of the settings."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()
     missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
     collections = reader.collections.all()
+    pictures = reader.pictures.counts()
+    problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
     return Status(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -43,6 +47,11 @@ def read(reader: Reader, location: DatabaseLocation) -> Status:
             reader,
             missing if coming else counts.chunks - counts.chunks_embedded + counts.chunks_outdated,
         ),
+        pictures=pictures.total,
+        pictures_waiting=pictures.waiting,
+        pictures_failed=pictures.failed,
+        ocr_left_s=ocr.left_s(reader, pictures.waiting),
+        ocr_problem=problem.with_hint if problem else None,
         token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
@@ -70,6 +79,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
     collections = tuple(reader.collections.all())
     chunks = reader.upkeep.count_chunks()
     missing = chunks if coming is None else reader.embeddings.count_waiting(coming)
+    pictures = reader.pictures.counts()
     return Overview(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -81,5 +91,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
         next_embedded=chunks - missing,
         collections=collections,
         skips=tuple(reader.files.skip_counts()),
+        pictures=pictures.total,
+        pictures_waiting=pictures.waiting,
         excluded=reader.collections.excluded_counts(),
     )

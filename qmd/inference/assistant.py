@@ -4,7 +4,7 @@ Expands queries and reranks passages with a model behind an OpenAI-compatible se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -58,14 +58,29 @@ class ChatEndpoint:
         self.model = model
         self._refuses_options = False
 
-    def ask(self, system: str, user: str, *, most_tokens: int, timeout_s: float) -> str:
-        """The answer's text. Raises InferenceError."""
+    def ask(
+        self,
+        system: str,
+        user: str | Sequence[Mapping[str, Any]],
+        *,
+        most_tokens: int,
+        timeout_s: float,
+    ) -> str:
+        """
+        The answer's text.
+
+        Args:
+            user: A text, or parts as the API of chat completions describes them.
+
+        Raises:
+            InferenceError.
+        """
         end = monotonic() + timeout_s
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [
                 {"role": "system", "content": system},
-                {"role": "user", "content": user},
+                {"role": "user", "content": user if isinstance(user, str) else list(user)},
             ],
             "stream": False,
         }

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from qmd.ingest import git_pull as git_pull
     from qmd.ingest import index as index
     from qmd.ingest import new_collection as new_collection
+    from qmd.ingest import ocr as ocr
+    from qmd.ingest import parse_workers as parse_workers
+    from qmd.ingest import read_file as read_file
     from qmd.ingest import rules as rules
     from qmd.ingest import vault as vault
     from qmd.ingest import why as why

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from qmd.records import dataclass
 from qmd.system import clock
 from qmd.values import encode_uri
 
@@ -50,7 +50,7 @@ class Event:
 
     def as_dict(self) -> dict[str, Any]:
         """The event for JSON: ``file``, ``uri`` and the fields, without those that are None."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in type(self).__annotations__}
         values |= {"file": self.file, "uri": self.uri}
         return {name: value for name, value in values.items() if value is not None}
 

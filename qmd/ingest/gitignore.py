@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import Literal
+
+from qmd.records import dataclass
 
 RuleSource = Literal[".gitignore", ".qmdignore", "ignore option"]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from qmd.engine_text import with_cause
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer, CollectionReport
 from qmd.parse.warnings import group_warnings
 from qmd.values import Collection, IndexReport, Progress, ProgressCallback
@@ -54,9 +53,7 @@ def index_collections(
         excluded.update(report.excluded)
         warnings += group_warnings(report.warnings)
     _gather_common_words(store, progress)
-    worker_problem = parse_workers.problem()
-    if worker_problem is not None:
-        warnings.append(worker_problem)
+    warnings += _problems(reports)
     with store.reading() as reader:
         names = {collection.name for collection in collections}
         all_collections = reader.collections.all()
@@ -76,6 +73,11 @@ def index_collections(
         warnings=tuple(warnings),
         errors=tuple(errors),
     )
+
+
+def _problems(reports: Sequence[CollectionReport]) -> list[str]:
+    """What the workers that parsed files say, each sentence once."""
+    return list(dict.fromkeys(report.problem for report in reports if report.problem))
 
 
 def _gather_common_words(store: Store, progress: ProgressCallback | None) -> None:

@@ -1,43 +1,35 @@
-"""
-A parsed file in the form in which the store takes it, and what a worker process gets and returns.
-
-Jobs and results pass in their plain forms between a worker process and its parent.
-"""
+"""A parsed file in the form in which the store takes it."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from operator import attrgetter
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-from qmd.ingest.scan import ScannedFile
-from qmd.parse import PARSER_VERSION
+from qmd.ingest.file_job import version_of
 from qmd.parse.chunk import embedded_text
-from qmd.parse.formats import format_of
-from qmd.parse.segment import SEGMENTER_VERSION, camel_parts, derivation, is_cjk, segment
+from qmd.parse.segment import camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
 from qmd.values.names import file_stem
-
-#: The version of what all formats share: the parser of Markdown, and the segmenter.
-_SHARED_VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION
+from qmd.values.pictures import Picture
 
 _TOKEN = re.compile(r"[^\W_]+")
 
 
-def version_of(path: str) -> int:
-    """The version of what parses a file of this name; a document of another one is made again."""
-    return format_of(path).version * 1_000_000 + _SHARED_VERSION
-
-
-def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileState) -> NewDocument:
+def new_document(
+    path: str,
+    parsed: ParsedDocument,
+    digest: str,
+    state: FileState,
+    pictures: Sequence[Picture] = (),
+) -> NewDocument:
     """
     Make the stored form of a parsed file.
 
     Args:
         path: Relative to the collection's root, with ``/``.
         digest: SHA-256 of the text, in hex digits.
+        pictures: As of `NewDocument`.
     """
     front, body = parsed.text[: parsed.body_start], parsed.text[parsed.body_start :]
     segmented_front, segmented_body = segment(front), segment(body)
@@ -71,6 +63,7 @@ def new_document(path: str, parsed: ParsedDocument, digest: str, state: FileStat
             )
             for chunk in parsed.chunks
         ],
+        pictures=pictures,
     )
 
 
@@ -109,111 +102,3 @@ def _segmented(text: str) -> str | None:
 def text_hash(text: str) -> bytes:
     """The key of a text in the embedding cache: 16 bytes of SHA-256."""
     return hashlib.sha256(text.encode()).digest()[:16]
-
-
-class SameText(NamedTuple):
-    """The file was touched, and its text is the one that is stored."""
-
-    state: FileState
-
-
-class NoDocument(NamedTuple):
-    """
-    The file is skipped.
-
-    ``state``: it need not be tried again while it has this; None: try each time. ``vanished``:
-    it is not there any more, which is no reason to report it.
-    """
-
-    reason: str
-    detail: str
-    state: FileState | None
-    vanished: bool = False
-
-
-ParsedFile = NewDocument | SameText | NoDocument
-
-
-class FileJob(NamedTuple):
-    """
-    One file to read.
-
-    Attributes:
-        stored_hash: Of the text that is stored of this file, by this version of the parser.
-        plugins: Those that are turned on; the formats of their files are found by them.
-    """
-
-    root: str
-    file: ScannedFile
-    max_bytes: int
-    stored_hash: str | None
-    plugins: tuple[str, ...] = ()
-
-
-# --- plain forms ----------------------------------------------------------------------
-
-_PLAIN = [
-    name
-    for name in ParsedDocument.__dataclass_fields__
-    if name not in {"headings", "links", "chunks", "anchors"}
-]
-_parsed = attrgetter(*_PLAIN)
-_fulltext = attrgetter(*FullTextEntry.__dataclass_fields__)
-
-
-def plain_job(job: FileJob) -> tuple[Any, ...]:
-    root, file, *rest = job
-    return (root, file.path, tuple(file.state), *rest)
-
-
-def job_of(plain: Any) -> FileJob:
-    """What `plain_job` made plain."""
-    root, path, state, *rest = plain
-    return FileJob(root, ScannedFile(path, FileState(*state)), *rest)
-
-
-def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
-    """The form that `parsed_file` takes."""
-    if isinstance(parsed_file, NoDocument):
-        reason, detail, state, vanished = parsed_file
-        return "none", (reason, detail, None if state is None else tuple(state), vanished)
-    if isinstance(parsed_file, SameText):
-        return "same", tuple(parsed_file.state)
-    parsed = parsed_file.parsed
-    return (
-        "new",
-        tuple(parsed_file.state),
-        parsed_file.hash,
-        _parsed(parsed),
-        list(map(tuple, parsed.headings)),
-        list(map(tuple, parsed.links)),
-        list(map(tuple, parsed.chunks)),
-        list(map(tuple, parsed.anchors)),
-        _fulltext(parsed_file.fulltext),
-        list(parsed_file.chunk_hashes),
-    )
-
-
-def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
-    """What `plain_file` made for the file at ``path``."""
-    kind, state, *rest = plain
-    if kind == "none":
-        reason, detail, state, vanished = state
-        return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
-    if kind == "same":
-        return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, fulltext, chunk_hashes = rest
-    fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(map(Heading._make, headings))
-    fields["links"] = tuple(map(Link._make, links))
-    fields["chunks"] = tuple(map(Chunk._make, chunks))
-    fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
-    return NewDocument(
-        path=path,
-        state=FileState(*state),
-        hash=digest,
-        parser_version=version_of(path),
-        parsed=ParsedDocument(**fields),
-        fulltext=FullTextEntry(*fulltext),
-        chunk_hashes=chunk_hashes,
-    )

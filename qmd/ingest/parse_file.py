@@ -19,20 +19,14 @@ from qmd.errors import (
     MissingExtraError,
     UnreadableFileError,
 )
-from qmd.ingest.new_document import (
-    FileJob,
-    NoDocument,
-    ParsedFile,
-    SameText,
-    job_of,
-    new_document,
-    plain_file,
-)
-from qmd.ingest.read_file import read_file, read_parts, settled
+from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, SameText, job_of, plain_file
+from qmd.ingest.new_document import new_document
+from qmd.ingest.read_file import read_file, read_parts, settled, source_hash
 from qmd.parse.by_format import parse, parser_of
-from qmd.parse.formats import format_of, turned_on_plugins
+from qmd.parse.formats import FileFormat, format_of, turned_on_plugins
 from qmd.parse.photo.source import PhotoSource
 from qmd.values import FileState, ParsedDocument
+from qmd.values.pictures import Picture, PictureText
 
 
 def parse_plain(job: Any) -> tuple[Any, ...]:
@@ -46,7 +40,7 @@ def parse_file(job: FileJob) -> ParsedFile:
     if job.plugins != turned_on_plugins():
         parse_package.plugins.turn_on(job.plugins)
     try:
-        parsed, read_state = _parse(job)
+        (parsed, pictures), read_state = _parse(job)
     except FileVanishedError as error:
         return NoDocument(error.reason, str(error), None, vanished=True)
     except IngestError as error:
@@ -61,9 +55,9 @@ def parse_file(job: FileJob) -> ParsedFile:
         return NoDocument(unreadable.reason, str(unreadable), None)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
     state = settled(read_state, started)
-    if digest == job.stored_hash:
+    if digest == job.stored_hash and all(each.source == job.source for each in pictures):
         return SameText(state)
-    return new_document(job.file.path, parsed, digest, state)
+    return new_document(job.file.path, parsed, digest, state, pictures)
 
 
 def text_of(job: Any) -> str | None:
@@ -79,11 +73,31 @@ def text_of(job: Any) -> str | None:
         return None
 
 
-def _parse(job: FileJob) -> tuple[ParsedDocument, FileState]:
+def _parse(job: FileJob) -> tuple[tuple[ParsedDocument, list[Picture]], FileState]:
+    """The document with its pictures, and the state of the file."""
     root, path = Path(job.root), job.file.path
     file_format = format_of(path)
     parser_of(file_format)  # before the file is read
     if file_format.reads_parts:
-        return read_parts(root, path, partial(parse, file_format, path))
+        return read_parts(root, path, partial(_with_pictures, file_format, job))
     data, state = read_file(root, path, max_bytes=job.max_bytes)
-    return parse(file_format, path, data), state
+    return _with_pictures(file_format, job, data), state
+
+
+def _with_pictures(
+    file_format: FileFormat, job: FileJob, source: Any
+) -> tuple[ParsedDocument, list[Picture]]:
+    if file_format.picture is None:
+        return parse(file_format, job.file.path, source), []
+    digest = b""
+    texts: dict[int, PictureText] = {}
+    if job.texts:
+        digest = source_hash(source)
+        if digest == job.source:
+            texts = {page: PictureText.load(text) for page, _, text in job.texts}
+    parsed = parse(file_format, job.file.path, source, texts)
+    if not parsed.pictures:
+        return parsed, []
+    digest = digest or source_hash(source)
+    readers = {page: read_by for page, read_by, _ in job.texts if page in texts}
+    return parsed, [Picture(page, digest, readers.get(page)) for page in parsed.pictures]

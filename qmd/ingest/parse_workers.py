@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from qmd.errors import DecodeError
-from qmd.ingest.new_document import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
+from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, parsed_file, plain_job
 from qmd.ingest.read_file import settled
 from qmd.ingest.scan import ScannedFile
 from qmd.parse.decode import decode

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import file_state, is_vanished, printable
+from qmd.parse.photo.fingerprint import fingerprint
 from qmd.parse.photo.source import PhotoSource
 from qmd.system.beneath import READ, open_beneath
 from qmd.values import FileState
@@ -175,6 +177,13 @@ def settled(state: FileState, started: int) -> FileState:
     """
     tick = COARSE_TICK_NS if state.mtime_ns % 1_000_000_000 == 0 else TICK_NS
     return state._replace(inode=-1) if started - state.mtime_ns < tick else state
+
+
+def source_hash(source: bytes | PhotoSource) -> bytes:
+    """A hash of a file, by which what was read from its pictures is found again."""
+    if isinstance(source, PhotoSource):
+        return fingerprint(source)
+    return hashlib.sha256(source).digest()[:16]
 
 
 def is_still(file: Path, state: FileState) -> bool:

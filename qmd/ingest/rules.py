@@ -23,7 +23,6 @@ import errno
 import os
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -43,6 +42,7 @@ from qmd.ingest.gitignore import (
 from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
 from qmd.parse.formats import CANVAS, format_of
+from qmd.records import dataclass
 from qmd.system.regular_file import read_regular
 
 if TYPE_CHECKING:

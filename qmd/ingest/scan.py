@@ -14,7 +14,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import DEPENDENCIES, HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
+from qmd.records import dataclass
 from qmd.system.beneath import MAX_DEPTH, Descent, walk_beneath
 from qmd.system.surrogates import is_utf8
 from qmd.values import FileState
@@ -63,9 +63,10 @@ class ScanSkip:
 
 def file_state(status: os.stat_result) -> FileState:
     """The state of a file, in the form that is stored."""
+    mtime_ns = status.st_mtime_ns
     return FileState(
         status.st_size,
-        min(max(status.st_mtime_ns, -LARGEST), LARGEST),
+        mtime_ns if -LARGEST <= mtime_ns <= LARGEST else min(max(mtime_ns, -LARGEST), LARGEST),
         status.st_ino & LARGEST,
         status.st_dev & LARGEST,
     )
@@ -191,7 +192,9 @@ class Scan:
             name = key.rstrip("/")
             path = prefix + name
             decision = decide(self.rules, folder, path, status, real_root)
-            if decision is None:
+            if isinstance(decision, (ScannedFile, ScanSkip)):
+                yield decision
+            elif decision is None:
                 try:
                     descent.enter(name)
                 except OSError as error:
@@ -200,8 +203,6 @@ class Scan:
                     continue
                 yield from self._walk(descent, folder, path, real_root)
                 descent.leave()
-            elif isinstance(decision, (ScannedFile, ScanSkip)):
-                yield decision
             else:
                 excluded[decision.reason] = excluded.get(decision.reason, 0) + 1
                 self._note_other(path, decision, status)
@@ -271,11 +272,10 @@ def decide(
         excluded = rules.exclude_directory_link(folder, path, name)
     else:
         excluded = rules.exclude_file(folder, path, name)
-    return (
-        excluded
-        or unusable(path, name, is_directory=False)
-        or _judge_file(rules, path, status, real_root)
-    )
+    if excluded is not None:
+        return excluded
+    unusable_name = None if name.isascii() else unusable(path, name, is_directory=False)
+    return unusable_name or _judge_file(rules, path, status, real_root)
 
 
 class End(NamedTuple):

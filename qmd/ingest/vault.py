@@ -12,11 +12,11 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from qmd.records import dataclass
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.regular_file import read_opened
 

@@ -126,7 +126,20 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         return Explanation(file, True, reason, "qmd index", detail)
     reason = f"It is a document ({document.docid}, “{document.title}”)."
     reason += "".join(f" Warning: {warning}" for warning in warnings)
+    reason += _unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO)
     return Explanation(file, indexed=True, reason=reason, detail=detail)
+
+
+def _unread_pictures(reader: Reader, document_id: int, *, is_photo: bool) -> str:
+    """What keeps the text in pictures from being searched, as sentences; a PDF has a warning."""
+    problems = reader.pictures.problems(document_id)
+    if not is_photo:
+        return "".join(f" Page {page} cannot be read: {each}" for page, each in problems.items())
+    if problems:
+        return f" The text in it cannot be read: {problems[1]}"
+    if any(picture.read_by is None for picture in reader.pictures.of_document(document_id)):
+        return " The text in it was not read yet: 'qmd ocr' reads it."
+    return ""
 
 
 # --- by the rules alone ------------------------------------------------------------------

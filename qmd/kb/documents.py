@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from qmd.store import Reader
-    from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply
+    from qmd.values import DocumentAnchor, DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.properties import PropertySummary, PropertyValue
-    from qmd.values.reading import DocumentDetails, DocumentOutline
+    from qmd.values.reading import DocumentDetails, DocumentOutline, PdfPage
 
 
 class DocumentMethods(Parts):
@@ -149,6 +150,79 @@ class DocumentMethods(Parts):
         store = self._store
         with store.reading() as reader:
             return files.indexed_file.open_indexed_file(reader, file, database=store.location)
+
+    @open_to_scopes
+    def file_version(self, file: str) -> str:
+        """A text that changes with a file. Raises the errors of `open_file`."""
+        with self.open_file(file) as opened:
+            status = os.fstat(opened.fileno())
+        return f"{status.st_mtime_ns:x}-{status.st_size:x}"
+
+    @open_to_scopes
+    def places(self, file: str) -> Sequence[DocumentAnchor]:
+        """
+        The pages, slides and the like of one document, in order; none if it has lines alone.
+
+        Args:
+            file: A name as `get` takes it.
+
+        Raises:
+            DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
+        """
+        with self._store.reading() as reader:
+            return reader.documents.anchors(lookup.resolve.resolve(reader, file).document.id)
+
+    @open_to_scopes
+    def pdf_page(
+        self, file: str, number: int, *, query: str = "", lines: Sequence[str] = ()
+    ) -> PdfPage | None:
+        """
+        The size of a page of the PDF ``collection/path``, and where words stand on it.
+
+        Args:
+            number: From 1; a greater one than there are is the last.
+            query: Its words are marked as in the hits of a search.
+            lines: Lines of the document's text, marked where no word of the query stands.
+
+        Returns:
+            None if the page cannot be read, or not within the limits for one.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+        """
+        root, path = self._root_and_path(file)
+        return files.pdf_pages.look_at(root, path, number, query=query, lines=lines)
+
+    @open_to_scopes
+    def page_picture(
+        self, file: str, number: int, *, width: int
+    ) -> tuple[tuple[bytes, str] | None, str]:
+        """
+        A picture of a page, its media type, and a text that changes with the file.
+
+        Args:
+            file, number: As `pdf_page` takes them.
+            width: In pixels; a very high page is drawn narrower.
+
+        Returns:
+            None for a page that cannot be drawn, or not within the limits for one.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+        """
+        version = self.file_version(file)
+        root, path = self._root_and_path(file)
+        return files.pdf_pages.draw(root, path, number, width=width), version
+
+    def _root_and_path(self, file: str) -> tuple[str, str]:
+        """The directory of a file's collection, and its path in it; as `open_file` checks it."""
+        self.open_file(file).close()
+        collection, _, path = file.partition("/")
+        return self._root(collection), path
+
+    def _root(self, collection: str) -> str:
+        with self._store.reading() as reader:
+            return reader.collections.by_name(collection).path
 
     @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:

@@ -23,7 +23,6 @@ from qmd.search import lookup
 
 if TYPE_CHECKING:
     from qmd.files.edits.note_editor import NotePlace
-    from qmd.files.edits.tasks import Task
     from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
@@ -126,11 +125,6 @@ class EditingMethods(FileMethods):
             name,
             lambda present: edits.tasks.set_seen_task(present, done=done, task=text, line=line),
         )
-
-    @open_to_scopes
-    def tasks(self, name: str) -> list[Task]:
-        """The tasks of a note, as it is on the disk. Errors as `note_source`."""
-        return edits.tasks.tasks_of(self.note_source(name).text)
 
     @open_to_scopes
     def create_note(self, path: str, text: str) -> EditedNote:

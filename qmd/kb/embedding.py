@@ -1,4 +1,4 @@
-"""Making vectors, and the models that make them."""
+"""Making vectors, the models that make them, and reading the text in pictures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from qmd import inference, ingest, libraries, models
 from qmd.ingest import keep
 from qmd.kb.collections import select_collections
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.system import cancellation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from qmd.inference.protocols import TokenStates
     from qmd.models.catalogue import Catalogue
-    from qmd.values import EmbedReport, ModelSpec, ProgressCallback
+    from qmd.values import EmbedReport, ModelSpec, OcrReport, ProgressCallback
 
 
 class EmbeddingMethods(Parts):
@@ -49,6 +50,39 @@ class EmbeddingMethods(Parts):
         embedder = opened.embedders.open(download=True, progress=progress)
         return ingest.embedding.embed(
             opened.store, embedder, collection_ids=ids, force=force, progress=progress
+        )
+
+    def ocr(
+        self,
+        collections: Sequence[str] = (),
+        *,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> OcrReport:
+        """
+        Read the text in pictures: pages without a text layer, and photos.
+
+        It becomes part of their documents. After an interruption what was read stays.
+
+        Args:
+            collections: Names of collections; empty for all.
+            force: Read all, also those that were read.
+            progress: Called before each page.
+
+        Raises:
+            CollectionNotFoundError.
+            OcrUnavailableError: The package is missing, or memory is short, and pages wait.
+        """
+        store = self._store
+        ids = [each.id for each in select_collections(store, collections)] if collections else []
+        return ingest.ocr.read_pictures(
+            store,
+            ingest.ocr.recogniser_of(self._settings.ocr),
+            collection_ids=ids,
+            force=force,
+            progress=progress,
+            events=self._events,
+            check=cancellation.check,
         )
 
     def embed_texts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from typing import TYPE_CHECKING
 
 from qmd import search, values
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         SimilarDocuments,
         TagTree,
     )
+    from qmd.values.tasks import TaskList
 
 
 class GraphMethods(SearchMethods):
@@ -148,6 +150,41 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return search.ordering.recent_changes(
                 reader, since=since, collection=collection, limit=_most(limit)
+            )
+
+    @open_to_scopes
+    def tasks(
+        self,
+        *,
+        due: str | None = None,
+        tags: Sequence[str] = (),
+        open: bool = False,  # noqa: A002 - as the option
+        done: bool = False,
+        collection: str | None = None,
+        limit: int | None = 50,
+    ) -> TaskList:
+        """
+        The tasks of all notes, those that are due first come first.
+
+        Args:
+            due: Only those due by then: ``overdue``, ``today``, ``week``, ``3d``, a date; ``any``
+                and ``none``: those that say when they are due, and those that do not.
+            tags: Only those with all of these tags, or tags below them, of their own or of the
+                frontmatter.
+            open, done: Those to be done (the default), those done or cancelled, or both.
+
+        Raises:
+            InputError: ``due`` is none of these.
+        """
+        with self._store.reading() as reader:
+            return search.tasks.task_list(
+                reader,
+                statuses=search.tasks.statuses(is_open=open, done=done),
+                due=due,
+                tags=tags,
+                collection=collection,
+                limit=_most(limit),
+                today=date.today(),
             )
 
 

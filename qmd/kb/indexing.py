@@ -90,6 +90,7 @@ class IndexingMethods(Parts):
         *,
         watch: bool = True,
         embed: bool = True,
+        ocr: bool = True,
         polling: bool = False,
         poll_s: float = 2.0,
         reconcile_s: float = 600.0,
@@ -103,6 +104,7 @@ class IndexingMethods(Parts):
         Args:
             watch: React to changes at once; if False, only walk the folders every ``reconcile_s``.
             embed: Make missing vectors, if the model is on this machine.
+            ocr: Read the text in pictures, if this machine can.
             polling: Compare the folders regularly instead of using the system's file events.
             poll_s: Seconds between two such comparisons.
             reconcile_s: Seconds between two walks through all folders.
@@ -112,7 +114,14 @@ class IndexingMethods(Parts):
         """
         self._store.require_writable()
         events = self.events
-        options = keep.maintain.KeeperOptions(watch, embed, polling, poll_s, reconcile_s)
+        options = keep.maintain.KeeperOptions(
+            watch,
+            embed,
+            ingest.ocr.recogniser_of(self._settings.ocr) if ocr else None,
+            polling,
+            poll_s,
+            reconcile_s,
+        )
         models = keep.background_embedding.EmbedderProvider(
             # lambdas: the embedders change when the database file is replaced
             lambda reader: self._embedders.target_name(reader),  # noqa: PLW0108

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import search, values
+from qmd import inference, search, values
+from qmd.errors import ConfigError, PhotoError
 from qmd.files import photos
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.files import FileMethods
@@ -14,7 +14,7 @@ from qmd.kb.parts import open_to_scopes
 
 if TYPE_CHECKING:
     from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
-    from qmd.values.photos import PhotoFilter, PhotoList
+    from qmd.values.photos import PhotoFilter, PhotoList, PhotoProposal
 
 
 class PhotoMethods(DocumentMethods, FileMethods):
@@ -63,13 +63,6 @@ class PhotoMethods(DocumentMethods, FileMethods):
         collection, _, path = file.partition("/")
         return photos.thumbnail.thumbnail(self._root(collection), path, side), version
 
-    @open_to_scopes
-    def file_version(self, file: str) -> str:
-        """A text that changes with a file. Raises the errors of `open_file`."""
-        with self.open_file(file) as opened:
-            status = os.fstat(opened.fileno())
-        return f"{status.st_mtime_ns:x}-{status.st_size:x}"
-
     def metadata_of_photo(self, file: str) -> PhotoMetadata:
         """
         The metadata of the photo ``collection/path``, as its file has it now.
@@ -90,11 +83,46 @@ class PhotoMethods(DocumentMethods, FileMethods):
         """
         return self.images.write(self._disk_path(file), change)
 
+    def describe_photo(self, path: str | Path, *, language: str = "English") -> PhotoProposal:
+        """
+        Ask the language model of the settings what a photo shows; nothing is written.
+
+        The model gets a picture of at most 1,600 pixels, without the metadata of the photo.
+
+        Args:
+            path: A JPEG or PNG file.
+            language: Of the description and the tags.
+
+        Raises:
+            ConfigError: The settings name no model.
+            PhotoError: It cannot be decoded.
+            InferenceError: The server cannot be reached or refuses, or its answer is of no use.
+        """
+        backends = self._settings.backends
+        if not backends.llm_model:
+            raise ConfigError(
+                "No model is named that could look at the photo.",
+                hint="Name one that takes pictures: --llm-model NAME, with --llm-url its server.",
+            )
+        file = Path(path).absolute()
+        self.photo_metadata(file)  # what is no photo is told as such
+        picture = photos.thumbnail.thumbnail(
+            str(file.parent), file.name, max(photos.thumbnail.SIDES)
+        )
+        if picture is None:
+            reason = "it cannot be decoded, or not within the limits for one"
+            raise PhotoError(
+                "unsupported", f"{file.name} cannot be shown to a model: {reason}.", reason=reason
+            )
+        server = backends.server()
+        chat = inference.assistant.ChatEndpoint(
+            inference.llm.endpoint.ModelEndpoint(server), server.model
+        )
+        return inference.vision.describe(
+            chat, picture, language=language, timeout_s=server.timeout_s
+        )
+
     def _disk_path(self, file: str) -> Path:
         self.open_file(file).close()  # only files that the index lists
         collection, _, path = file.partition("/")
         return Path(self._root(collection), path)
-
-    def _root(self, collection: str) -> str:
-        with self._store.reading() as reader:
-            return reader.collections.by_name(collection).path

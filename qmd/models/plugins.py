@@ -103,7 +103,11 @@ def opened(name: str, role: ModelRole) -> Any:
 def opened_once(model: PluginModel) -> Any:
     """The model that an opener returns, which is called once."""
     module, _, function = model.opener.partition(":")
-    value = getattr(import_module(module), function)()
+
+    def open_model() -> Any:  # the import may print, too
+        return getattr(import_module(module), function)()
+
+    value = plugins.without_output(open_model)
     return PluginEmbedder(value, f"{PREFIX}{model.name}") if model.role == "embedding" else value
 
 

@@ -22,8 +22,8 @@ from qmd.values.wire import to_wire
 
 _HIT_CHARACTERS = 400
 """The most characters of a hit on average, so that ten hits take 4,000 of a model's context."""
-_TEXT_BYTES = 409
-"""The same for the texts, in bytes: ten hits take at most 4 KB, whatever their language."""
+_TEXT_BYTES = 358
+"""The same for the texts, in bytes: ten hits take at most 3.5 KB, whatever their language."""
 _LEAST_BYTES = 60  # of a snippet that shows something
 
 

@@ -14,6 +14,7 @@ from functools import cache, wraps
 from typing import Any
 
 from qmd import libraries, operations
+from qmd.engine_text import engine_text
 from qmd.errors import PluginError, QmdError
 from qmd.models import plugins as models
 from qmd.operations.definition import Operation
@@ -131,7 +132,14 @@ def _guarded(plugin: str, operation: Operation) -> Operation:
         except Exception as error:  # the code of others may raise anything
             # The text of an error may hold what a client must not see, so only the log has it.
             libraries.logging.getLogger(__name__).error("%s failed", plugin, exc_info=error)
-            raise PluginError(plugin, type(error).__name__) from error
+            raise PluginError(
+                engine_text(
+                    "The plugin {plugin} failed: {problem}.",
+                    plugin=plugin,
+                    problem=type(error).__name__,
+                ),
+                hint="Report it to its authors, or take it out of the setting plugins.",
+            ) from error
 
     return Operation(
         run,

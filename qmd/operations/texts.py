@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
 from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
+from qmd.records import dataclass
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
 from qmd.values.printable import harmless, one_line
 from qmd.values.reports import Freshness

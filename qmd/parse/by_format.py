@@ -6,7 +6,7 @@ The parser of a format is imported for its first file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,33 +17,51 @@ from qmd.engine_text import engine_text
 from qmd.errors import MissingExtraError
 from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded
-from qmd.parse.document import parse_literal, parse_markdown, with_lines
+from qmd.parse.document import MAX_CONVERTED, parse_literal, parse_markdown, with_lines
 from qmd.parse.formats import FileFormat
 from qmd.parse.lines import line_starts
 from qmd.parse.title import MAX_TITLE, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import ParsedDocument
+from qmd.values.pictures import PictureText
+
+#: Characters of text that any file may become, and those for each of its bytes.
+LEAST_TEXT = 100_000
+MOST_UNPACKED = 100
 
 #: Takes the path and the bytes of the whole file; if its format reads parts, a `PhotoSource`
-#: instead. It raises an `IngestError` for a file that is no document.
-Parser = Callable[[str, Any], ParsedDocument | Converted]
+#: instead; and if its pages may be pictures, what was read from them. It raises an `IngestError`
+#: for a file that is no document.
+Parser = Callable[..., ParsedDocument | Converted]
 
 
-def parse(file_format: FileFormat, path: str, source: Any) -> ParsedDocument:
+def parse(
+    file_format: FileFormat,
+    path: str,
+    source: Any,
+    texts: Mapping[int, PictureText] | None = None,
+) -> ParsedDocument:
     """
     The document that a file of this format is.
 
     Args:
         path: The file's path with ``/``; only its name counts.
         source: As a `Parser` takes it.
+        texts: What was read from its pictures, by page.
 
     Raises:
         IngestError: It is no document, or this installation cannot read the format.
     """
-    result = parser_of(file_format)(path, source)
+    parser = parser_of(file_format)
+    result = parser(path, source, texts or {}) if file_format.picture else parser(path, source)
     if isinstance(result, ParsedDocument):
         return result
-    return converted_document(file_format, path, Converted(*result))
+    most = MAX_CONVERTED
+    if isinstance(source, bytes):
+        # Archives and PDFs unpack to any size, and the list of a book's chapters may name the same
+        # one many times. Texts that people write are packed to a twentieth at most.
+        most = min(most, max(LEAST_TEXT, MOST_UNPACKED * len(source)))
+    return converted_document(file_format, path, Converted(*result), most=most)
 
 
 @cache
@@ -72,14 +90,21 @@ def parser_of(file_format: FileFormat) -> Parser:
     return parser
 
 
-def converted_document(file_format: FileFormat, path: str, converted: Converted) -> ParsedDocument:
-    """The document of a converted file, also if its parts come from the database."""
+def converted_document(
+    file_format: FileFormat, path: str, converted: Converted, *, most: int = MAX_CONVERTED
+) -> ParsedDocument:
+    """
+    The document of a converted file, also if its parts come from the database.
+
+    Args:
+        most: Characters of its text that are read.
+    """
     if file_format.is_note:
         decoded = Decoded(converted.markdown, converted.encoding, ())
         anchors = with_lines(converted.anchors, line_starts(converted.markdown))
         document = replace(parse_markdown(path, decoded), anchors=anchors)
     else:
-        document = parse_literal(path, converted, has_links=file_format.has_links)
+        document = parse_literal(path, converted, has_links=file_format.has_links, most=most)
     title = " ".join((converted.title or "").split())[:MAX_TITLE].rstrip()
     return replace(
         document,

@@ -15,12 +15,12 @@ import unicodedata
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
 from qmd.parse.lines import byte_line_starts
 from qmd.parse.markdown import Block, Outline
+from qmd.records import dataclass
 from qmd.values import Chunk, Heading
 
 # Sizes in eighths of a token, so that all sums are of integers.

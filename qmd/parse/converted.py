@@ -41,6 +41,8 @@ class Converted(NamedTuple):
         properties: As the frontmatter of a note would give them.
         warnings: What could not be read; each is a whole sentence.
         encoding: How the file is encoded, if it is text: the name of a codec.
+        pictures: The numbers, from 1, of pages that are pictures without text, if the format says
+            how to draw them (`qmd.parse.formats.FileFormat.picture`).
     """
 
     markdown: str
@@ -50,6 +52,7 @@ class Converted(NamedTuple):
     properties: Mapping[str, object] = {}
     warnings: tuple[str, ...] = ()
     encoding: str = "utf-8"
+    pictures: tuple[int, ...] = ()
 
 
 #: A converter takes the file's path with ``/``, and its bytes. It reads nothing else, and raises

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from qmd import lazy
 from qmd.errors import DecodeError
+from qmd.records import dataclass
 from qmd.system.surrogates import is_utf8, whole
 
 _SAMPLE_BYTES = 32 * 1024
@@ -42,11 +43,11 @@ _MAGIC = (
 _LINE_END = re.compile(rb"[\r\n]")
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
-_TEXT_HIGH = re.compile(r"[^\x00-\x7f]")
-_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa\u30fc]")
-_HANGUL = re.compile("[\uac00-\ud7a3]")
-_HAN = re.compile("[\u4e00-\u9fff]")
-_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_TEXT_HIGH = lazy.pattern(r"[^\x00-\x7f]")
+_KANA = lazy.pattern("[\u3041-\u3096\u30a1-\u30fa\u30fc]")
+_HANGUL = lazy.pattern("[\uac00-\ud7a3]")
+_HAN = lazy.pattern("[\u4e00-\u9fff]")
+_PRIVATE = lazy.pattern("[\ue000-\uf8ff]")
 
 _COMMON_SIMPLIFIED = frozenset(
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过"

@@ -22,7 +22,8 @@ from qmd.parse.inline_fields import (
 )
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
-from qmd.parse.tags import find_aliases, find_tags, may_have_tags
+from qmd.parse.tags import find_aliases, find_tags, frontmatter_tags, may_have_tags
+from qmd.parse.tasks import find_tasks, may_have_tasks
 from qmd.parse.title import find_description, find_title, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import DocumentAnchor, ParsedDocument
@@ -32,6 +33,8 @@ from qmd.values.names import journal_day
 MAX_CONVERTED = 20_000_000
 #: The most places of one file that are kept.
 MAX_ANCHORS = 100_000
+#: Characters of the name of a place.
+MAX_LABEL = 500
 #: What no database stores.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 #: The kinds of anchors that no chunk crosses. The others may be a line long.
@@ -75,6 +78,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         properties = merged(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
+    tasks = find_tasks(structure, list(frontmatter_tags(page))) if may_have_tasks(text) else ()
     return ParsedDocument(
         text=text,
         encoding=decoded.encoding,
@@ -92,10 +96,13 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
+        tasks=tasks,
     )
 
 
-def parse_literal(path: str, converted: Converted, *, has_links: bool) -> ParsedDocument:
+def parse_literal(
+    path: str, converted: Converted, *, has_links: bool, most: int = MAX_CONVERTED
+) -> ParsedDocument:
     """
     A document of a converted file in which only the marks of blocks count.
 
@@ -103,13 +110,16 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
 
     Args:
         has_links: Links in the form of Markdown count, too.
+        most: Characters that are read.
     """
-    properties = json.loads(json.dumps(dict(converted.properties)))  # those of plugins may be any
+    # What plugins give may be any.
+    properties = json.loads(json.dumps(dict(converted.properties), allow_nan=False))
+    _require_places(converted.anchors)
     text = _UNSTORABLE.sub("\ufffd", converted.markdown)
     warnings = []
-    if len(text) > MAX_CONVERTED:
-        end = text.rfind("\n", 0, MAX_CONVERTED) + 1
-        text = text[: end or MAX_CONVERTED]
+    if len(text) > most:
+        end = text.rfind("\n", 0, most) + 1
+        text = text[: end or most]
         warnings.append(f"The text is too long: only the first {len(text):,} characters were read.")
     anchors = [each for each in converted.anchors if each.start_char < len(text)]
     if len(anchors) > MAX_ANCHORS:
@@ -136,14 +146,31 @@ def parse_literal(path: str, converted: Converted, *, has_links: bool) -> Parsed
         chunks=chunk(text, structure, [each.start_char for each in anchors if each.kind in _APART]),
         warnings=(*warnings, *links.warnings),
         anchors=with_lines(anchors, structure.starts),
+        pictures=tuple(converted.pictures),
     )
+
+
+def _require_places(anchors: Sequence[Anchor]) -> None:
+    """Raises ValueError: they are no places of a text, in their order."""
+    before = 0
+    for each in anchors:
+        if each.start_char < before or not each.kind.isidentifier():
+            raise ValueError(f"{each!r:.200} is no anchor, or stands behind those that follow it.")
+        before = each.start_char
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[:MAX_LABEL].split())
 
 
 def with_lines(anchors: Iterable[Anchor], line_starts: Sequence[int]) -> tuple[DocumentAnchor, ...]:
     """Anchors as a document has them, by the lines of its text."""
     return tuple(
         DocumentAnchor(
-            each.kind, each.label, each.shown, bisect_right(line_starts, each.start_char)
+            each.kind,
+            _one_line(each.label),
+            None if each.shown is None else _one_line(each.shown),
+            bisect_right(line_starts, each.start_char),
         )
         for each in anchors
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.names import NOTE_SUFFIXES
 
 MB = 1_000_000
@@ -58,6 +58,10 @@ class FileFormat:
         is_note: Whether tags, wikilinks and inline fields in what its parser makes are those of a
             note. In other formats, ``#include`` and ``[[`` are text.
         has_links: Whether its documents may have links, which a move of a note has to mind.
+        picture: If its pages may be pictures: the function that draws one so that its text can be
+            read (OCR), as ``module:function``. It takes the path, the bytes of the file and the
+            number of the page, from 1, and returns `qmd.values.pictures.Pixels`. The parser then
+            takes as its third argument what was read: page → `qmd.values.pictures.PictureText`.
         remedy: What to do with a file that holds something else; a sentence begins with it.
     """
 
@@ -66,13 +70,14 @@ class FileFormat:
     parser: str
     version: int = 0
     max_bytes: int | None = None
-    budget: ParseBudget = ParseBudget()  # noqa: RUF009 - it cannot be changed
+    budget: ParseBudget = ParseBudget()
     needs: tuple[str, str] | None = None
     else_text: bool = False
     reads_parts: bool = False
     is_edited: bool = False
     is_note: bool = False
     has_links: bool = False
+    picture: str | None = None
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
 
 
@@ -81,6 +86,7 @@ MARKDOWN = FileFormat(
     "Markdown",
     (),
     parser="qmd.parse.document:parse_document",
+    version=1,
     is_edited=True,
     is_note=True,
     has_links=True,
@@ -89,7 +95,9 @@ PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
     parser="qmd.parse.photo.document:parse_photo",
+    version=1,
     reads_parts=True,
+    picture="qmd.parse.photo.pixels:picture",
     remedy="Give it the suffix of the format it is in",
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
@@ -97,6 +105,7 @@ CANVAS = FileFormat(
     "canvas",
     (".canvas",),
     parser="qmd.parse.canvas:convert",
+    version=1,
     is_note=True,
     has_links=True,
     remedy="Open it in Obsidian and save it again",
@@ -112,7 +121,8 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=1,
+    version=2,
+    picture="qmd.parse.convert.pdf_picture:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
     budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),
@@ -140,7 +150,7 @@ MAIL = FileFormat(
     "e-mail",
     (".eml", ".mbox", ".mbx"),
     parser="qmd.parse.convert.mail:convert",
-    version=1,
+    version=2,
     max_bytes=100 * MB,
     remedy="Save the message again in the program that wrote it",
 )
@@ -239,13 +249,14 @@ def problem_of(file_format: FileFormat) -> str | None:
 def format_of(path: str) -> FileFormat:
     """The format as which a file of this name is read, whatever its content is."""
     _, dot, suffix = path.rpartition(".")
-    return _by_suffix().get(f".{suffix.lower()}", MARKDOWN) if dot else MARKDOWN
+    return _by_suffix().get(suffix.lower(), MARKDOWN) if dot else MARKDOWN
 
 
 @cache
 def _by_suffix() -> dict[str, FileFormat]:
+    """The format of each suffix, without its dot."""
     return {
-        suffix: each
+        suffix.removeprefix("."): each
         for each in (*_of_plugins, *FORMATS)
         if not each.else_text or each.needs is None or find_spec(each.needs[0]) is not None
         for suffix in each.suffixes
@@ -260,6 +271,11 @@ def is_photo(path: str) -> bool:
 def is_shown_as_markdown(path: str) -> bool:
     """Whether the document of such a file is Markdown; all formats but plain text give Markdown."""
     return format_of(path) is not MARKDOWN or path.lower().endswith(NOTE_SUFFIXES)
+
+
+def has_signs_in_lines(path: str) -> bool:
+    """Whether emphasis, formulas and the like count in the document of such a file."""
+    return format_of(path).is_note or format_of(path) is NOTEBOOK
 
 
 def kind_of(path: str) -> str:

@@ -7,11 +7,11 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any
 
 from qmd import parse
+from qmd.records import dataclass, field
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from qmd.parse import frontmatter, markdown
 from qmd.parse.code_mask import mask_code, mask_comments
 from qmd.parse.markdown import Outline
+from qmd.records import dataclass
 from qmd.values import Link, LinkKind
 
 _MAX_TEXT = 300  # characters of a link's text that are kept

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from qmd.parse.heading_text import heading_text
 from qmd.parse.lines import lines_and_starts
+from qmd.records import dataclass
 from qmd.values import Heading
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]

@@ -45,7 +45,7 @@ def find_tags(
         links: The links of the text, in order; a ``#`` inside one is an anchor.
     """
     by_folded: dict[str, str] = {}
-    for tag in _frontmatter_tags(properties):
+    for tag in frontmatter_tags(properties):
         by_folded.setdefault(tag.casefold(), tag)
     if "#" in masked:
         for tag in _tags_in_text(masked, links):
@@ -53,7 +53,13 @@ def find_tags(
     return tuple(by_folded.values())
 
 
-def _frontmatter_tags(properties: Mapping[str, Any]) -> Iterator[str]:
+def tags_in(text: str) -> Iterator[str]:
+    """The tags of a text that has neither links nor code."""
+    return _tags_in_text(text, ())
+
+
+def frontmatter_tags(properties: Mapping[str, Any]) -> Iterator[str]:
+    """The tags that the frontmatter names."""
     for key in ("tags", "tag"):
         for name in _names(properties.get(key), _LIST_BREAK):
             tag = name.lstrip("#").strip("/")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MAX_WARNINGS = 20
+#: Characters of a warning; those of plugins may be any.
+MAX_WARNING = 500
 #: A sentence about so many documents is told once.
 _MANY = 3
 
@@ -16,7 +18,8 @@ def limit_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     Equal warnings become one, with a count: "… (3 times)".
     """
     counts: dict[str, int] = {}
-    for warning in warnings:
+    for each in warnings:
+        warning = each if len(each) <= MAX_WARNING else f"{each[: MAX_WARNING - 1]}…"
         counts[warning] = counts.get(warning, 0) + 1
     sentences = [
         warning if count == 1 else f"{warning} ({count:,} times)"

@@ -17,6 +17,7 @@ from qmd.render.values import (
     WrittenTarget,
     heading_id,
     link_id,
+    shown_target,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "heading_id",
     "link_id",
     "render_note",
+    "shown_target",
 ]

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 
 from qmd.parse.frontmatter import split
 from qmd.render.clean import Marked
-from qmd.render.syntax import parser
+from qmd.render.syntax import parser, parser_of_blocks
 from qmd.render.values import (
     LinkResolver,
     Options,
@@ -46,10 +46,11 @@ class Rendering:
         Args:
             inside: The identities of the documents that embed this one.
         """
-        body_start = split(text).body_start
+        body_start = split(text).body_start if options.is_note else 0
         before = text.count("\n", 0, body_start)
         environment: dict[str, Any] = {}
-        tokens = parser().parse(text[body_start:], environment)
+        markdown = parser() if options.is_note else parser_of_blocks()
+        tokens = markdown.parse(text[body_start:], environment)
         first_line = options.first_line + before
         headings = _number_headings(tokens, first_line, is_outer=not inside)
         embedded_options = Options(breaks_lines=options.breaks_lines)

@@ -45,9 +45,9 @@ KINDS = frozenset(KINDS_NAMES.split())
 
 @cache
 def parser() -> MarkdownIt:
-    """The parser; it keeps no state between texts."""
-    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING})
-    markdown.enable(["table", "strikethrough"])
+    """The parser of notes; it keeps no state between texts."""
+    markdown = _common()
+    markdown.enable(["strikethrough"])
     markdown.use(footnote_plugin, inline=False)
     markdown.inline.ruler.at("footnote_ref", _bounded_footnote)
     markdown.inline.ruler.before("escape", "math", _math)
@@ -64,8 +64,22 @@ def parser() -> MarkdownIt:
     )
     markdown.core.ruler.before("inline", "callouts", _callouts)
     markdown.core.ruler.before("inline", "tasks", _tasks)
-    markdown.core.ruler.at("inline", _inline)
     markdown.core.ruler.push("block_ids", _block_ids)
+    return markdown
+
+
+@cache
+def parser_of_blocks() -> MarkdownIt:
+    """The parser of texts in which a line is text but for its links and its code."""
+    markdown = _common()
+    markdown.disable(["emphasis"])
+    return markdown
+
+
+def _common() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING})
+    markdown.enable(["table"])
+    markdown.core.ruler.at("inline", _inline)
     return markdown
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from qmd.values.documents import named_place
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -20,12 +22,15 @@ class Options:
         may_tick: Whether the boxes of tasks are said to be changeable (``data-task``).
         breaks_lines: Whether a single line end inside a paragraph is shown as a line end; in
             Markdown it is a space.
+        is_note: Whether emphasis, wikilinks, tags, formulas and the like count, and not only
+            blocks, code and links.
     """
 
     lines: tuple[int, int] | None = None
     first_line: int = 1
     may_tick: bool = False
     breaks_lines: bool = False
+    is_note: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,23 @@ def link_id(anchor: str) -> str:
     """The id that a link leads to by what stands behind its ``#``: a heading, or ``^block``."""
     last = anchor.rpartition("#")[2]
     return f"b-{last[1:]}" if last.startswith("^") else heading_id(last)
+
+
+_PLACE = re.compile(
+    r"(.*[^/])\.[A-Za-z]{1,5}#(page|slide|sheet|chapter|cell|message|line|time)=([^#&]+)"
+)
+
+
+def shown_target(target: str) -> str:
+    """
+    What a wikilink without a text of its own shows: ``note > heading``.
+
+    For a place of a file, what people call it: ``report, p. 12`` for ``report.pdf#page=12``.
+    """
+    place = _PLACE.fullmatch(target.partition("&")[0])
+    if place is not None:
+        return f"{place[1]}, {named_place(place[2], place[3])}"
+    return " > ".join(part.lstrip("^") for part in target.split("#") if part) or target
 
 
 # --- links ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from qmd.render.clean import Marked
 from qmd.render.code import Painter
 from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
-from qmd.render.values import Target, link_id
+from qmd.render.values import Target, link_id, shown_target
 
 _WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]（）【】，。；：！？、]{1,2000}")
@@ -296,7 +296,7 @@ class HtmlWriter:
         return f'<a class="{kind}" href="{escape(target.address)}"{hint}>'
 
     def _wikilink(self, token: Token) -> str:
-        shown = token.meta["shown"] or _shown(token.content)
+        shown = token.meta["shown"] or shown_target(token.content)
         if token.content.startswith("#"):
             return f'<a href="#{escape(quote(link_id(token.content[1:])))}">{escape(shown)}</a>'
         opened = self._anchor_open(self._targets[id(token)])
@@ -304,7 +304,7 @@ class HtmlWriter:
 
     def _embed_link(self, token: Token) -> str:
         opened = self._anchor_open(self._targets[id(token)])
-        shown = token.meta["shown"] or _shown(token.content)
+        shown = token.meta["shown"] or shown_target(token.content)
         return f"{opened}{escape(shown)}{self._anchors.pop()}"
 
     def _whole_embed(self, tokens: Sequence[Token], at: int) -> str | None:
@@ -344,7 +344,7 @@ class HtmlWriter:
         target = self._targets[id(token)]
         shown = token.meta["shown"] or ""
         size = shown if _WIDTH.fullmatch(shown) else ""
-        return self._picture(target, "" if size else shown, size, name=_shown(token.content))
+        return self._picture(target, "" if size else shown, size, name=shown_target(token.content))
 
     def _picture(self, target: Target, text: str, size: str, name: str = "") -> str:
         marked = self._marked
@@ -386,11 +386,6 @@ class HtmlWriter:
 def _line_attribute(token: Token) -> str:
     line = token.attrs.get("data-line")
     return f' data-line="{line}"' if line else ""
-
-
-def _shown(target: str) -> str:
-    """What a wikilink without a text of its own shows: ``note > heading``."""
-    return " > ".join(part.lstrip("^") for part in target.split("#") if part) or target
 
 
 def _without_trailing(address: str) -> str:

@@ -16,5 +16,6 @@ if TYPE_CHECKING:
     from qmd.search import retrieve as retrieve
     from qmd.search import searches as searches
     from qmd.search import spelling as spelling
+    from qmd.search import tasks as tasks
 
 __getattr__ = lazy.load(__name__)

@@ -340,14 +340,16 @@ def _link() -> dict[str, Any]:
     operation = _plain(
         "open",
         "Let a browser in",
-        "The link that `POST /open` made. It leads to the page and sets the cookie of a session, "
-        "which lasts until the server ends or nothing was asked for twelve hours.",
+        "The link that `POST /open` made. It leads to the page, or to its view `next`, and sets "
+        "the cookie of a session, which lasts until the server ends or nothing was asked for "
+        "twelve hours.",
         "text/html",
     )
     del operation["responses"]["200"], operation["responses"]["401"]
     operation["responses"]["303"] = {"description": "To the page, with the cookie."}
     operation["parameters"] = [
-        {"name": "code", "in": "query", "required": False, "schema": {"type": "string"}}
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
+        for name in ("code", "next")
     ]
     operation["security"] = [{}]
     return operation

@@ -206,13 +206,20 @@ def cookie_name(scope: Scope, name: str) -> str:
     return f"{name}_{port}"
 
 
+def own_path(address: str) -> str:
+    """A path on this server; that of the search for any other address."""
+    is_own = address.startswith("/") and address[1:2] not in ("/", "\\") and address.isprintable()
+    return address if is_own and not address.startswith(LOGIN_PATH) else "/"
+
+
 def open_page(sessions: Sessions) -> Callable[[Request], Awaitable[Response]]:
     """The handler of ``/open``; where no token is required, the link is that of the page."""
 
     async def answer(request: Request) -> Response:
         if request.method == "POST":
             return JSONResponse({"path": sessions.new_link() if sessions.takes_tokens else "/"})
-        response = RedirectResponse("/", status_code=303)
+        following = own_path(request.query_params.get("next", "/"))
+        response = RedirectResponse(following, status_code=303)
         if sessions.takes_tokens:
             cookie = sessions.begin(request.query_params.get("code", ""))
             if cookie is None:

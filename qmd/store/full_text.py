@@ -33,8 +33,12 @@ def idf(held: int, total: int) -> float:
 def frequencies_of(scores: Iterable[tuple[int, float]], held: int, total: int) -> dict[int, float]:
     """As `FullText.frequencies`, from the bm25 of one expression: idf · (k1 + 1) · f / (f + 1)."""
     most = idf(held, total) * (BM25_K1 + 1)
-    shares = ((document_id, min(score / most, _MOST_SHARE)) for document_id, score in scores)
-    return {document_id: max(share, 0.0) / (1 - share) for document_id, share in shares}
+    frequencies = {}
+    for document_id, score in scores:  # a search asks for a thousand
+        share = score / most
+        share = min(share, _MOST_SHARE)
+        frequencies[document_id] = share / (1 - share) if share > 0 else 0.0
+    return frequencies
 
 
 class FullText(ABC):

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
     from qmd.store.sql.models import Models, ModelsWriter
     from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.pictures import Pictures, PicturesWriter
     from qmd.store.sql.properties import Properties
     from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
     from qmd.store.sql.tags import Tags
+    from qmd.store.sql.tasks import Tasks
     from qmd.store.sql.tokens import Tokens, TokensWriter
     from qmd.store.sql.upkeep import Upkeep, UpkeepWriter
     from qmd.store.sql.vectors import Vectors
@@ -56,6 +58,8 @@ class Reader:
     links: Links
     graph: Graph
     tags: Tags
+    pictures: Pictures
+    tasks: Tasks
     recent: Recent
     properties: Properties
     revisions: Revisions
@@ -127,6 +131,7 @@ class Writer(Reader):
     collections: CollectionsWriter
     contexts: ContextsWriter
     files: FilesWriter
+    pictures: PicturesWriter
     revisions: RevisionsWriter
     conversations: ConversationsWriter
     model_cache: ModelCacheWriter

@@ -48,6 +48,12 @@ def visible_rows(words: ScopeWords) -> dict[str, str]:
         "z_names": of_document,
         "properties": of_document,
         "tags": of_document,
+        "z_pictures": of_document,
+        "z_picture_texts": (
+            f"EXISTS (SELECT 1 FROM {main}.z_pictures p WHERE p.source = t.source"
+            f" AND p.page = t.page AND {words.of_document.format('p.document_id')})"
+        ),
+        "tasks": of_document,
         "z_searchable": of_document,
         "z_document_tokens": of_document,
         "z_postings": of_document,

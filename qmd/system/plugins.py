@@ -10,7 +10,9 @@ rights of qmd.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from qmd import libraries
@@ -74,11 +76,17 @@ def _values(
     return tuple(each for each in value if isinstance(each, offer))
 
 
+def without_output(work: Callable[[], T]) -> T:
+    """What ``work`` returns; what it prints is dropped, since stdout may be that of MCP."""
+    with redirect_stdout(StringIO()):
+        return work()
+
+
 @cache
 def loaded(point: EntryPoint) -> tuple[object, ...] | str:
     """What an entry point names, imported once; what its package raises, in words."""
     try:
-        value = point.load()
+        value = without_output(point.load)
     except Exception as error:  # noqa: BLE001 - the code of others may raise anything
         return described(error)
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)

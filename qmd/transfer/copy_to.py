@@ -10,7 +10,7 @@ what is there already, so a copy that was interrupted goes on where it was.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from qmd.transfer.take_back import take_back
 from qmd.values import ModelSpec, NewDocument, ParsedDocument, Progress, ProgressCallback
 from qmd.values.exports import CopyReport
 from qmd.values.imports import NotTaken
+from qmd.values.pictures import ReadPicture
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -123,7 +124,9 @@ def _copy_documents(
         ]
         done = 0
         for batch in _batches(reader, name, new):
-            _put(target, theirs.id, batch)
+            sources = {each.pictures[0].source for each in batch if each.pictures}
+            texts = {source: reader.pictures.texts(source) for source in sources}
+            _put(target, theirs.id, batch, texts)
             done += len(batch)
             progress(Progress("index", done, len(new), batch[-1].path))
 
@@ -137,8 +140,15 @@ def _copy_documents(
     return done, len(ours) - len(new)
 
 
-def _put(target: Store, collection_id: int, batch: Sequence[NewDocument]) -> None:
+def _put(
+    target: Store,
+    collection_id: int,
+    batch: Sequence[NewDocument],
+    texts: Mapping[bytes, Mapping[int, ReadPicture]],
+) -> None:
     def put(writer: Writer) -> None:
+        for source, read in texts.items():
+            writer.pictures.put_texts(source, read)
         writer.files.put_all(collection_id, ((document, None) for document in batch))
 
     target.write(put)
@@ -156,7 +166,8 @@ def _batches(reader: Reader, name: str, paths: Sequence[str]) -> Iterator[list[N
             parsed = _parsed(reader, path, file.id, text)
         except DecodeError as error:
             raise InputError(f"{name}/{path} cannot be copied: {error}") from error
-        document = new_document(path, parsed, file.hash, file.state)
+        pictures = reader.pictures.of_document(file.id)
+        document = new_document(path, parsed, file.hash, file.state, pictures)
         if format_of(path) is not MARKDOWN:  # what a newer version would say, only the file tells
             document = replace(document, parser_version=file.parser_version)
         batch.append(document)

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from qmd.values.reports import IndexStatus as IndexStatus
     from qmd.values.reports import ModelChange as ModelChange
     from qmd.values.reports import ModelInfo as ModelInfo
+    from qmd.values.reports import OcrReport as OcrReport
     from qmd.values.reports import Progress as Progress
     from qmd.values.reports import ProgressCallback as ProgressCallback
     from qmd.values.reports import Rescued as Rescued
@@ -86,8 +87,8 @@ _NAMES = {
     "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
     "reading": "DocumentSlice LeftOut MultiGetReply SkippedDocument",
     "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
-    " IndexReport IndexStatus ModelChange ModelInfo Progress ProgressCallback Rescued"
-    " SkippedFile Status",
+    " IndexReport IndexStatus ModelChange ModelInfo OcrReport Progress ProgressCallback"
+    " Rescued SkippedFile Status",
     "edits": "Revision",
     "search": "Context DocumentInfo Filters Hit Match Part SearchCommand SearchReply SearchRequest"
     " Source encode_uri",

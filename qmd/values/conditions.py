@@ -50,6 +50,9 @@ _SIGNS = {"≥": ">=", "≤": "<=", "＞＝": ">=", "＜＝": "<=", "＞": ">", 
 #: YAML reads these words as booleans, and people search for what they have written.
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 
+#: The keys that are about tasks, too, and the columns of ``tasks`` that they compare.
+TASK_COLUMNS = {"task": "status", "due": "due", "scheduled": "scheduled", "start": "start"}
+
 _HINT = "Write KEY:VALUE, such as status:draft, rating:>4, due:<2026-12-01 or author:*."
 
 

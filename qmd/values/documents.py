@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from qmd.records import dataclass
+
+if TYPE_CHECKING:
+    from qmd.values.pictures import Picture
+    from qmd.values.tasks import Task
 
 LinkKind = Literal["link", "image", "wikilink", "embed"]
 
@@ -53,6 +59,11 @@ class Chunk(NamedTuple):
     heading_path: tuple[str, ...]
 
 
+def named_place(kind: str, label: str) -> str:
+    """What people call a place of a file, in a few words: ``p. 12``, ``slide 3``."""
+    return f"{'p.' if kind == 'page' else kind} {label}"
+
+
 class DocumentAnchor(NamedTuple):
     """
     A place of a document's file, such as a page, at which a part of its text begins.
@@ -79,8 +90,14 @@ class DocumentAnchor(NamedTuple):
     @property
     def place(self) -> str:
         """What people call it: ``p. 12``, with what the file calls it: ``p. 12 (ii)``."""
-        name = f"{'p.' if self.kind == 'page' else self.kind} {self.label}"
+        name = named_place(self.kind, self.label)
         return name if self.shown is None else f"{name} ({' '.join(self.shown.split())})"
+
+
+def place_of_line(places: Sequence[DocumentAnchor], line: int) -> DocumentAnchor | None:
+    """The last of some places, which are in order, that begins at a line or before it."""
+    at = bisect_right(places, line, key=lambda place: place.line)
+    return places[at - 1] if at else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +115,8 @@ class ParsedDocument:
         properties: The frontmatter, as values that JSON can hold.
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
+        pictures: The pages of the file, from 1, that are pictures; a photo has one.
+        tasks: By their lines, ascending; none for a format that is no note.
     """
 
     text: str
@@ -115,6 +134,8 @@ class ParsedDocument:
     chunks: tuple[Chunk, ...]
     warnings: tuple[str, ...]
     anchors: tuple[DocumentAnchor, ...] = ()
+    pictures: tuple[int, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
 
 class FileState(NamedTuple):
@@ -161,6 +182,7 @@ class NewDocument:
         path: Relative to the collection, with ``/``.
         hash: The hash of the text, in hexadecimal.
         chunk_hashes: The hash of each chunk's embedded text, in the order of ``parsed.chunks``.
+        pictures: The pages that are pictures, and whether their texts are part of ``parsed``.
     """
 
     path: str
@@ -170,3 +192,4 @@ class NewDocument:
     parsed: ParsedDocument
     fulltext: FullTextEntry
     chunk_hashes: Sequence[bytes]
+    pictures: Sequence[Picture] = ()

@@ -49,6 +49,14 @@ class PhotoChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PhotoProposal:
+    """What a model says that a photo shows; nothing of it is written."""
+
+    description: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PhotoWritten:
     """
     The result of a change of a photo's metadata.

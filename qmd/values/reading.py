@@ -1,11 +1,11 @@
-"""The results of `get`, `multi_get` and `outline`."""
+"""The results of `get`, `multi_get` and `outline`, and pages of PDFs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 
@@ -111,6 +111,34 @@ class DocumentDetails:
     aliases: tuple[str, ...]
     root: str
     is_vault: bool
+
+
+class PlaceOnPage(NamedTuple):
+    """A rectangle on a page, in points from its left and its top."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class PdfPage:
+    """
+    A page of a PDF as it is shown.
+
+    Attributes:
+        number: From 1.
+        pages: How many the file has.
+        width, height: In points.
+        marks: Where the words stand that were asked for, first the place to look at.
+    """
+
+    number: int
+    pages: int
+    width: float
+    height: float
+    marks: tuple[PlaceOnPage, ...]
 
 
 @dataclass(frozen=True, slots=True)

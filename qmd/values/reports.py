@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from qmd.records import dataclass, field
 from qmd.values.facts import Describe, Inline, Name, NotSent, OmitDefault, Range
 from qmd.values.stored import Collection
 
@@ -155,6 +155,16 @@ class EmbedReport:
 
 
 @dataclass(frozen=True, slots=True)
+class OcrReport:
+    """What `ocr` did, in pages; a photo is one."""
+
+    read: int
+    empty: int  # there is no text on them
+    failed: int  # `qmd why FILE` says why
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a long job is; ``total`` is None while it is not known."""
 
@@ -163,6 +173,7 @@ class Progress:
         "index",
         "words",
         "embed",
+        "ocr",
         "model",
         "bench",
         "push",
@@ -211,6 +222,11 @@ class Status:
         excluded: Reason → how many files and folders the rules left out.
         excluded_kinds: Kind (``PDF``, ``photo``) → how many files the rules left out, the most
             frequent kinds first; without hidden files, and files below folders that are left out.
+        pictures: Pages without a text layer, and photos.
+        pictures_waiting: Those whose text was not read yet.
+        pictures_failed: Those whose text cannot be read; `qmd why FILE` says why.
+        ocr_left_s: About how many seconds reading those that wait takes.
+        ocr_problem: Why nothing reads them here, with what to do; None if nothing is in the way.
     """
 
     database: str
@@ -231,6 +247,11 @@ class Status:
     excluded: Mapping[str, int]
     excluded_kinds: Mapping[str, int] = field(default_factory=dict)
     embedding_left_s: float = 0.0
+    pictures: int = 0
+    pictures_waiting: int = 0
+    pictures_failed: int = 0
+    ocr_left_s: float = 0.0
+    ocr_problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +265,7 @@ class Overview:
         model, next_model, next_embedded: As in `Status`.
         skips: How many files were skipped, by collection and reason.
         excluded: Reason → how many files and folders the rules left out.
+        pictures, pictures_waiting: As in `Status`.
     """
 
     database: str
@@ -257,6 +279,8 @@ class Overview:
     collections: tuple[Collection, ...]
     skips: tuple[SkipCount, ...]
     excluded: Mapping[str, int]
+    pictures: int = 0
+    pictures_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

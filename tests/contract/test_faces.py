@@ -55,6 +55,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "similar": [{"file": "plan"}, {"file": "hub", "collection": "notes", "limit": 1}],
     "outline": [{"file": "plan"}, {"file": "parts", "max_tokens": 300}, {"file": "hub#Hub"}],
     "properties": [{}, {"limit": 1}, {"key": "status"}],
+    "tasks": [{}, {"due": "none", "limit": 1}, {"done": True, "open": True, "max_tokens": 300}],
     "edit_note": [
         {"file": "hub", "action": "append", "text": "more", "preview": True},
         {"file": "plan", "action": "set_property", "property": "n", "value": 3, "preview": True},
@@ -99,6 +100,7 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "similar": {"file": "nowhere"},
     "outline": {"file": "plan#nowhere"},
     "properties": {"key": "nowhere"},
+    "tasks": {"due": "nowhere"},
     "edit_note": {"file": "hub", "action": "replace", "old": "nowhere", "text": ""},
     "set_property": {"file": "nowhere", "property": "status", "value": "done"},
     "tick": {"file": "tasks", "task": "nowhere"},

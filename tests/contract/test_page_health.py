@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.live import needs_events, until
+from support.pdf import PICTURE, pdf
 from support.site import Served, http_client, serve
 
 from qmd.operations.bounds import MAX_PATH
@@ -73,6 +74,15 @@ def test_the_view_shows_figures_and_where_programs_connect(
     assert str(served.folder) in text
     assert f"claude mcp add --transport http qmd {served.url}/mcp" in text
     assert "/openapi.json" in text
+
+
+def test_scans_and_photos_that_wait_are_counted_if_there_are_any(
+    served: Served, client: httpx.Client
+) -> None:
+    assert "Scans and photos" not in text_of(client, "/overview")
+    (served.folder / "scan.pdf").write_bytes(pdf([PICTURE, PICTURE]))
+    served.kb.index()
+    assert "Scans and photos to read 2 of 2; ‘qmd status’ says more" in text_of(client, "/overview")
 
 
 def test_an_empty_knowledge_base_says_what_to_do_next(served: Served, client: httpx.Client) -> None:

@@ -50,6 +50,7 @@ from qmd.values import (
 from qmd.values.access import AccessToken, AuditEntry
 from qmd.values.chats import ChatInfo
 from qmd.values.location import DatabaseLocation, ServerDatabase
+from qmd.values.pictures import Picture, PictureCounts, PictureJob, ReadPicture
 from qmd.values.reports import SkipCount
 from tests.support.live import until
 
@@ -135,6 +136,93 @@ def ids(reader: Reader) -> dict[str, int]:
 def test_a_missing_database_is_not_made_unasked(tmp_path: Path) -> None:
     with pytest.raises(DatabaseMissingError):
         open_store(tmp_path / "none.sqlite")
+
+
+def _scans(writer: Writer) -> list[int]:
+    """Two documents of the same file, which has three pictures, and an older one with one."""
+    papers = add(writer, "papers", "/papers")
+    documents = (("new.pdf", b"new", 3, 2), ("old.pdf", b"old", 1, 1), ("same.pdf", b"new", 3, 2))
+    return [
+        writer.files.put(
+            papers,
+            replace(
+                document(path, f"Text of {path}\n", mtime_ns=mtime_s * 1_000_000_000),
+                pictures=[Picture(page, source, None) for page in range(1, pages + 1)],
+            ),
+        )
+        for path, source, pages, mtime_s in documents
+    ]
+
+
+def test_pictures_are_handed_out_once_those_of_new_files_first(store: Store) -> None:
+    new, _, same = store.write(_scans)
+
+    def claim(now: int, read_by: str = "one", but_not: Sequence[int] = ()) -> PictureJob | None:
+        return store.write(
+            lambda writer: writer.pictures.claim(read_by, now=now, until=now + 100, but_not=but_not)
+        )
+
+    first = claim(1000)
+    assert first == PictureJob(new, "papers", "/papers", "new.pdf", 1, b"new")
+    second, third, fourth = claim(1000), claim(1000), claim(1000)
+    assert [each and (each.path, each.page) for each in (second, third, fourth)] == [
+        ("new.pdf", 2),
+        ("new.pdf", 3),
+        ("old.pdf", 1),
+    ]
+    assert claim(1000) is None
+    assert claim(1100, but_not=[new, same]) == fourth  # its process has ended
+    assert second is not None and third is not None and fourth is not None
+
+    def put(writer: Writer) -> None:
+        writer.pictures.put(first, "one", text="A")
+        writer.pictures.put(second, "one", problem="It is damaged.")
+        writer.pictures.release(third)
+
+    store.write(put)
+    with store.reading() as reader:
+        assert reader.pictures.counts() == PictureCounts(7, 3, 2)
+        assert reader.pictures.count_waiting("one") == 3
+        assert reader.pictures.count_waiting("another") == 7
+        assert reader.pictures.are_waiting("one", new)
+        assert reader.pictures.texts(b"new") == {1: ReadPicture("one", "A")}
+        assert reader.pictures.problems(same) == {2: "It is damaged."}
+        assert reader.pictures.to_join() == [("papers", "new.pdf"), ("papers", "same.pdf")]
+    assert claim(1000) == third
+    better = claim(2000, "better")  # all are read anew; until then, what was read before stays
+    assert better == first
+    store.write(lambda writer: writer.pictures.put(better, "better", problem="It cannot."))
+    with store.reading() as reader:
+        assert reader.pictures.texts(b"new") == {1: ReadPicture("better", "A")}
+
+
+def test_texts_of_pictures_stay_when_their_documents_go(store: Store) -> None:
+    new, old, _ = store.write(_scans)
+
+    def read(writer: Writer) -> None:
+        for number in range(4):
+            job = writer.pictures.claim("one", now=1000, until=1100)
+            assert job is not None
+            writer.pictures.put(job, "one", text=f"Text {number}")
+        collection = writer.collections.by_name("papers").id
+        joined = [Picture(page, b"new", "one") for page in (1, 2, 3)]
+        again = replace(document("new.pdf", "Text of new.pdf\n"), pictures=joined)
+        writer.files.put(collection, again)
+        stored = writer.files.in_collection(collection)
+        writer.files.delete(collection, [("old.pdf", stored["old.pdf"])])
+
+    store.write(read)
+    with store.reading() as reader:
+        assert [each.read_by for each in reader.pictures.of_document(new)] == ["one"] * 3
+        assert reader.pictures.to_join() == [("papers", "same.pdf")]
+        assert reader.pictures.of_document(old) == []
+        assert reader.pictures.texts(b"old") == {1: ReadPicture("one", "Text 3")}
+    removed = store.write(lambda writer: writer.upkeep.remove_leftovers())
+    assert removed["texts of pictures that are gone"] == 1
+    store.write(lambda writer: writer.pictures.forget())
+    with store.reading() as reader:
+        assert not reader.pictures.have_texts()
+        assert reader.pictures.count_waiting("one") == 6
 
 
 def test_places_of_files_are_kept_with_their_document(store: Store) -> None:

@@ -337,6 +337,11 @@ class TestUpkeep:
             "excluded",
             "excluded_kinds",
             "embedding_left_s",
+            "pictures",
+            "pictures_waiting",
+            "pictures_failed",
+            "ocr_left_s",
+            "ocr_problem",
         ]
         assert status["database"] == str(scratch.database)
         assert status["total_documents"] == len(NOTES)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Scratch
+from tests.support.model_server import ModelServer, says
 from tests.support.photos import MASK, listed, make, tags
 
 
@@ -126,3 +127,34 @@ def test_doctor_tells_of_exiftool_where_photos_need_it(scratch: Scratch) -> None
     assert found(nowhere.with_env(QMD_EXIFTOOL=other))["status"] in ("ok", "warning")
     broken = found(scratch.with_env(QMD_EXIFTOOL="/nowhere"))
     assert "/nowhere" in broken["message"]
+
+
+def test_what_a_model_proposes_is_written_when_agreed(scratch: Scratch) -> None:
+    photo = make(scratch.root / "beach.jpg")
+    proposed = '{"description": "Waves\\u001b[31m and sand", "tags": ["#sea", "Sea", 7]}'
+    answer = f"Here:\n```json\n{proposed}\n```"
+    with ModelServer(says(answer)) as server:
+        line = ("image", "describe", str(photo), "--llm-url", server.url, "--llm-model", "eyes")
+        shown = scratch.run(*line)
+        assert shown.out.splitlines()[1:] == [
+            "  description: Waves [31m and sand",
+            "  tags:        sea",
+        ]
+        [picture] = server.requests[0].body["messages"][1]["content"]
+        assert picture["image_url"]["url"].startswith("data:image/jpeg;base64,")
+        assert "Waves" not in scratch.run("image", "show", str(photo)).out
+        agreed = scratch.run(*line, "--yes", "--json")
+        assert agreed.json() == [
+            {
+                "file": str(photo),
+                "description": "Waves [31m and sand",
+                "tags": ["sea"],
+                "written": True,
+            }
+        ]
+        assert "sea" in scratch.run("image", "show", str(photo)).out
+    with ModelServer(says("I see a beach.")) as server:
+        refused = scratch.run(*line[:3], "--llm-url", server.url, "--llm-model", "eyes")
+        assert refused.code == 1 and "not described the photo" in refused.err
+    unnamed = scratch.run("image", "describe", str(photo))
+    assert unnamed.code == 1 and "--llm-model NAME" in unnamed.err

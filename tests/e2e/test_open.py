@@ -228,6 +228,19 @@ def test_another_user_who_sees_the_link_cannot_open_it(start: Start, scratch: Sc
     assert answer.status == 303  # it was not used up
 
 
+@pytest.mark.unmeasured
+def test_a_link_leads_to_a_place_of_a_document(start: Start, scratch: Scratch) -> None:
+    server = start("--token", "auto")
+    link = scratch.ok("open", "plan.md:3", "--print").out.strip()
+    answer, _ = enter(server.url, link)
+    assert answer.headers["location"] == "/note/notes/2025/plan.md?line=3"
+    link = scratch.ok("open", "--print").out.strip()
+    answer, _ = enter(server.url, f"{link}&next=https%3A%2F%2Fevil.example%2F")
+    assert answer.headers["location"] == "/"
+    missing = scratch.call("open", "none.md")
+    assert missing.code == 1 and "none.md" in missing.err
+
+
 # --- the command ----------------------------------------------------------------------
 
 

@@ -81,3 +81,71 @@ def office(main: str, parts: Mapping[str, str | bytes]) -> bytes:
             **parts,
         }
     )
+
+
+def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
+    """A workbook with the sheets ``Oven``, which has these rows of XML, and ``Empty``."""
+    shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
+    formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
+    formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
+    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
+    return office(
+        "xl/workbook.xml",
+        {
+            "xl/workbook.xml": f'<workbook {OFFICE}>{workbook}<sheets><sheet name="Oven" r:id="a"/>'
+            '<sheet name="Empty" r:id="b"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": relations(
+                {
+                    "a": ("worksheet", "worksheets/a.xml"),
+                    "b": ("worksheet", "worksheets/b.xml"),
+                    "c": ("sharedStrings", "strings.xml"),
+                    "d": ("styles", "styles.xml"),
+                }
+            ),
+            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>",
+            "xl/worksheets/b.xml": "<worksheet><sheetData/></worksheet>",
+            "xl/strings.xml": f"<sst>{shared}</sst>",
+            "xl/styles.xml": f"<s><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></s>",
+        },
+    )  # fmt: skip
+
+
+def value(place: str, text: str, kind: str = "n", style: int = 0) -> str:
+    """A cell of a sheet, such as ``B3``."""
+    return f'<c r="{place}" t="{kind}" s="{style}"><v>{text}</v></c>'
+
+
+def shape(text: str, kind: str | None = None, level: int = 0) -> str:
+    """A shape of a slide; ``/`` parts its paragraphs, ``kind`` is the placeholder that it fills."""
+    placeholder = "" if kind is None else f'<p:ph type="{kind}"/>'
+    paragraphs = "".join(
+        f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{each}</a:t></a:r></a:p>' for each in text.split("/")
+    )
+    properties = f"<p:nvSpPr><p:nvPr>{placeholder}</p:nvPr></p:nvSpPr>"
+    return f"<p:sp>{properties}<p:txBody>{paragraphs}</p:txBody></p:sp>"
+
+
+def pptx(bodies: list[str], notes: str = "") -> bytes:
+    """A presentation: the shapes of each slide, the last one first, and the notes of the last."""
+    numbers = range(1, len(bodies) + 1)
+    parts: dict[str, str | bytes] = {
+        f"ppt/slides/slide{n}.xml": f"<p:sld {OFFICE}><p:spTree>{body}</p:spTree></p:sld>"
+        for n, body in zip(numbers, bodies, strict=True)
+    }
+    ids = "".join(f'<p:sldId id="{255 + n}" r:id="s{n}"/>' for n in reversed(numbers))
+    parts["ppt/presentation.xml"] = (
+        f"<p:presentation {OFFICE}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>"
+    )
+    parts["ppt/_rels/presentation.xml.rels"] = relations(
+        {f"s{n}": ("slide", f"slides/slide{n}.xml") for n in numbers}
+    )
+    parts["ppt/slides/_rels/slide1.xml.rels"] = relations(
+        {"n": ("notesSlide", "../notes/n1.xml"), "c1": ("chart", "../charts/c1.xml")}
+    )
+    parts["ppt/notes/n1.xml"] = (
+        f"<p:notes {OFFICE}><p:spTree>{shape(notes, 'body')}</p:spTree></p:notes>"
+    )
+    parts["ppt/charts/c1.xml"] = (
+        f"<c:chart {OFFICE}><a:t>Sales</a:t><c:v>Rye</c:v><c:v>12.5</c:v></c:chart>"
+    )
+    return office("ppt/presentation.xml", parts)

@@ -38,6 +38,7 @@ def serve(
     *,
     embed: bool = True,
     token: str | None = None,
+    mask: str = "**/*.{md,jpg,jpeg,png,heic,canvas,pdf}",
     settings: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Iterator[Served]:
@@ -52,7 +53,7 @@ def serve(
         **{"embedder": HashEmbedder(), "write_roots": [directory], **(settings or {})}
     )
     with KnowledgeBase.open(directory / "index.sqlite", chosen, create=True) as kb:
-        kb.add_collection(folder, name="notes", mask="**/*.{md,jpg,jpeg,png,heic,canvas,pdf}")
+        kb.add_collection(folder, name="notes", mask=mask)
         kb.index()
         if embed:
             kb.embed()

@@ -49,6 +49,14 @@ def test_a_citation_is_a_link_to_the_lines() -> None:
     assert "[notes" not in html
 
 
+def test_a_citation_of_a_pdf_leads_to_its_page() -> None:
+    answer = "It lies there [notes/a.pdf:3]."
+    html = html_of(
+        answer, citation(answer, "[notes/a.pdf:3]", "notes/a.pdf", 3, 3, anchor="page=2")
+    )
+    assert 'href="/note/notes/a.pdf?line=3#page=2"' in html
+
+
 def test_the_same_lines_have_the_same_number() -> None:
     answer = "[notes/a.md:1] [notes/b.md:2] [notes/a.md:1]"
     first = citation(answer, "[notes/a.md:1]", "notes/a.md", 1, 1)

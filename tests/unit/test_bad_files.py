@@ -18,7 +18,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.ingest import parse_workers
-from qmd.ingest.new_document import FileJob, NoDocument
+from qmd.ingest.file_job import FileJob, NoDocument
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import ScannedFile
 from qmd.system.worker.jobs import MB, JobBudget

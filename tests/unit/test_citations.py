@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.claims import FALSE_CLAIMS, TRUE_CLAIMS
 from support.embedder import HashEmbedder
+from support.pdf import lines, pdf
 
 from qmd import KnowledgeBase, Settings
 from qmd.agent.citations import (
@@ -102,6 +103,24 @@ def test_what_the_lines_say_passes(claim: str) -> None:
 def test_what_they_do_not_say_fails_and_the_reason_is_named(claim: str, reason: str) -> None:
     (given_reason,) = reasons(claim)
     assert reason in given_reason
+
+
+def test_the_page_of_cited_lines_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(pdf([lines("A quagga grazes."), lines("A zebra sleeps.")]))
+    (folder / "b.md").write_text("A zebra sleeps.\n")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(folder)
+        kb.index()
+        line = kb.get("a.pdf#page=2").from_line
+        text = f"A zebra sleeps [notes/a.pdf:{line}]. A zebra sleeps [notes/b.md:1]."
+        reading = Reading({"notes/a.pdf": [(1, 9)], "notes/b.md": [(1, 1)]})
+        checked = citation_check(kb)(text, reading)
+    in_pdf, in_note = checked.as_json()["citations"]
+    assert (in_pdf["status"], in_pdf["anchor"], in_pdf["place"]) == ("ok", "page=2", "p. 2")
+    assert "place" not in in_note
+    assert marked(text, checked) == text.replace(f":{line}]", f":{line}] (p. 2)")
 
 
 def test_lines_that_were_not_read_prove_nothing() -> None:

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 import pytest
 
+from qmd.errors import DamagedFileError
 from qmd.parse.convert import asciidoc, org, restructured
 from qmd.parse.converted import Converted
 from qmd.parse.document import parse_literal
@@ -235,3 +236,11 @@ def test_empty_files_and_old_encodings(convert: Convert) -> None:
     assert converted.encoding == "gb18030"
     assert convert("a.x", b"#+begin_src\na\n\n----\nb").markdown.count("`") in (0, 6)
     assert {block.kind for block in outline(converted.markdown).blocks} == {"text"}
+
+
+def test_keys_and_signatures_are_no_asciidoc_and_a_signed_text_is_read() -> None:
+    for kind in ("PUBLIC KEY BLOCK", "SIGNATURE", "MESSAGE"):
+        with pytest.raises(DamagedFileError, match="OpenPGP"):
+            asciidoc.convert("a.asc", f"-----BEGIN PGP {kind}-----\n\nmQINBF\n".encode())
+    signed = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\nHello\n"
+    assert "Hello" in asciidoc.convert("a.asc", signed).markdown

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.mail import convert
+from qmd.parse.convert.mail import MAX_HEADER, _parsed, convert
 
 
 def message(subject: str, text: str = "Text", **headers: str) -> EmailMessage:
@@ -74,13 +74,31 @@ def test_a_mailbox_has_its_conversations_together() -> None:
         b"From a@b Tue Mar  5 10:00:00 2024\n" + each.as_bytes() + b"\n" for each in mails
     )
     box = convert("a.mbox", data.replace(b"\nFrom here", b"\n>From here"))
-    headings = [line for line in box.markdown.split("\n") if line.startswith("## ")]
-    assert headings == ["## Plan", "## Re: Plan", "## 回复：Plan", "## Other", "## RE: other"]
+    headings = [line for line in box.markdown.split("\n") if line.startswith("##")]
+    assert headings == ["## Plan", "### Re: Plan", "### 回复：Plan", "## Other", "### RE: other"]
     assert [each.label for each in box.anchors] == ["1", "3", "5", "2", "4"]
     assert "\nFrom here\nFrom there\n" in box.markdown
     for anchor, heading in zip(box.anchors, headings, strict=True):
         assert box.markdown[anchor.start_char :].startswith(heading)
     assert convert("archive", data).anchors == convert("a.mbox", data).anchors
+
+
+@pytest.mark.parametrize(
+    ("headers", "thread"),
+    [
+        ({"Message_ID": "<1@x>"}, "1@x"),
+        ({"Message_ID": "<2@x>", "In_Reply_To": "<1@x>"}, "1@x"),
+        ({"Message_ID": "<3@x>", "In_Reply_To": "<2@x>", "References": "<1@x>\n <2@x>"}, "1@x"),
+        ({}, None),
+    ],
+)
+def test_messages_of_a_conversation_have_their_first_in_common(
+    headers: dict[str, str], thread: str | None
+) -> None:
+    source = message("Plan", **{k: v.replace("\n", "") for k, v in headers.items()})
+    assert convert("a.eml", source.as_bytes()).properties.get("thread") == thread
+    answer = message("RE: Fwd:  The Plan", Message_ID="<4@x>")
+    assert convert("a.eml", answer.as_bytes()).properties["thread"] == "the plan"
 
 
 @pytest.mark.parametrize(
@@ -137,3 +155,10 @@ def test_parts_inside_parts_without_end() -> None:
     assert "# 29\n" in text
     assert "# 19\n" in text
     assert "# 18\n" not in text
+
+
+def test_long_headers_are_cut_before_they_are_parsed() -> None:
+    source = f"Subject: bomb\nContent-Type: text/plain; {'a=b; ' * 100_000}\n\nbody".encode()
+    [*headers] = _parsed(source).values()
+    assert max(map(len, headers)) <= 4 * MAX_HEADER
+    assert convert("a.eml", source).markdown == "# bomb\n\nbody\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.archives import OFFICE, archive, office, relations
+from support.archives import OFFICE, archive, office, pptx, relations, shape, value, xlsx
 
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.chunk import MAXIMUM
@@ -147,40 +147,6 @@ def test_word_documents_nested_without_end() -> None:
         word.convert("a.docx", docx(body))
 
 
-def shape(text: str, kind: str | None = None, level: int = 0) -> str:
-    placeholder = "" if kind is None else f'<p:ph type="{kind}"/>'
-    paragraphs = "".join(
-        f'<a:p><a:pPr lvl="{level}"/><a:r><a:t>{each}</a:t></a:r></a:p>' for each in text.split("/")
-    )
-    properties = f"<p:nvSpPr><p:nvPr>{placeholder}</p:nvPr></p:nvSpPr>"
-    return f"<p:sp>{properties}<p:txBody>{paragraphs}</p:txBody></p:sp>"
-
-
-def pptx(bodies: list[str], notes: str = "") -> bytes:
-    numbers = range(1, len(bodies) + 1)
-    parts: dict[str, str | bytes] = {
-        f"ppt/slides/slide{n}.xml": f"<p:sld {OFFICE}><p:spTree>{body}</p:spTree></p:sld>"
-        for n, body in zip(numbers, bodies, strict=True)
-    }
-    ids = "".join(f'<p:sldId id="{255 + n}" r:id="s{n}"/>' for n in reversed(numbers))
-    parts["ppt/presentation.xml"] = (
-        f"<p:presentation {OFFICE}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>"
-    )
-    parts["ppt/_rels/presentation.xml.rels"] = relations(
-        {f"s{n}": ("slide", f"slides/slide{n}.xml") for n in numbers}
-    )
-    parts["ppt/slides/_rels/slide1.xml.rels"] = relations(
-        {"n": ("notesSlide", "../notes/n1.xml"), "c1": ("chart", "../charts/c1.xml")}
-    )
-    parts["ppt/notes/n1.xml"] = (
-        f"<p:notes {OFFICE}><p:spTree>{shape(notes, 'body')}</p:spTree></p:notes>"
-    )
-    parts["ppt/charts/c1.xml"] = (
-        f"<c:chart {OFFICE}><a:t>Sales</a:t><c:v>Rye</c:v><c:v>12.5</c:v></c:chart>"
-    )
-    return office("ppt/presentation.xml", parts)
-
-
 def test_slides_are_places_and_have_their_notes() -> None:
     rows = "".join(
         f"<a:tr>{''.join(f'<a:tc><a:p><a:t>{each}</a:t></a:p></a:tc>' for each in row)}</a:tr>"
@@ -216,36 +182,6 @@ def test_slides_are_places_and_have_their_notes() -> None:
     assert about(converted) == ABOUT
 
 
-def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
-    shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
-    formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
-    formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
-    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
-    return office(
-        "xl/workbook.xml",
-        {
-            "xl/workbook.xml": f'<workbook {OFFICE}>{workbook}<sheets><sheet name="Oven" r:id="a"/>'
-            '<sheet name="Empty" r:id="b"/></sheets></workbook>',
-            "xl/_rels/workbook.xml.rels": relations(
-                {
-                    "a": ("worksheet", "worksheets/a.xml"),
-                    "b": ("worksheet", "worksheets/b.xml"),
-                    "c": ("sharedStrings", "strings.xml"),
-                    "d": ("styles", "styles.xml"),
-                }
-            ),
-            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData></worksheet>",
-            "xl/worksheets/b.xml": "<worksheet><sheetData/></worksheet>",
-            "xl/strings.xml": f"<sst>{shared}</sst>",
-            "xl/styles.xml": f"<s><numFmts>{formats}</numFmts><cellXfs>{styles}</cellXfs></s>",
-        },
-    )  # fmt: skip
-
-
-def value(place: str, text: str, kind: str = "n", style: int = 0) -> str:
-    return f'<c r="{place}" t="{kind}" s="{style}"><v>{text}</v></c>'
-
-
 def test_cells_show_what_was_computed() -> None:
     rows = (
         f'<row r="3">{value("B3", "0", "s")}{value("D3", "1", "s")}</row>'
@@ -270,6 +206,10 @@ def test_cells_show_what_was_computed() -> None:
     assert about(converted) == ABOUT
     later = xlsx(f"<row>{value('A1', '1', style=1)}</row>", workbook='<workbookPr date1904="1"/>')
     assert "1904-01-02" in sheets.convert("a.xlsx", later).markdown
+    too_late = xlsx(
+        f"<row>{value('A1', '2958465', style=1)}</row>", workbook='<workbookPr date1904="1"/>'
+    )
+    assert "2958465" in sheets.convert("a.xlsx", too_late).markdown
 
 
 def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
@@ -380,8 +320,11 @@ def test_what_is_no_office_file(convert: Callable[[str, bytes], Converted]) -> N
     for data in (b"", b"PK\x03\x04", b"text", archive({"a": "b"}), office("gone.xml", {})):
         with pytest.raises(DamagedFileError):
             convert("a", data)
+    compound = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600
     with pytest.raises(EncryptedFileError):
-        convert("a", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+        convert("a", compound + "EncryptedPackage".encode("utf-16-le"))
+    with pytest.raises(DamagedFileError, match="97 to 2003"):
+        convert("a", compound)
     bomb = "<!DOCTYPE a [<!ENTITY b 'bb'><!ENTITY c '&b;&b;'>]><a>&c;</a>"
     with pytest.raises(DamagedFileError, match="entities"):
         convert("a", office("a.xml", {"a.xml": bomb, "content.xml": bomb}))

@@ -12,6 +12,7 @@ from qmd.parse import by_format
 from qmd.parse.convert.pdf import MAX_PAGES, _placed, convert
 from qmd.parse.converted import Anchor
 from qmd.parse.formats import PDF
+from qmd.values.pictures import PictureLine, PictureText
 from tests.support.pdf import PICTURE, Mark, Page, Placed, lines, pdf
 
 
@@ -66,11 +67,30 @@ def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
     ]
     pages[2].append(Placed(72, 30, "A footnote."))
     text = markdown(*pages)
-    assert "Book" not in text
-    assert "Confidential" not in text
+    assert text.startswith("The Book 0\n")  # once, so that a search finds it
+    assert text.count("The Book") == text.count("Confidential") == 1
     assert "Text c of this page.\nIt ends.\n\nA footnote." in text
     two = markdown(*pages[:2])
     assert two.count("The Book") == two.count("Confidential") == 2
+
+
+def test_rows_that_differ_by_their_numbers_are_no_heads() -> None:
+    rows = [f"{number * 7} of {number * 3}" for number in range(60)]
+    pages = [lines(*rows[first : first + 20]) for first in (0, 20, 40)]
+    assert markdown(*pages).split("\n")[:1] == ["0 of 0"]
+    assert [row for row in rows if row not in markdown(*pages)] == []
+    assert markdown(pages[0]).count(" of ") == 20
+
+
+def test_numbers_of_pages_are_left_out_however_they_count() -> None:
+    texts = ["some words", "more of them", "other things", "still others", "the end"]
+    pages = [
+        [*lines(text), Placed(300, 20, shown)]
+        for text, shown in zip(texts, ("iii", "iv", "1 of 9", "2 of 9", "3 of 9"), strict=True)
+    ]
+    labels = "[0 << /S /r /St 3 >> 2 << /S /D >>]"
+    assert markdown(*pages, labels=labels).split("\n\n") == [*texts, ""]
+    assert "iv" in markdown(*pages)  # nothing says that it is a number
 
 
 def test_words_that_a_line_parted_are_joined() -> None:
@@ -109,6 +129,16 @@ def test_columns_that_were_drawn_line_by_line_are_read_one_after_the_other() -> 
     assert text.split() == " ".join([page[0].text, *left, *right]).split()
 
 
+def test_more_rows_than_a_page_has_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = columns([f"left {n:02} {WORDS}" for n in range(12)], [f"right {WORDS}"] * 12)
+    assert (
+        "left 00" in markdown(page).split("right")[0]
+        and "left 11" in markdown(page).split("right")[0]
+    )
+    monkeypatch.setattr("qmd.parse.convert.pdf._MOST_ROWS", 20)
+    assert "left 01" not in markdown(page).split("right")[0]
+
+
 def test_a_table_of_two_columns_keeps_its_rows() -> None:
     left = [f"key {number}" + " long" * (number % 4) for number in range(12)]
     page = columns(left, [f"value {number}" for number in range(12)])
@@ -139,18 +169,32 @@ def test_a_title_that_a_program_made_up_is_none(title: str) -> None:
 
 
 def test_pages_without_a_text_layer_are_told_and_blank_ones_are_not() -> None:
-    told = "without a text layer, and cannot be searched."
+    told, reads = "without a text layer", "'qmd ocr' reads"
     for pages, sentence in (
-        ([PICTURE], f"The page is a picture {told}"),
-        ([PICTURE, PICTURE], f"All pages are pictures {told}"),
-        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}"),
+        ([PICTURE], f"The page is a picture {told}: {reads} it."),
+        ([PICTURE, PICTURE], f"All pages are pictures {told}: {reads} them."),
+        ([lines("x"), PICTURE, b""], f"Page 2 is a picture {told}: {reads} it."),
         (
             [lines("x"), PICTURE, PICTURE],
-            f"2 of 3 pages are pictures, the first page 2 {told}",
+            f"2 of 3 pages are pictures {told} (the first: page 2): {reads} them.",
         ),
     ):
         assert convert("a.pdf", pdf(pages)).warnings == (sentence,)
     assert convert("a.pdf", pdf([lines("x"), b""])).warnings == ()
+
+
+def test_scans_with_a_stamp_and_characters_drawn_as_outlines_are_pictures() -> None:
+    stamp, other, third = (b"BT /F 8 Tf 1 0 0 1 72 20 Tm <00%x> Tj ET " % n for n in b"SOT")
+    outlines = b" ".join(b"%d 700 m 5 5 l f" % x for x in range(200))
+    small = b"q 60 0 0 60 0 0 cm /I Do Q "
+    pages = [stamp + PICTURE, outlines, other + small, outlines[:300], third + outlines]
+    converted = convert("a.pdf", pdf(pages))
+    assert converted.pictures == (1, 2)
+    assert converted.warnings == ("Page 2 is a picture without a text layer: 'qmd ocr' reads it.",)
+    assert converted.markdown == "S\n\nO\n\nT\n\n"
+    read = PictureText((PictureLine("Read", 72, 700, 90, 710),))
+    converted = convert("a.pdf", pdf(pages), {1: read, 2: read})
+    assert (converted.warnings, converted.markdown) == ((), "Read\n\nRead\n\nO\n\nT\n\n")
 
 
 def test_what_is_no_pdf_or_locked_is_told() -> None:

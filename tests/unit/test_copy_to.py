@@ -14,7 +14,7 @@ from qmd.store import Store, open_store
 from qmd.store.match import Phrase, any_of
 from qmd.values import Progress
 from qmd.values.location import ServerDatabase
-from tests.support import photos
+from tests.support import photos, tiny_ocr
 from tests.support.embedder import HashEmbedder
 from tests.support.live import put
 
@@ -29,11 +29,15 @@ def database(tmp_path: Path) -> Path:
     put(notes / "data.md", "# Data\n\n## Tables\n\nrows and columns\n\n## Keys\n\nunique\n")
     put(notes / "deep/old.md", "# Old\n\nnothing of interest\n")
     photos.make(notes / "beach.jpg")
+    (notes / "sign.png").write_bytes(tiny_ocr.photo("No swimming"))
     database = tmp_path / "index.sqlite"
-    with KnowledgeBase.open(database, Settings(embedder=HashEmbedder()), create=True) as kb:
+    with KnowledgeBase.open(
+        database, Settings(embedder=HashEmbedder(), ocr=tiny_ocr.TINY), create=True
+    ) as kb:
         kb.add_collection(notes, mask=photos.MASK)
         kb.add_context("qmd://notes/deep", "what is old")
         kb.index()
+        kb.ocr()
         kb.embed()
         kb.notes.create("notes/new.md", "# New\n\nwritten by a tool\n")
         kb.notes.create("notes/new.md", "# New\n\nwritten again\n")
@@ -54,6 +58,11 @@ def contents(store: Store) -> dict[str, object]:
                 (each.name, each.path, each.pattern) for each in reader.collections.all()
             },
             "contexts": [(each.path, each.text) for each in reader.contexts.all()],
+            "pictures": {
+                (files[number], *picture, str(reader.pictures.texts(picture.source)))
+                for number in files
+                for picture in reader.pictures.of_document(number)
+            },
             "documents": sorted(
                 (files[number], reader.documents.text(number), str(reader.documents.facts(number)))
                 for number in files
@@ -81,9 +90,9 @@ def test_there_and_back(database: Path, tmp_path: Path, postgres_database: Serve
     with KnowledgeBase.open(database) as kb:
         report = kb.copy_to(postgres_database.url)
         again = kb.copy_to(postgres_database.url)
-    assert (report.documents, report.unchanged, report.revisions) == (5, 0, 2)
+    assert (report.documents, report.unchanged, report.revisions) == (6, 0, 2)
     assert report.vectors > 0
-    assert (again.documents, again.unchanged, again.vectors, again.revisions) == (0, 5, 0, 0)
+    assert (again.documents, again.unchanged, again.vectors, again.revisions) == (0, 6, 0, 0)
     assert "s3cret" not in report.target
     with closing(open_store(postgres_database)) as there, closing(open_store(database)) as here:
         expected = contents(here)
@@ -95,7 +104,7 @@ def test_there_and_back(database: Path, tmp_path: Path, postgres_database: Serve
         assert contents(store) == expected
     with KnowledgeBase.open(back, create=True) as kb:
         indexed = kb.index()
-        assert (indexed.added, indexed.updated, indexed.unchanged) == (0, 0, 5)
+        assert (indexed.added, indexed.updated, indexed.unchanged) == (0, 0, 6)
         assert len(kb.revisions.history("notes/new.md")) >= 1
 
 
@@ -117,7 +126,7 @@ def test_a_collection_is_copied_wherever_its_folder_is(database: Path, tmp_path:
         )
         (tmp_path / "notes").rename(tmp_path / "on another machine")
         report = kb.copy_to(str(tmp_path / "copy.sqlite"))
-        assert (report.collections, report.documents, report.not_taken) == (2, 5, ())
+        assert (report.collections, report.documents, report.not_taken) == (2, 6, ())
     with closing(open_store(database)) as here, closing(open_store(tmp_path / "copy.sqlite")) as to:
         assert contents(to) == contents(here)
         with to.reading() as reader:

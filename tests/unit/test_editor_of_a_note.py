@@ -17,6 +17,7 @@ from qmd.errors import (
     InvalidPathError,
     OutsideRootsError,
 )
+from qmd.files.edits.tasks import tasks_of
 
 NOTES = {
     "plan.md": "# Plan\n\n- [ ] buy\n- [ ] sell\n",
@@ -104,7 +105,8 @@ def test_a_task_is_ticked_at_the_line_that_the_person_sees(served: Served) -> No
     # The first docid still says which task is meant, and so does the new one.
     served.kb.tick_task("notes/plan.md", 3, done=True, if_docid=docid)
     served.kb.tick_task("notes/plan.md", 4, done=False, if_docid=ticked.docid)
-    assert [task.is_done for task in served.kb.tasks("notes/plan.md")] == [True, False]
+    text = (served.folder / "plan.md").read_text(encoding="utf-8")
+    assert [task.is_done for task in tasks_of(text)] == [True, False]
 
 
 def test_a_task_is_found_though_the_note_was_changed_by_hand(served: Served) -> None:

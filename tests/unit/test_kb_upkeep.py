@@ -138,6 +138,9 @@ def test_a_dry_run_of_cleanup_says_what_the_run_then_does(kb: KnowledgeBase, roo
         "INSERT INTO z_embeddings (model_id, hash, vector) SELECT m.id, k.hash, x'00'"
         " FROM z_models m, chunks k WHERE m.name = 'old' LIMIT 1"))  # fmt: skip
 
+    kb._store.write(lambda writer: writer.connection.execute(
+        "INSERT INTO z_picture_texts (source, page, read_by) VALUES (x'00', 1, '')"))  # fmt: skip
+
     def insert_rows_of_nothing(writer: Writer) -> None:
         writer.connection.execute("PRAGMA foreign_keys = OFF")
         writer.connection.execute(

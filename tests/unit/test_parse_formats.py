@@ -8,14 +8,23 @@ import pytest
 
 from qmd.errors import MissingExtraError
 from qmd.files.moves.rewrite import REWRITERS
-from qmd.ingest.new_document import version_of
+from qmd.ingest.file_job import version_of
 from qmd.parse import by_format, formats
 from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode
-from qmd.parse.document import parse_document, parse_markdown
-from qmd.parse.formats import CODE, FORMATS, MARKDOWN, FileFormat, format_of, is_shown_as_markdown
+from qmd.parse.document import MAX_LABEL, parse_document, parse_markdown
+from qmd.parse.formats import (
+    CODE,
+    EPUB,
+    FORMATS,
+    MARKDOWN,
+    FileFormat,
+    format_of,
+    is_shown_as_markdown,
+)
 from qmd.values import DocumentAnchor, ParsedDocument
+from tests.support.archives import archive, epub
 
 
 @pytest.mark.parametrize("file_format", [MARKDOWN, *FORMATS], ids=lambda each: each.name)
@@ -98,16 +107,53 @@ def test_what_no_database_stores_is_replaced_and_what_is_too_long_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert document_of("a\0b\ud800\n").text == "a\ufffdb\ufffd\n"
-    monkeypatch.setattr("qmd.parse.document.MAX_CONVERTED", 10)
     monkeypatch.setattr("qmd.parse.document.MAX_ANCHORS", 1)
     anchors = tuple(Anchor("line", str(number), number * 5) for number in range(3))
-    document = document_of("1234\n6789\nabcd\n", anchors=anchors)
+    converted = Converted("1234\n6789\nabcd\n", anchors=anchors)
+    document = by_format.converted_document(LISTING, "src/a.listing", converted, most=10)
     assert document.text == "1234\n6789\n"
     assert document.anchors == (DocumentAnchor("line", "0", None, 1),)
     assert document.warnings == (
         "The text is too long: only the first 10 characters were read.",
         "Only the first 1 of its 2 places are known.",
     )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"anchors": (Anchor("page", "1", -1),)},
+        {"anchors": (Anchor("page", "2", 5), Anchor("page", "1", 0))},
+        {"anchors": (Anchor("a\nb", "1", 0),)},
+        {"properties": {"a": float("nan")}},
+    ],
+)
+def test_what_a_converter_must_not_give_is_an_error(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"anchor|JSON"):
+        document_of("one\ntwo\n", **fields)
+
+
+def test_names_of_places_and_warnings_have_one_short_line() -> None:
+    anchors = (Anchor("page", "1\n" + "9" * 1000, 0, "x\ny"),)
+    document = document_of("one\n", anchors=anchors, warnings=("w" * 1000,))
+    [anchor] = document.anchors
+    assert (len(anchor.label), anchor.label[:3], anchor.shown) == (MAX_LABEL, "1 9", "x y")
+    assert len(document.warnings[0]) == 500
+
+
+def test_a_small_file_becomes_no_large_text() -> None:
+    parts = epub({"a.xhtml": "<p>" + "word " * 20_000 + "</p>"})
+    book = str(parts["OEBPS/book.opf"])
+    bomb = archive(
+        {
+            **parts,
+            "OEBPS/book.opf": book.replace('<itemref idref="d0"/>', '<itemref idref="d0"/>' * 50),
+        }
+    )
+    document = by_format.parse(EPUB, "a.epub", bomb)
+    most = max(by_format.LEAST_TEXT, by_format.MOST_UNPACKED * len(bomb))
+    assert 0 < len(document.text) <= most < 50 * 100_000
+    assert "too long" in document.warnings[0]
 
 
 def test_a_missing_package_is_told_with_its_command_and_another_error_is_raised() -> None:
@@ -136,5 +182,5 @@ def test_code_is_plain_text_without_the_package_that_finds_its_sections(
 
 def test_a_format_has_a_version_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     before = version_of("a.md")
-    monkeypatch.setattr("qmd.ingest.new_document.format_of", lambda path: LISTING)
+    monkeypatch.setattr("qmd.ingest.file_job.format_of", lambda path: LISTING)
     assert version_of("a.listing") == before + 3_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import sys
 import zlib
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.errors import SectionNotFoundError
+from qmd.errors import ConflictError, DocumentNotFoundError, SectionNotFoundError
+from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
 from qmd.values.names import DEFAULT_MASK
+from tests.support.archives import value, xlsx
 from tests.support.pdf import Mark, lines, pdf
 
 PAGES = [lines("About bread"), lines("Sourdough needs time."), lines("Rye is dark.")]
@@ -113,6 +116,21 @@ def test_a_link_to_a_page_is_not_broken_and_pdfs_are_no_orphans(
         assert [link.file for link in kb.backlinks("a.pdf").links] == ["notes/n.md"] * 2
 
 
+def test_a_large_pdf_moves_and_one_that_the_history_cannot_keep_is_not_deleted(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    data = pdf(PAGES) + b"\n%" + random.Random(0).randbytes(MAX_BYTES)
+    (tmp_path / "notes/a.pdf").write_bytes(data)
+    with kb:
+        assert kb.index().added == 1
+        moved = kb.move_note("notes/a.pdf", "notes/b.pdf")
+        assert (tmp_path / "notes/b.pdf").read_bytes() == data
+        with pytest.raises(ConflictError, match="more than the history") as caught:
+            kb.delete_note(moved.file)
+        assert caught.value.hint == "Delete it with another program; that cannot be undone."
+        assert (tmp_path / "notes/b.pdf").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
 @pytest.mark.unmeasured
 def test_a_hostile_pdf_that_is_named_to_a_tool_ends_no_process_of_ours(
@@ -129,3 +147,60 @@ def test_a_hostile_pdf_that_is_named_to_a_tool_ends_no_process_of_ours(
     assert parse_workers.document_text("a.pdf", pdf([bytes(400_000_000)])) is None
     assert parse_workers.document_text("a.pdf", b"no PDF") is None
     assert parse_workers.document_text("a.md", b"\x00\xff\x00") is None
+
+
+def test_a_sheet_is_named_without_its_cells(kb: KnowledgeBase, tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row r="{n}">{value(f"A{n}", f"person {n}", "str")}{value(f"B{n}", str(n))}</row>'
+        for n in range(1, 400)
+    )
+    (tmp_path / "notes/a.xlsx").write_bytes(xlsx(rows))
+    with kb:
+        kb.change_collection("notes", mask="**/*.xlsx")
+        kb.index()
+        whole = kb.get("a.xlsx#sheet=oven").text
+        assert "person 1 " in whole and "person 399 " in whole
+        part = kb.get("a.xlsx#sheet=Oven!$B$390").text
+        assert "person 390 " in part and "person 1 " not in part
+        for missing in ("sheet=Door", "sheet=Oven!A1000", "sheet=Oven!"):
+            with pytest.raises(SectionNotFoundError):
+                kb.get(f"a.xlsx#{missing}")
+
+
+def test_a_name_without_its_suffix_is_proposed(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "notes/ab.pdf").write_bytes(pdf(PAGES, about={"Title": "Other"}))
+    with kb:
+        kb.index()
+        with pytest.raises(DocumentNotFoundError) as caught:
+            kb.get("ab")
+        assert caught.value.suggestions == ("notes/ab.pdf",)
+
+
+def test_a_page_is_named_by_its_own_number_and_the_nearest_are_proposed(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    data = pdf(PAGES, labels="[0 << /S /r >> 2 << /S /D /St 9 >>]")
+    (tmp_path / "notes/a.pdf").write_bytes(data)
+    with kb:
+        kb.index()
+        assert kb.get("a.pdf#page=II").text == kb.get("a.pdf#page=2").text
+        for missing, nearest in (
+            ("-1", ["#page=1", "#page=2", "#page=3"]),
+            ("9", ["#page=3", "#page=2", "#page=1"]),  # as the last one is called
+            ("9e99", ["#page=3", "#page=2", "#page=1"]),
+        ):
+            with pytest.raises(SectionNotFoundError) as caught:
+                kb.get(f"a.pdf#page={missing}")
+            assert list(caught.value.suggestions) == nearest
+
+
+def test_a_line_of_a_table_leads_to_the_piece_with_it(kb: KnowledgeBase, tmp_path: Path) -> None:
+    rows = "".join(f"person {number},{number}\n" for number in range(2, 500))
+    (tmp_path / "notes/a.csv").write_text(f"name,age\n{rows}", encoding="utf-8")
+    with kb:
+        kb.change_collection("notes", mask="**/*.csv")
+        kb.index()
+        part = kb.get("a.csv#line=300").text
+        assert "person 300 " in part and "person 2 " not in part
+        with pytest.raises(SectionNotFoundError):
+            kb.get("a.csv#line=0")

@@ -38,7 +38,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: qmd-ics\nVersion: 0.1.0\n")
     points = "".join(f"{name} = {value}\n" for name, value in OTHERS.items())
     (about / "entry_points.txt").write_text(f"[qmd.formats]\nics = qmd_ics:CALENDAR\n{points}")
-    (site / "qmd_raising.py").write_text("raise RuntimeError('no luck')\n")
+    (site / "qmd_raising.py").write_text("print('noise')\nraise RuntimeError('no luck')\n")
     (site / "qmd_taken.py").write_text(
         "from qmd.parse.formats import FileFormat\n"
         "FORMATS = (FileFormat('mine', ('.pdf',), 'qmd_taken:convert'),)\n"
@@ -65,7 +65,9 @@ def test_none_is_on_before_it_is_named(tmp_path: Path) -> None:
     assert formats.format_of("a.ics") is formats.MARKDOWN
 
 
-def test_a_named_one_reads_its_files_and_a_broken_one_is_told(tmp_path: Path) -> None:
+def test_a_named_one_reads_its_files_and_a_broken_one_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/work.ics").write_text(CALENDAR)
     (tmp_path / "notes/bad.ics").write_text("Dear all,")
@@ -91,6 +93,7 @@ def test_a_named_one_reads_its_files_and_a_broken_one_is_told(tmp_path: Path) ->
         "taken": ".pdf is a suffix of the format PDF, which qmd has.",
         "gone": "It is not installed.",
     }
+    assert "noise" not in capfd.readouterr().out  # which may be that of MCP
 
 
 @pytest.mark.parametrize("name", ["none", "number"])

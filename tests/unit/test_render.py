@@ -58,6 +58,8 @@ def html(text: str, options: Options = PLAIN, **notes: str) -> str:
     [
         ("[[a]]", '<a class="to-note" href="/note/v/a"'),
         ("[[a#b|shown]]", ">shown</a>"),
+        ("[[a/R-intro.pdf#page=32&zoom=1]]", ">a/R-intro, p. 32</a>"),
+        ("[[b.xlsx#sheet=Costs!B7]]", ">b, sheet Costs!B7</a>"),
         ("[[none]]", 'class="to-missing"'),
         ("![[p.png|300x200]]", '<img src="/file/v/p.png" alt="p.png" width="300" height="200"'),
         ("![x|40](p.png)", 'alt="x" width="40"'),
@@ -274,3 +276,10 @@ def test_line_ends_inside_a_paragraph_are_shown_if_asked() -> None:
     ]
     code = html("```\na\nb\n```\n", Options(breaks_lines=True))
     assert "<br" not in code
+
+
+def test_in_converted_texts_only_blocks_code_and_links_count() -> None:
+    text = "---\n# A head\n\n- *a* [[b]] #c $d$ ==e== %%f%% `g` [h](https://h.example)\n"
+    shown = html(text, Options(is_note=False))
+    assert "*a* [[b]] #c $d$ ==e== %%f%% <code>g</code> <a " in shown
+    assert "<h1" in shown and "<li" in shown and "<hr" in shown

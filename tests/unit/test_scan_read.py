@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
-from qmd.ingest.new_document import FileJob, NoDocument
+from qmd.ingest.file_job import FileJob, NoDocument
 from qmd.ingest.parse_file import parse_file
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules

@@ -266,20 +266,24 @@ def read_note(note: NotePlace) -> bytes:
         EditError: It is no file, or too long.
         FileAccessError: It cannot be read.
     """
+    most = max(MAX_BYTES, format_of(note.file).max_bytes or 0)  # what is only read may be larger
     try:
-        return note.place.read(MAX_BYTES)
+        return note.place.read(most)
     except (FileNotFoundError, NotADirectoryError):
         raise not_there(note) from None
     except IsADirectoryError:
         raise EditError(engine_text("{file} is no file.", file=note.file)) from None
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise _too_long(note, "{file} has more than {most} bytes.") from error
+            raise _too_long(note, "{file} has more than {most} bytes.", most) from error
         raise FileAccessError(note.file, error) from error
 
 
-def _too_long(note: NotePlace, template: str) -> EditError:
-    return EditError(engine_text(template, file=note.file, most=f"{MAX_BYTES:,}"))
+def _too_long(note: NotePlace, template: str, most: int = MAX_BYTES) -> EditError:
+    return EditError(
+        engine_text(template, file=note.file, most=f"{most:,}"),
+        hint="Change, move or delete it with another program; searches follow.",
+    )
 
 
 def require_docid(store: Store, note: NotePlace, data: bytes, if_docid: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Tick and untick tasks: list items that begin with ``[ ]`` or ``[x]``."""
+"""Tick and untick tasks, as `qmd.parse.tasks` finds them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from qmd.errors import EditError
 from qmd.files.edits.operations import in_words
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline
+from qmd.parse.tasks import TASK, status_of, task_lines
 
-_TASK = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[(.)\](?:[ \t]+(.*))?$")
 _MAX_SHOWN = 5
 
 
@@ -20,7 +20,7 @@ def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> st
     Tick or untick the only task of a text.
 
     Args:
-        done: Whether the task gets ``[x]`` or ``[ ]``.
+        done: Whether the task gets ``[x]`` or ``[ ]``; where it begins with a word, DONE or TODO.
         task: The text behind the box, or a part of it that only one task has; ``line`` comes first.
         line: The line of the task, counted from 1.
 
@@ -29,25 +29,32 @@ def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> st
     """
     parsed, tasks = _tasks(text)
     number = _at_line(tasks, line) if line is not None else _with_text(tasks, task or "")
-    box = parsed.starts[number] + tasks[number].start(1)
-    if text[box] in ("xX" if done else " "):
+    match = tasks[number]
+    if match["word"] is not None:
+        if (match["word"] == "DONE") is done:
+            return text
+        sign, new = "word", "DONE" if done else "TODO"
+    elif match["box"] in ("xX" if done else " "):
         return text
-    return text[:box] + ("x" if done else " ") + text[box + 1 :]
+    else:
+        sign, new = "box", "x" if done else " "
+    start, end = (parsed.starts[number] + at for at in match.span(sign))
+    return text[:start] + new + text[end:]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A task: its line from 1, the text behind its box, and whether it is ticked."""
+class TaskLine:
+    """A line that is a task: its number, from 1, the text behind its box, whether it is ticked."""
 
     line: int
     text: str
     is_done: bool
 
 
-def tasks_of(text: str) -> list[Task]:
+def tasks_of(text: str) -> list[TaskLine]:
     """The tasks of a text, in its order."""
     return [
-        Task(number + 1, (match[2] or "").strip(), match[1] in "xX")
+        TaskLine(number + 1, (match["text"] or "").strip(), status_of(match) == "done")
         for number, match in _tasks(text)[1].items()
     ]
 
@@ -65,20 +72,15 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
         EditError: There is no such task any more, or more than one.
     """
     lines = text.split("\n")
-    match = _TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
-    is_there = match is not None and (match[2] or "").strip() == task.strip()
+    match = TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
+    is_there = match is not None and (match["text"] or "").strip() == task.strip()
     return set_task(text, task, line if is_there else None, done=done)
 
 
 def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
     """The outline of a text, and its tasks by the number of the line, from 0."""
     parsed = outline(text, frontmatter.split(text).body_start)
-    hidden = {number for start, end in parsed.hidden for number in range(start, end)}
-    return parsed, {
-        number: match
-        for number, content in enumerate(parsed.lines)
-        if number not in hidden and (match := _TASK.match(content.rstrip("\r\n"))) is not None
-    }
+    return parsed, dict(task_lines(parsed))
 
 
 def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
@@ -93,8 +95,9 @@ def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
     words = task.strip()
     if not words:
         raise EditError("Which task?", hint="Give its text, or its line.")
-    same = [number for number, match in tasks.items() if (match[2] or "").strip() == words]
-    containing = same or [number for number, match in tasks.items() if words in (match[2] or "")]
+    texts = {number: (match["text"] or "").strip() for number, match in tasks.items()}
+    same = [number for number, text in texts.items() if text == words]
+    containing = same or [number for number, text in texts.items() if words in text]
     if len(containing) == 1:
         return containing[0]
     if containing:
@@ -109,4 +112,5 @@ def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
 
 
 def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
-    return "; ".join(f"line {number + 1}: {(tasks[number][2] or '')[:80]}" for number in numbers)
+    texts = ((number + 1, (tasks[number]["text"] or "")[:80]) for number in numbers)
+    return "; ".join(f"line {line}: {text}" for line, text in texts)

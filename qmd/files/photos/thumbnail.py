@@ -42,14 +42,18 @@ def thumbnail(root: str, path: str, side: int) -> bytes | None:
     """
     if path.lower().endswith((".heic", ".heif")):
         return None
-    with _one_of_few():
+    with one_of_few():
         (result,) = workers.run([Job((root, path, side), MB, _BUDGET)], waiting=check)
     return result.value if isinstance(result, JobAnswer) else None
 
 
 @contextmanager
-def _one_of_few() -> Iterator[None]:
-    """Wait until another picture may be made; a request that has ended waits no longer."""
+def one_of_few() -> Iterator[None]:
+    """
+    Wait until another picture may be made, of a photo or of a page.
+
+    A request that has ended waits no longer.
+    """
     while not _AT_ONCE.acquire(timeout=_TICK_S):
         check()
     try:

@@ -547,7 +547,9 @@ def _kept(path: Path, present: bytes, new: NewContent) -> RevisionContent:
     if kept is None:
         raise ConflictError(
             f"{path} holds {len(present):,} bytes, more than the history of a file can keep.",
-            hint="Rename the file first if its content may be replaced, or append to it.",
+            hint="Delete it with another program; that cannot be undone."
+            if new is None
+            else "Rename the file first if its content may be replaced, or append to it.",
         )
     return kept
 

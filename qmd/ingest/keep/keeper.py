@@ -18,6 +18,7 @@ from qmd.ingest.keep.background_embedding import (
     EmbedderProvider,
     gathering_loop,
 )
+from qmd.ingest.keep.background_ocr import BackgroundOcr
 from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock, lock_of
@@ -62,7 +63,7 @@ class Keeper:
         self._changes = ChangedPaths(on_burst=parse_workers.workers.warm_up)
         self._kept: Store | None = None
         self._loop: Loop | None = None
-        self._background: BackgroundEmbedder | None = None
+        self._background: tuple[Loop, ...] | None = None
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -116,10 +117,9 @@ class Keeper:
         return len(self._changes)
 
     def embed_soon(self) -> None:
-        """Wake the embedding thread, if this process has one."""
-        background = self._background
-        if background is not None:
-            background.wake()
+        """Wake the threads that embed and read pictures, if this process has them."""
+        for loop in self._background or ():
+            loop.wake()
 
     def _keep_database(self) -> None:
         """
@@ -145,7 +145,7 @@ class Keeper:
         listener = ChangeListener(feed, self._events, self.embed_soon)
         listener.start()
         try:
-            with self._embedding(store):  # all processes share this work
+            with self._in_background(store):  # all processes share this work
                 self._take_turns(store, None, loop.stopping)
         finally:
             listener.stop()
@@ -190,19 +190,26 @@ class Keeper:
         loop.run()
 
     @contextmanager
-    def _embedding(self, store: Store) -> Iterator[None]:
-        """Embed in the block, if nothing around it does so already."""
-        if self._background is not None or not self._options.embed:
+    def _in_background(self, store: Store) -> Iterator[None]:
+        """Embed and read pictures in the block, if nothing around it does so already."""
+        if self._background is not None:
             yield
             return
-        background = BackgroundEmbedder(store, self._events, self.state, self._models)
-        background.start()
-        self._background = background
+        options, state = self._options, self.state
+        loops: list[Loop] = []
+        if options.embed:
+            loops.append(BackgroundEmbedder(store, self._events, state, self._models))
+        if options.ocr is not None:
+            loops.append(BackgroundOcr(store, self._events, state, options.ocr))
+        for loop in loops:
+            loop.start()
+        self._background = tuple(loops)
         try:
             yield
         finally:
             self._background = None
-            background.stop()
+            for loop in loops:
+                loop.stop()
 
     def _maintain(
         self, store: Store, lock: IndexLock | SharedLock, stopping: threading.Event
@@ -229,7 +236,7 @@ class Keeper:
             lock.is_in_place,
         )
         try:
-            with self._embedding(store):
+            with self._in_background(store):
                 maintenance.run()
         finally:
             gathering.stop()

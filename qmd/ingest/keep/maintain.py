@@ -27,6 +27,7 @@ from qmd.ingest.keep.watch import (
 from qmd.ingest.rules import IGNORE_FILES
 from qmd.system import clock
 from qmd.values import Collection, Progress, ProgressCallback
+from qmd.values.pictures import Recogniser
 
 if TYPE_CHECKING:
     from qmd.store import Store
@@ -47,6 +48,7 @@ class KeeperOptions:
     Attributes:
         watch: React to changes at once; if False, only walk the folders every ``reconcile_s``.
         embed: Make missing vectors.
+        ocr: Reads the text in pictures; None to read none.
         polling: Compare the folders every ``poll_s`` seconds instead of using file events.
         reconcile_s: Seconds between two walks through a whole collection.
         takeover_s: Seconds between two attempts to take the lock.
@@ -54,6 +56,7 @@ class KeeperOptions:
 
     watch: bool = True
     embed: bool = True
+    ocr: Recogniser | None = None
     polling: bool = False
     poll_s: float = POLL_S
     reconcile_s: float = 600.0

@@ -23,6 +23,8 @@ MAX_PARTS = 50_000
 MAX_PART = 64_000_000
 MAX_UNPACKED = 200_000_000
 
+#: A stream of the file that Office makes of an encrypted document.
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 #: What `zipfile` raises for archives that are damaged, or made to do harm.
 _DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError),
@@ -47,8 +49,10 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(BytesIO(data))
         except _DAMAGES as error:
-            if data.startswith(b"\xd0\xcf\x11\xe0"):  # what Office makes of an encrypted document
-                raise EncryptedFileError(kind) from error
+            if data.startswith(b"\xd0\xcf\x11\xe0"):
+                if _ENCRYPTED in data:
+                    raise EncryptedFileError(kind) from error
+                raise self.damaged("it is in the format of Office 97 to 2003") from error
             raise self.damaged("it is no ZIP archive, or its end is missing") from error
         entries = self._zip.infolist()
         if len(entries) > MAX_PARTS:

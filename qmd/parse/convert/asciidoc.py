@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from qmd.errors import DamagedFileError
 from qmd.parse.convert.inert import code_span, inert, link
 from qmd.parse.convert.line_markup import MarkupLines, rewritten
 from qmd.parse.convert.tables import piped
@@ -27,6 +28,8 @@ _MACRO = re.compile(
     r"(include|ifdef|ifndef|ifeval|endif|toc|image|video|audio)::([^\[\]]{0,500})\[(.*)\]$"
 )
 _ITEM = re.compile(r"(\*{1,5}|-|\.{1,5}|\d{1,9}\.|<\d{0,3}\.?>)[ \t]+(?=\S)(.*)$")
+#: What begins such a file; a signed text may be read.
+_ARMORED = re.compile(rb"\s{0,9}-----BEGIN PGP (?!SIGNED MESSAGE)")
 _TERM = re.compile(r"(\S.{0,300}?)(?:::{1,3}|;;)(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r"(?:=+|-+|~+|\^+)$")
 _CELL = re.compile(r"(?:\d{1,3}[+*])?[<^>.]{0,3}[aehlmsv]?\|")
@@ -51,8 +54,14 @@ def convert(path: str, data: bytes) -> Converted:
     An AsciiDoc file.
 
     Raises:
+        DamagedFileError: It is a key or signature of OpenPGP, whose files are named .asc, too.
         DecodeError: The bytes are no text.
     """
+    if _ARMORED.match(data):
+        raise DamagedFileError(
+            "The file is a key, a signature or an encrypted message of OpenPGP, not AsciiDoc.",
+            hint="Leave it out: nothing in it can be read.",
+        )
     decoded = decode(data)
     document = _AsciiDoc(split_lines(decoded.text))
     return document.convert(decoded.warnings, decoded.encoding)

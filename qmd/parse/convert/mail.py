@@ -3,7 +3,9 @@ Turns e-mail (RFC 5322, and mailboxes of it) into Markdown.
 
 A message is its subject as a heading, who wrote it to whom and when, its text, and the names of its
 attachments. In a mailbox each message is an anchor, and messages of one conversation follow each
-other. Attachments are not read, but for messages that a message forwards.
+other, the answers with headings below that of the first. A message alone has the property
+``thread``, which is the same for all messages of a conversation. Attachments are not read, but for
+messages that a message forwards.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ MAX_DEPTH = 10
 MAX_BOUNDARIES = 200
 #: Characters of a header that are read.
 MAX_HEADER = 5000
+_MAX_SOURCE = 4 * MAX_HEADER  # with what encodes them
 #: Below this share of the HTML's text, the plain text of a message only points to the HTML.
 _SHORT_SHARE = 0.2
 
@@ -50,6 +53,14 @@ _UNENCODED_NAME = re.compile('name="([^";]{0,300}[\udc80-\udcff][^";]{0,300})"')
 _REPLY = re.compile(
     r"^(?:\s*(?:re|fwd?|aw|wg|sv|回复|答复|转发)\s*(?:\[\d{1,3}\])?\s*[:：])+\s*", re.IGNORECASE
 )
+
+
+class _ShortHeaders(policy.Compat32):
+    """Cuts headers: the standard library takes a time that grows with the square of parameters."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_SOURCE]
 
 
 class _Mail(NamedTuple):
@@ -82,6 +93,7 @@ def convert(path: str, data: bytes) -> Converted:
             "from": _names(message, "From"),
             "to": _names(message, "To"),
             "cc": _names(message, "Cc"),
+            "thread": _thread(message),
         },
     )
 
@@ -101,9 +113,9 @@ def _convert_mailbox(data: bytes) -> Converted:
             hint="Give the file the suffix of the format it is in, or leave it out.",
         )
     dates = [date for mail in mails if (date := _date(mail.message))]
-    for mail in _by_conversation(mails):
+    for mail, is_first in _by_conversation(mails):
         blocks.anchor("message", str(mail.number))
-        _write(blocks, mail.message, level=2)
+        _write(blocks, mail.message, level=2 if is_first else 3)
     return blocks.converted(date=max(dates, default=None))
 
 
@@ -125,15 +137,19 @@ def _sources(data: bytes) -> Iterator[bytes]:
         yield _QUOTED_FROM.sub(rb"\1", data[begin or 0 :])
 
 
-def _by_conversation(mails: list[_Mail]) -> list[_Mail]:
-    """The messages, those of a conversation behind its first one, in the order of the mailbox."""
+def _by_conversation(mails: list[_Mail]) -> list[tuple[_Mail, bool]]:
+    """
+    The messages, those of a conversation behind its first one, in the order of the mailbox.
+
+    Of each whether it is the first of its conversation.
+    """
     by_id: dict[str, int] = {}
     by_subject: dict[str, int] = {}
     first_of: list[int] = []
     for index, mail in enumerate(mails):
-        headers = f"{_header(mail.message, 'In-Reply-To')} {_header(mail.message, 'References')}"
+        headers = _earlier(mail.message)
         known_first = next((by_id[each] for each in _ID.findall(headers) if each in by_id), None)
-        subject = _REPLY.sub("", mail.subject).casefold()
+        subject = bare_subject(mail.subject)
         if known_first is None and subject and _REPLY.match(mail.subject):
             known_first = by_subject.get(subject)
         first = index if known_first is None else known_first
@@ -142,13 +158,37 @@ def _by_conversation(mails: list[_Mail]) -> list[_Mail]:
         for each in _ID.findall(f"{_header(mail.message, 'Message-ID')} {headers}"):
             by_id.setdefault(each, first)
     order = sorted(range(len(mails)), key=lambda index: (first_of[index], index))
-    return [mails[index] for index in order]
+    return [(mails[index], first_of[index] == index) for index in order]
+
+
+def _earlier(message: Message) -> str:
+    """The headers that name the messages before one."""
+    return f"{_header(message, 'References')} {_header(message, 'In-Reply-To')}"
+
+
+def _thread(message: Message) -> str:
+    """
+    What the messages of a conversation have in common: the id of the first, without brackets.
+
+    The subject of an answer that names no other message; "" for a message without an id.
+    """
+    subject = _header(message, "Subject")
+    earlier = _ID.search(_earlier(message))
+    if earlier is None and _REPLY.match(subject):
+        return bare_subject(subject)
+    id_ = earlier or _ID.search(_header(message, "Message-ID"))
+    return "" if id_ is None else id_[1]
+
+
+def bare_subject(subject: str) -> str:
+    """A subject as answers to it have it, too: folded, without ``Re:`` and the like."""
+    return " ".join(_REPLY.sub("", subject).split()).casefold()
 
 
 def _parsed(data: bytes) -> Message:
     try:
         if data.count(b"boundary=") <= MAX_BOUNDARIES:
-            return email.message_from_bytes(data, policy=policy.compat32)
+            return email.message_from_bytes(data, policy=_ShortHeaders())
     except RecursionError:
         pass
     raise DamagedFileError(

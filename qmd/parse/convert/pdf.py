@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.convert.inert import inert_lines
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.segment import is_cjk
+from qmd.values.pictures import PictureText
 
 #: The rest of the pages is left out.
 MAX_PAGES = 5_000
@@ -30,19 +31,28 @@ MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
 #: Characters of one page; more is no page that somebody reads.
 MAX_PAGE = 1_000_000
-#: Objects of a page without text among which a picture is looked for.
+#: Objects of a page with hardly any text among which a picture is looked for.
 MAX_OBJECTS = 1_000
+#: Characters that programs and devices put on a scan; a page with more says what it says by them.
+MOST_STAMPED = 100
+#: Lines and boxes of a page without text; more are the outlines of characters.
+MOST_RULES = 100
 #: Lines at the top and at the bottom of a page that may be a head or foot.
 _EDGE_LINES = 2
 #: A head or foot stands on so many pages, and on this part of all, unless its number changes.
 _LEAST_REPEATS, _REPEATED_ON = 3, 0.3
+#: Of a head or foot: characters, numbers among which that of the page is looked for, their digits.
+_MOST_CHARACTERS, _MOST_NUMBERS, _MOST_DIGITS = 300, 8, 6
 #: A gap between lines that is so many times as large as usual begins a paragraph.
 _PARAGRAPH_GAP = 1.4
 #: Columns: so many lines in each, of which one in ten may cross the gap between them.
 _LEAST_ROWS, _MOST_CROSSING = 8, 0.1
+#: Rows of a page that are put in order; more stand on no page that somebody reads.
+_MOST_ROWS = 1000
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _NUMBER = re.compile(r"\d+|\b[ivxlcdm]+\b")
+_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 #: A hyphen at the end of a line, where pdfium has joined the word; before it a part of the word.
 _PARTED = re.compile("(\\S*)[\ufffe\x02]")
 #: What leads from an entry of a table of contents to its page.
@@ -79,6 +89,20 @@ class _Box(NamedTuple):
     top: float
 
 
+class _HeadKey(NamedTuple):
+    """
+    What lines at the edges of several pages have in common: their text, perhaps without a number.
+
+    Attributes:
+        at: Where in the text the number was.
+        ahead: By how much it is more than that of the page, from 0; None if none was taken out.
+    """
+
+    text: str
+    at: int = 0
+    ahead: int | None = None
+
+
 class _Bookmark(NamedTuple):
     """A bookmark; ``level`` from 1. ``top``: where it leads on its page, if it says so."""
 
@@ -87,16 +111,25 @@ class _Bookmark(NamedTuple):
     top: float | None
 
 
-def convert(path: str, data: bytes) -> Converted:
+def convert(path: str, data: bytes, texts: Mapping[int, PictureText] | None = None) -> Converted:
     """
     Read one PDF.
+
+    Args:
+        texts: What was read from pages that are pictures, by their numbers from 1.
 
     Raises:
         EncryptedFileError: It opens only with a password.
         DamagedFileError: It is no PDF, or damaged.
     """
+    with closing(opened(data)) as document:
+        return _Reader(document, texts or {}).converted()
+
+
+def opened(data: bytes) -> pdfium.PdfDocument:
+    """A PDF, to be closed. Raises as `convert`."""
     try:
-        document = pdfium.PdfDocument(data)
+        return pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
         if "password" in str(error).lower():
             raise EncryptedFileError("PDF") from error
@@ -104,17 +137,17 @@ def convert(path: str, data: bytes) -> Converted:
             "The PDF is damaged, or is no PDF.",
             hint="Open it in a viewer and save it again, or leave it out.",
         ) from error
-    with closing(document):
-        return _Reader(document).converted()
 
 
 class _Reader:
     """Reads an open document once."""
 
-    def __init__(self, document: pdfium.PdfDocument) -> None:
+    def __init__(self, document: pdfium.PdfDocument, texts: Mapping[int, PictureText]) -> None:
         self._document = document
+        self._texts = texts
         self._warnings: list[str] = []
-        self._pictures: list[int] = []  # numbers of pages that are pictures without text
+        self._pictures: list[int] = []  # numbers of pages that are pictures
+        self._without_text: list[int] = []  # those of them without a text layer
 
     def converted(self) -> Converted:
         total = len(self._document)
@@ -123,7 +156,8 @@ class _Reader:
             self._warnings.append(f"Only the first {count:,} of its {total:,} pages were read.")
         bookmarks = self._bookmarks()
         pages = [self._lines(number) for number in range(count)]
-        _drop_repeated(pages)
+        labels = [self._label(number) for number in range(count)]
+        _drop_repeated(pages, labels)
         _drop_contents(pages, [mark.title for marks in bookmarks.values() for mark in marks])
         texts: list[str] = []
         anchors: list[Anchor] = []
@@ -133,12 +167,13 @@ class _Reader:
             if not text:
                 continue
             label = str(number + 1)
-            shown = self._label(number)
+            shown = labels[number]
             anchors.append(Anchor("page", label, length, None if shown in ("", label) else shown))
             texts.append(text)
             length += len(text)
-        if self._pictures:
-            self._warnings.append(_pictures_warning(self._pictures, count))
+        unread = [number for number in self._without_text if number not in self._texts]
+        if unread:
+            self._warnings.append(_pictures_warning(unread, count))
         about = self._document.get_metadata_dict(skip_empty=True)
         return Converted(
             "".join(texts),
@@ -147,6 +182,7 @@ class _Reader:
             date=_date(about.get("CreationDate", "")),
             properties=_properties(about, total),
             warnings=tuple(self._warnings),
+            pictures=tuple(self._pictures),
         )
 
     def _bookmarks(self) -> dict[int, list[_Bookmark]]:
@@ -176,7 +212,7 @@ class _Reader:
             return ""
 
     def _lines(self, number: int) -> list[_Line]:
-        """The lines of a page; none if it has no text."""
+        """The lines of a page; none if it has no text, and none was read from its picture."""
         try:
             page = self._document[number]
         except pdfium.PdfiumError:
@@ -186,30 +222,46 @@ class _Reader:
             if text_page.count_chars() > MAX_PAGE:
                 self._warnings.append(f"Page {number + 1} has too much text and was cut.")
             text = text_page.get_text_range(count=min(text_page.count_chars(), MAX_PAGE))
+            if len(text.strip()) < MOST_STAMPED and _is_picture(page, has_text=bool(text.strip())):
+                self._pictures.append(number + 1)
+                if not text.strip():
+                    self._without_text.append(number + 1)
+                read = self._texts.get(number + 1)
+                if read is not None or not text.strip():
+                    return _lines_read(read)
             if not text.strip():
-                if _has_pictures(page):
-                    self._pictures.append(number + 1)
                 return []
             if not _RIGHT_TO_LEFT.search(text):
-                rows = _columns(text_page)
+                rows = _columns_of(text_page)
                 if rows is not None:
                     return rows
             return _placed(text_page, text)
 
 
-def _has_pictures(page: pdfium.PdfPage) -> bool:
-    objects = islice(page.get_objects(max_depth=3), MAX_OBJECTS)
-    return any(each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE for each in objects)
+def _is_picture(page: pdfium.PdfPage, *, has_text: bool) -> bool:
+    """
+    Whether what a page says is drawn: as a picture, or as the outlines of its characters.
+
+    With some text, only if a picture covers half of it, as that of a scan with a stamp does.
+    """
+    outlines = 0
+    width, height = page.get_size()
+    for each in islice(page.get_objects(max_depth=3), MAX_OBJECTS):
+        if each.type == pdfium.raw.FPDF_PAGEOBJ_IMAGE:
+            left, bottom, right, top = each.get_bounds()
+            if not has_text or (right - left) * (top - bottom) > width * height / 2:
+                return True
+        outlines += each.type == pdfium.raw.FPDF_PAGEOBJ_PATH
+    return outlines > MOST_RULES and not has_text
 
 
 def _pictures_warning(pictures: Sequence[int], count: int) -> str:
-    if len(pictures) == count:
-        pages = "All pages are pictures" if count > 1 else "The page is a picture"
-    elif len(pictures) == 1:
-        pages = f"Page {pictures[0]} is a picture"
-    else:
-        pages = f"{len(pictures):,} of {count:,} pages are pictures, the first page {pictures[0]}"
-    return f"{pages} without a text layer, and cannot be searched."
+    if len(pictures) > 1:
+        which = "All pages" if len(pictures) == count else f"{len(pictures):,} of {count:,} pages"
+        first = "" if len(pictures) == count else f" (the first: page {pictures[0]})"
+        return f"{which} are pictures without a text layer{first}: 'qmd ocr' reads them."
+    page = "The page" if count == 1 else f"Page {pictures[0]}"
+    return f"{page} is a picture without a text layer: 'qmd ocr' reads it."
 
 
 def _placed(text_page: pdfium.PdfTextPage, text: str) -> list[_Line]:
@@ -236,14 +288,20 @@ def _placed(text_page: pdfium.PdfTextPage, text: str) -> list[_Line]:
 # --- columns ------------------------------------------------------------------------------
 
 
-def _columns(text_page: pdfium.PdfTextPage) -> list[_Line] | None:
+def _columns_of(text_page: pdfium.PdfTextPage) -> list[_Line] | None:
+    boxes = [_Box(*text_page.get_rect(number)) for number in range(text_page.count_rects())]
+    return _columns(
+        [box for box in boxes if box.right - box.left > 1],
+        lambda row: text_page.get_text_bounded(*row),
+    )
+
+
+def _columns(boxes: Sequence[_Box], text_in: Callable[[_Box], str]) -> list[_Line] | None:
     """
     The lines of a page of two columns whose text jumps between them from line to line.
 
     None if that is not evident: a table looks nearly the same, and reordering would destroy it.
     """
-    boxes = [_Box(*text_page.get_rect(number)) for number in range(text_page.count_rects())]
-    boxes = [box for box in boxes if box.right - box.left > 1]
     gap = _gap(boxes) if len(boxes) >= 2 * _LEAST_ROWS else None
     if gap is None:
         return None
@@ -254,11 +312,13 @@ def _columns(text_page: pdfium.PdfTextPage) -> list[_Line] | None:
     )
     jumps = sum({one, other} == {-1, 1} for one, other in pairwise(sides))
     least = min(len(left), len(right))
+    if len(left) + len(across) + len(right) > _MOST_ROWS:
+        return None  # pdfium looks through the whole page for the text of each
     if least < _LEAST_ROWS or jumps < 0.6 * least or not _are_prose(left, right):
         return None
     lines: list[_Line] = []
     for rows in _bands(left, across, right):
-        lines += _lines_of(text_page, rows)
+        lines += _lines_of(rows, text_in)
     return lines
 
 
@@ -329,39 +389,93 @@ def _are_prose(left: Sequence[_Box], right: Sequence[_Box]) -> bool:
     return max(widths) < 1.3 * min(widths)
 
 
-def _lines_of(text_page: pdfium.PdfTextPage, rows: Iterable[_Box]) -> Iterator[_Line]:
+def _lines_of(rows: Iterable[_Box], text_in: Callable[[_Box], str]) -> Iterator[_Line]:
     for row in rows:
-        if text := _mended(" ".join(text_page.get_text_bounded(*row).split())):
+        if text := _mended(" ".join(text_in(row).split())):
             yield _Line(text, row.left, row.right, (row.bottom + row.top) / 2)
+
+
+def _lines_read(read: PictureText | None) -> list[_Line]:
+    """The lines that were read from a picture, what stands side by side as one."""
+    if read is None:
+        return []
+    texts = {_Box(*box): text for text, *box in read.lines}
+    boxes = sorted(texts, key=lambda box: box.left)
+
+    def text_in(row: _Box) -> str:
+        return " ".join(
+            texts[box]
+            for box in boxes
+            if row.bottom <= (box.bottom + box.top) / 2 <= row.top
+            and row.left <= (box.left + box.right) / 2 <= row.right
+        )
+
+    in_order = sorted(boxes, key=lambda box: (-box.top, box.left))
+    lines = _columns(in_order, text_in)
+    return list(_lines_of(_rows(boxes), text_in)) if lines is None else lines
 
 
 # --- heads, feet, paragraphs and headings -----------------------------------------------------
 
 
-def _drop_repeated(pages: Sequence[list[_Line]]) -> None:
-    """Take the heads and feet that repeat out of the pages."""
-    counts: Counter[str] = Counter()
-    numbers: dict[str, set[str]] = {}
-    for lines in pages:
-        for line in {id(line): line for line in _edges(lines)}.values():
-            key = _NUMBER.sub("#", line.text)
-            counts[key] += 1
-            numbers.setdefault(key, set()).add(line.text)
+def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
+    """
+    Take the heads and feet that repeat out of the pages, but for the first with a word of its own.
+
+    They say the same on many pages, but for the number of the page. Rows of a table differ by their
+    numbers, too, but these do not count the pages. ``labels`` are the numbers that the file itself
+    gives to the pages, where it does.
+    """
+    keys_of = [
+        {key for line in _edges(lines) for key in _head_keys(line.text, number)}
+        for number, lines in enumerate(pages)
+    ]
+    counts = Counter(chain.from_iterable(keys_of))
     many = max(_LEAST_REPEATS, _REPEATED_ON * len(pages))
     repeated = {
         key
         for key, count in counts.items()
-        if count >= many
-        # That of a chapter stands on few pages, but its number changes from page to page.
-        or (count >= _LEAST_REPEATS and len(numbers[key]) == count and key.strip("# "))
+        # That of a chapter stands on few pages, but counts them.
+        if count >= many or (count >= _LEAST_REPEATS and key.ahead is not None and _key(key.text))
     }
+    words: set[str] = set()
+    heads: set[int] = set()
+    for number, lines in enumerate(pages):
+        heads.update(
+            id(line)
+            for line in _edges(lines)
+            if line.text == labels[number] or not repeated.isdisjoint(_head_keys(line.text, number))
+        )
+        for line in lines:
+            if id(line) not in heads:
+                words.update(line.text.casefold().split())
     for lines in pages:
-        edge = {id(line) for line in _edges(lines)}
-        lines[:] = [
-            line
-            for line in lines
-            if id(line) not in edge or _NUMBER.sub("#", line.text) not in repeated
-        ]
+        lines[:] = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+
+
+def _says_more(head: _Line, words: set[str]) -> bool:
+    """Whether a head has a word that is not among those of the text; they are added to them."""
+    new = {each for each in _NUMBER.sub("", head.text).casefold().split() if _key(each)} - words
+    words |= new
+    return bool(new)
+
+
+def _head_keys(line: str, page: int) -> Iterator[_HeadKey]:
+    """What a head or foot has in common with those of other pages, if this line is one."""
+    if len(line) > _MOST_CHARACTERS:
+        return
+    yield _HeadKey(line)
+    for match in islice(_NUMBER.finditer(line), _MOST_NUMBERS):
+        if len(match[0]) <= _MOST_DIGITS:
+            value = int(match[0]) if match[0].isdecimal() else _roman(match[0])
+            yield _HeadKey(line[: match.start()] + line[match.end() :], match.start(), value - page)
+
+
+def _roman(numeral: str) -> int:
+    """The value of a Roman numeral in small letters."""
+    values = [_ROMAN[letter] for letter in numeral]
+    following = (*values[1:], 0)
+    return sum(-one if one < other else one for one, other in zip(values, following, strict=True))
 
 
 def _drop_contents(pages: Sequence[list[_Line]], titles: Iterable[str]) -> None:

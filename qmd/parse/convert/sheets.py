@@ -96,6 +96,7 @@ class _Workbook:
         properties = child(self.root, "workbookPr")
         is_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.epoch = datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30)
+        self.last_day = (datetime.max - self.epoch).days
 
     def sheets(self) -> Iterator[tuple[str, str]]:
         """The names of the sheets, and of their parts."""
@@ -141,7 +142,7 @@ class _Workbook:
             return text
         is_style = style.isdecimal() and len(style) < 7 and int(style) < len(self.formats)
         kind = self.formats[int(style)] if is_style else ""
-        if kind == "date" and 0 <= number < 2_958_466:
+        if kind == "date" and 0 <= number < self.last_day:
             return _date(self.epoch, number)
         if kind == "percent":
             return f"{number * 100:.10g}%"

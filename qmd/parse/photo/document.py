@@ -8,25 +8,31 @@ must not match every photo.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from qmd.parse.chunk import chunk
+from qmd.parse.convert.inert import inert_lines
 from qmd.parse.markdown import outline
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import PhotoSource
 from qmd.parse.title import MAX_TITLE, find_description
 from qmd.values import ParsedDocument, PhotoMetadata
+from qmd.values.pictures import PictureText
 
 _MAX_DESCRIPTION = 100_000
 
 
-def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
+def parse_photo(
+    path: str, source: PhotoSource, texts: Mapping[int, PictureText] | None = None
+) -> ParsedDocument:
     """
     Read one photo.
 
     Args:
         path: The file's path with ``/``; its suffix must be that of the format, and its name
             is the last resort for a title.
+        texts: What was read from the photo, as page 1; it stands below the metadata, as a quote.
 
     Raises:
         NotAPhotoError: It is in another format, or in none that is known here.
@@ -40,8 +46,8 @@ def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
     )
     tags = _distinct(photo.tags)
     people = _distinct(photo.people)
-    text = _text(title, photo, tags, people)
-    return stored_photo(
+    text = _text(title, photo, tags, people) + _quote((texts or {}).get(1))
+    document = stored_photo(
         text,
         title=title,
         description=find_description({"description": photo.description}),
@@ -51,6 +57,8 @@ def parse_photo(path: str, source: PhotoSource) -> ParsedDocument:
         warnings=photo.warnings,
         title_source="frontmatter" if photo.title else "filename",
     )
+    # HEIC cannot be decoded here.
+    return document if photo.kind == "HEIC" else replace(document, pictures=(1,))
 
 
 def stored_photo(
@@ -97,6 +105,13 @@ def _text(title: str, photo: PhotoMetadata, tags: tuple[str, ...], people: tuple
     facts = "\n".join(f"- {sign} {value}" for sign, value in lines if value)
     paragraphs = [f"# {title}", description[:_MAX_DESCRIPTION], facts]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
+
+
+def _quote(read: PictureText | None) -> str:
+    if read is None or not read.lines:
+        return ""
+    text = inert_lines("\n".join(_one_line(line.text) for line in read.lines))
+    return "\n" + "".join(f"> {line}\n" for line in text.splitlines())
 
 
 def _properties(

@@ -79,6 +79,14 @@ def image_data(source: PhotoSource) -> list[tuple[int, int]] | None:
         offset += length
 
 
+def scan_start(source: PhotoSource) -> int | None:
+    """Where the first pixels begin; None if the file ends before."""
+    for marker, start, length in _segments(source):
+        if marker == _SOS:
+            return start + length
+    return None
+
+
 def _next_marker(source: PhotoSource, offset: int) -> tuple[int, int] | None:
     """The next marker behind entropy-coded bytes, and what is behind it."""
     while offset < source.size:

@@ -98,7 +98,7 @@ class SimilarNames:
             others = self._reader.documents.other_names()
             whole = [fold(file) for file in files]
             bases = [file.rpartition("/")[2] for file in whole]
-            stems = [without_note_suffix(base) for base in bases]
+            stems = [_stem(base) for base in bases]
             self._kinds = [
                 _Names(whole, files, of_name=False),
                 _Names([file.partition("/")[2] for file in whole], files, of_name=False),
@@ -139,7 +139,12 @@ def _like_among_many(reader: Reader, path: str) -> list[str]:
 def _may_be_meant(path: str, key: str) -> bool:
     """Whether the name of a document may be the last name of the path that was typed."""
     typed = name_key(path)
-    return typed in key or are_alike(typed, key)
+    return typed in key or are_alike(typed, key) or are_alike(typed, _stem(key))
+
+
+def _stem(name: str) -> str:
+    """A name of a file without its suffix."""
+    return name.rpartition(".")[0] or name
 
 
 def _nearest(name: str, kind: _Names) -> Iterator[tuple[str, float]]:

@@ -253,10 +253,10 @@ def rank_again(
         if expression is None:
             continue
         frequencies = reader.full_text.frequencies(expression, pool, documents, document_count)
+        most, half = weight * (K1 + 1), K1 / BM25_K1
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
-            score = weight * (K1 + 1) * frequency / (frequency + K1 / BM25_K1)
-            parts[document_id][word] = score
+            parts[document_id][word] = most * frequency / (frequency + half)
     ranked = [
         Candidate(document_id, match, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()

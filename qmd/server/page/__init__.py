@@ -22,6 +22,7 @@ from qmd.server.page import (
     login,
     new_note,
     note,
+    pdf,
     photos,
     search,
     suggest,
@@ -53,7 +54,7 @@ _VIEWS = (
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """The routes of all views and of the files that they load."""
-    of_site = (login, photos, suggest)  # which keep something, or need the event loop
+    of_site = (login, pdf, photos, suggest)  # which keep something, or need the event loop
     return [
         site.static.route(),
         *view_routes(site, _VIEWS),

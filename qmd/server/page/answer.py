@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -31,7 +32,8 @@ def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     sources: dict[CitedLines, dict[str, Any]] = {}
     for citation in citations:
         file, first, last, ok = cited = _cited_lines(citation)
-        shown = {"number": len(sources) + 1, "ok": ok, "address": _address(file, first, last)}
+        address = _address(file, first, last, citation.get("anchor"))
+        shown = {"number": len(sources) + 1, "ok": ok, "address": address}
         sources.setdefault(cited, {**citation, **shown})
     return list(sources.values())
 
@@ -89,10 +91,11 @@ def _cited_lines(citation: Mapping[str, Any]) -> CitedLines:
     return citation["file"], citation["from_line"], citation["to_line"], is_ok
 
 
-def _address(file: str, first: int, last: int) -> str:
-    """Where the cited lines are shown."""
+def _address(file: str, first: int, last: int, anchor: str | None) -> str:
+    """Where the cited lines are shown; a viewer knows the fragment, too."""
     lines = str(first) if first == last else f"{first}-{last}"
-    return f"{note_address(file)}?line={lines}"
+    fragment = f"#{quote(anchor, safe='=')}" if anchor else ""
+    return f"{note_address(file)}?line={lines}{fragment}"
 
 
 # --- marks in Markdown ----------------------------------------------------------------

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from qmd.errors import QmdError
 from qmd.server.page.site import Problem, Site
-from qmd.server.sessions import COOKIE, LOGIN_PATH, LOGOUT_PATH, cookie_name, set_cookie
+from qmd.server.sessions import COOKIE, LOGIN_PATH, LOGOUT_PATH, cookie_name, own_path, set_cookie
 
 
 def routes(site: Site) -> list[Route]:
@@ -20,7 +20,7 @@ def routes(site: Site) -> list[Route]:
         request: Request, following: str, problem: str = "", *, http_status: int = 200
     ) -> Response:
         values = {
-            "following": _own_path(following),
+            "following": own_path(following),
             "problem": Problem(site.text(request, problem)) if problem else None,
             "is_login": True,
         }
@@ -38,7 +38,7 @@ def routes(site: Site) -> list[Route]:
         if cookie is None:
             return form(request, sent.get("next"), "login.not_valid", http_status=401)
         sessions.end(request.scope)
-        response = site.redirect(_own_path(sent.get("next")))
+        response = site.redirect(own_path(sent.get("next")))
         set_cookie(response, request, COOKIE, cookie)
         return response
 
@@ -61,9 +61,3 @@ def routes(site: Site) -> list[Route]:
         site.route(LOGIN_PATH, answer, ("GET", "POST"), stale=show_again),
         site.route(LOGOUT_PATH, log_out, ("POST",)),
     ]
-
-
-def _own_path(address: str) -> str:
-    """A path on this server; that of the search for any other address."""
-    is_own = address.startswith("/") and address[1:2] not in ("/", "\\") and address.isprintable()
-    return address if is_own and not address.startswith(LOGIN_PATH) else "/"

@@ -21,7 +21,11 @@ from qmd.errors import (
     SectionNotFoundError,
     VectorIndexMissingError,
 )
-from qmd.parse.formats import format_of, is_photo, is_shown_as_markdown
+from qmd.parse.formats import (
+    format_of,
+    is_photo,
+    is_shown_as_markdown,
+)
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
@@ -29,14 +33,10 @@ from qmd.server.page.neighbourhood import (
     draw,
     neighbours,
 )
+from qmd.server.page.note_body import shown_body
 from qmd.server.page.note_properties import shown_properties
-from qmd.server.page.note_text import (
-    ShownText,
-    part_with_line,
-    parts_of,
-    shown_markdown,
-    shown_plain,
-)
+from qmd.server.page.note_text import ShownText
+from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
@@ -55,8 +55,8 @@ def _note(visit: Visit) -> Answer:
     lines = lines_of(visit.query("line"))
     try:
         read = visit.kb.get(visit.file)
-        if place := visit.query("at"):  # such as page=12
-            with suppress(SectionNotFoundError):
+        if place := visit.query("at"):  # such as slide=12
+            with suppress(SectionNotFoundError):  # of a page without text, for example
                 part = visit.kb.get(f"{visit.file}#{place}")
                 lines = part.from_line, max(part.from_line, part.last_line)
     except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
@@ -148,42 +148,36 @@ def _view(
         create_title="" if visit.site.read_only else visit.text("note.create"),
         no_section_title=visit.text("note.no_section"),
     )
-    is_markdown = is_shown_as_markdown(document.path)
     may_edit = (
-        is_markdown
+        is_shown_as_markdown(document.path)
         and format_of(document.path).is_edited
         and visit.site.may_write_in(document.collection)
     )
-    part = visit.page_number("part")
-    if lines is not None:
-        part = part_with_line(parts_of(read.text), lines[0])
-    if not is_markdown:
-        shown = shown_plain(read.text, lines=lines, number=part)
-    else:
-        shown = shown_markdown(
-            read.text,
-            page_links,
-            lines=lines,
-            number=part,
-            may_tick=may_edit,
-            breaks_lines=kb.breaks_lines(document.collection),
-        )
+    viewed = ViewedDocument(visit, read, details, page_links, lines)
+    body = shown_body(viewed, may_tick=may_edit)
+    shown = body.text
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
     around = neighbours(document.file, links, backlinks)
-    outline = kb.outline(document.file).headings if shown.parts > 1 else ()
+    outline = kb.outline(document.file).headings if body.is_part else ()
     names = document.file.split("/")[:-1]
     return {
         "details": details,
         "document": document,
         "folders": [(name, "/".join(names[: at + 1])) for at, name in enumerate(names)],
         "context": read.context,
+        "body": body,
         "text": shown,
+        "is_converted": not format_of(document.path).is_edited,
+        "part_address": "?as=text&part=" if visit.query("as") == "text" else "?part=",
         "has_title": _has_title(shown, document.title),
         "may_edit": may_edit,
         "has_tasks": may_edit and _BOX.search(shown.html) is not None,
-        # All headings of a text in several parts; else those of the text are shown.
+        # All headings of a text that is shown in part; else those of the text are shown.
         "outline": outline,
+        "current": max(
+            (n for n, each in enumerate(outline) if each.line <= body.last_line), default=None
+        ),
         "top_level": min((each.level for each in outline or shown.headings), default=1),
         "properties": shown_properties(details, page_links),
         "neighbours": around,

@@ -10,7 +10,7 @@ from html import escape
 from typing import NamedTuple
 
 from qmd.parse.lines import split_lines
-from qmd.render import LinkResolver, Options, RenderedHeading, render_note
+from qmd.render import LinkResolver, Options, RenderedHeading, render_note, shown_target
 
 PART = 150_000
 """Characters of a text that one page shows, about; a longer text has several parts."""
@@ -116,24 +116,40 @@ def shown_markdown(
     number: int,
     may_tick: bool = False,
     breaks_lines: bool = False,
+    is_note: bool = True,
 ) -> ShownText:
     """
     Render a part of a text of Markdown.
 
     Args:
         lines: The first and the last line to mark.
-        breaks_lines: Whether a line end inside a paragraph is shown as one.
+        breaks_lines, is_note: As `Options` has them.
         number: Of the part, from 1; a greater one than there are is the last.
     """
     parts = parts_of(text)
     number = min(number, len(parts))
     part = parts[number - 1]
     shown, first_line = text[part.start : part.end], part.first_line
-    if number > 1:  # what looks like frontmatter there is none
+    if number > 1 and (is_note or part.fence):  # what looks like frontmatter there is none
         shown, first_line = f"{part.fence}\n{shown}", first_line - 1
-    options = Options(lines, first_line, may_tick, breaks_lines)
+    options = Options(lines, first_line, may_tick, breaks_lines, is_note)
     rendered = render_note(shown, links, options)
     return ShownText(_focused(rendered.html), rendered.headings, number, len(parts))
+
+
+def shown_section(
+    text: str, links: LinkResolver, *, lines: tuple[int, int] | None, first_line: int
+) -> ShownText:
+    """
+    Render a section of a converted text, such as a page, as a whole and with its line ends.
+
+    Args:
+        lines: As `shown_markdown` takes them.
+        first_line: The number of the section's first line in the text.
+    """
+    options = Options(lines, first_line, breaks_lines=True, is_note=False)
+    rendered = render_note(text, links, options)
+    return ShownText(_focused(rendered.html), rendered.headings, 1, 1)
 
 
 def shown_plain(text: str, *, lines: tuple[int, int] | None, number: int) -> ShownText:
@@ -213,7 +229,7 @@ def plain_line(line: str) -> str:
     line = _HEADING.sub("", _QUOTE.sub("", line))
     line = _TASK.sub(lambda task: f"{task[1]}{'☐' if task[2] == ' ' else '☑'} ", line)
     line = _ITEM.sub("", line)
-    line = _WIKILINK.sub(lambda link: link[2] or link[1].lstrip("#").replace("#", " > "), line)
+    line = _WIKILINK.sub(lambda link: link[2] or shown_target(link[1]), line)
     line = _PAIRS.sub(r"\2", _LINK.sub(r"\1", line))
     if row := _ROW.match(line):
         cells = (cell.strip().replace("\\|", "|") for cell in _BAR.split(row[1]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import asdict, replace
 from urllib.parse import urlencode
 
@@ -14,23 +13,15 @@ from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, InputError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.files import SANDBOX
 from qmd.server.page.links import note_address
+from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values.photos import PhotoChange, PhotoFilter
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000
-_MAX_KEPT_BYTES = 32_000_000  # of small pictures in memory
 _SEPARATORS = str.maketrans("，、;；\n", ",,,,,")
-
-#: Stands for a photo that no browser shows, such as HEIC.
-_NO_PICTURE = (
-    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 3" width="320" height="240">'
-    b'<rect width="4" height="3" fill="#8884"/><circle cx="1.3" cy="1" r=".3" fill="#888"/>'
-    b'<path d="M.5 2.6 1.7 1.4l.6.6.5-.5.8 1.1z" fill="#888"/></svg>'
-)
 
 
 def routes(site: Site) -> list[Route]:
@@ -102,38 +93,19 @@ _VIEWS = (
 
 
 class _Thumbnails:
-    """Small pictures; kept in memory, and by the browser until the file changes."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._kept: OrderedDict[tuple[str, int, str], bytes] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept = KeptPictures()
 
     async def answer(self, request: Request) -> Response:
         site, file = self._site, _photo_file(request.path_params["file"])
         side = SIDES[1] if request.query_params.get("size") == "large" else SIDES[0]
-        version = await site.run(request, lambda: site.kb.file_version(file))
-        headers = {**SANDBOX, "etag": f'"{side}-{version}"'}
-        if request.headers.get("if-none-match") == headers["etag"]:
-            return Response(status_code=304, headers=headers)
-        picture = self._kept.get((file, side, version))
-        if picture is None:
-            small, version = await site.run(
-                request, lambda: site.kb.thumbnail(file, side=side), paints=True
-            )
-            picture = small or b""
-            self._keep((file, side, version), picture)
-        if not picture:
-            return Response(_NO_PICTURE, media_type="image/svg+xml", headers=headers)
-        return Response(picture, media_type="image/jpeg", headers=headers)
 
-    def _keep(self, key: tuple[str, int, str], picture: bytes) -> None:
-        self._kept_bytes -= len(self._kept.pop(key, b""))
-        self._kept[key] = picture
-        self._kept_bytes += len(picture) + 200
-        while self._kept_bytes > _MAX_KEPT_BYTES and self._kept:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_bytes -= len(oldest) + 200
+        def make() -> tuple[Picture | None, str]:
+            small, version = site.kb.thumbnail(file, side=side)
+            return None if small is None else (small, "image/jpeg"), version
+
+        return await picture_response(site, request, self._kept, (file, side), make)
 
 
 def _photo_file(file: str) -> str:

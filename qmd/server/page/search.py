@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from qmd.engine_text import engine_text
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
-from qmd.parse.formats import is_photo, is_shown_as_markdown
+from qmd.parse.formats import PDF, format_of, is_photo, is_shown_as_markdown
 from qmd.server.page.language import lines_of
 from qmd.server.page.note_text import has_signs, plain_line
 from qmd.server.page.views import PageView, Shown, Visit
@@ -172,6 +172,11 @@ def _shown(view: SearchView, reply: SearchReply) -> Mapping[str, object]:
         "titles": {hit.file: split(hit.title) for hit in reply.hits},
         "lines": {
             hit.file: _lines(hit, split, shown if is_shown_as_markdown(hit.file) else str)
+            for hit in reply.hits
+        },
+        # A PDF is shown by page; the words are marked on it.
+        "marking": {
+            hit.file: f"&{urlencode({'q': view.query})}" if format_of(hit.file) is PDF else ""
             for hit in reply.hits
         },
         "photos": {hit.file for hit in reply.hits if is_photo(hit.file)},

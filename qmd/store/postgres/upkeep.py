@@ -19,6 +19,12 @@ LEFTOVERS = (
         "model_id IN (SELECT id FROM z_models WHERE NOT active AND NOT next)"
         " AND EXISTS (SELECT 1 FROM chunks k WHERE k.hash = z_embeddings.hash)",
     ),
+    Leftovers(
+        "texts of pictures that are gone",
+        "z_picture_texts",
+        "NOT EXISTS (SELECT 1 FROM z_pictures p WHERE p.source = z_picture_texts.source"
+        " AND p.page = z_picture_texts.page)",
+    ),
     Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
 )
 #: The bytes of the database.

@@ -111,7 +111,18 @@ class SqlDialect:
     next_number = "(SELECT coalesce(max({0}), 0) + 1 FROM {1})"
     repeats_tags = True
     text_index: int | None = 16
-    parsed_tables = ("tags", "aliases", "anchors", "z_names", "z_links", "z_properties")
+    parsed_tables: tuple[str, ...] = (
+        *(
+            "tags",
+            "aliases",
+            "anchors",
+            "tasks",
+            "z_names",
+            "z_links",
+            "z_properties",
+            "z_pictures",
+        ),
+    )
     has_link_targets = True
     is_shared = False
     is_typed = False
@@ -179,7 +190,10 @@ class _PostgresDialect(SqlDialect):
     next_number = "DEFAULT"  # of an identity column
     repeats_tags = False
     text_index = None
-    parsed_tables = ("tags", "aliases", "anchors", "z_names", "links", "properties")
+    parsed_tables = (
+        *("tags", "aliases", "anchors", "tasks"),
+        *("z_names", "links", "properties", "z_pictures"),
+    )
     has_link_targets = False
     is_shared = True
     is_typed = True

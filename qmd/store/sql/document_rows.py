@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sql import Sql, links, meta, properties
+from qmd.store.sql import Sql, links, meta, pictures, properties, tasks
 from qmd.system import clock
 from qmd.values import NewDocument, ParsedDocument
 from qmd.values.names import fold, name_key
@@ -58,6 +58,7 @@ def put_all(
             [sql.dialect.array(old_texts)],
         )
     _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
+    pictures.put(sql, {number: document.pictures for number, document in in_order})
     _put_chunks(sql, in_order, old_texts)
     sql.engine("searchable").put(sql.connection, in_order)
     return ids
@@ -205,6 +206,7 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
         ],
     )
     properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
+    tasks.put(sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks])
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:

@@ -208,11 +208,37 @@ def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str
     ids too.
     """
     selects = []
+    column = qmd_values.conditions.TASK_COLUMNS.get(condition.key)
     for value_range in condition.ranges or (None,):
+        if column is not None and (value_range is None or _is_about(value_range, column)):
+            selects.append(_having_task(column, value_range, values))
         values.append(condition.key)
         limits = "" if value_range is None else _limits(sql, value_range, values)
         selects.append(f"SELECT document_id FROM properties WHERE key = ?{limits}")
     return " UNION ALL ".join(selects)
+
+
+def _is_about(value_range: ValueRange, column: str) -> bool:
+    return value_range.column == ("text" if column == "status" else "date")
+
+
+def _having_task(column: str, value_range: ValueRange | None, values: list[object]) -> str:
+    """
+    The ids of the documents with such a task, as a SELECT; with one that is open, for its days.
+
+    Its values are appended to ``values``.
+    """
+    select = f"SELECT document_id FROM tasks WHERE {column} IS NOT NULL"
+    if column != "status":
+        select += " AND status IN ('open', 'doing')"
+    if value_range is None:
+        return select
+    _, low, high, open_low, open_high = value_range
+    for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
+        if limit is not None:
+            select += f" AND {column} {sign} ?"
+            values.append(limit)
+    return select
 
 
 def _limits(sql: Sql, value_range: ValueRange, values: list[object]) -> str:

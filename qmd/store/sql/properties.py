@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
+from qmd.store.sql.tasks import Tasks
+from qmd.values.conditions import TASK_COLUMNS
 from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
 
 
@@ -54,13 +56,15 @@ class Properties:
         self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
-        """Those of ``keys`` that a document has."""
+        """Those of ``keys`` that a document, or a task of one, has."""
         rows = self._sql.run(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
             [self._sql.dialect.array(keys)],
         )
-        return frozenset(key for (key,) in rows)
+        existing = frozenset(key for (key,) in rows)
+        about_tasks = TASK_COLUMNS.keys() & set(keys) - existing
+        return existing | about_tasks if about_tasks and Tasks(self._sql).exist() else existing
 
     def summaries(self) -> list[PropertySummary]:
         """All keys, those of most documents first, then by name."""

@@ -77,6 +77,7 @@ _TABLES = (
     _Table("z_embeddings", check=_check_vector),
     _Table("z_token_projections", check=_check_projection),
     _Table("z_token_states"),
+    _Table("z_picture_texts", frozenset({"claimed_until"})),
 )
 #: Deletes rows that do not fit to another row.
 _UNFITTING = {

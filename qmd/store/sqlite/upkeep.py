@@ -35,6 +35,12 @@ LEFTOVERS = (
         "model_id NOT IN (SELECT id FROM z_models WHERE active OR next)"
         " AND +hash IN (SELECT hash FROM chunks)",
     ),
+    Leftovers(
+        "texts of pictures that are gone",
+        "z_picture_texts",
+        "NOT EXISTS (SELECT 1 FROM z_pictures p WHERE p.source = z_picture_texts.source"
+        " AND p.page = z_picture_texts.page)",
+    ),
     Leftovers("models that are not in use", "z_models", "NOT active AND NOT next"),
     # Only what was deleted by hand, with triggers switched off, leaves such rows behind.
     Leftovers("vectors without a chunk", "z_vectors", "chunk_id NOT IN (SELECT id FROM chunks)"),

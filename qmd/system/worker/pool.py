@@ -10,9 +10,9 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 
+from qmd.records import dataclass
 from qmd.system.worker.child import resolve
 from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget, JobFailure, JobResult, described
 from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess

@@ -6,7 +6,21 @@ import { announce, part, textsOf } from "./base.js";
 const texts = textsOf("note");
 
 const marked = document.querySelector(".content .at");
-if (marked !== null && !location.hash) marked.scrollIntoView({ block: "center" });
+if (marked !== null && (!location.hash || location.hash.includes("="))) marked.scrollIntoView({ block: "center" });
+
+// A page or another place that a link names as viewers do, #page=12, when something else is shown.
+function toPlace() {
+  const place = decodeURIComponent(location.hash.slice(1));
+  if (!/^[a-z]+=./.test(place) || document.getElementById(place) !== null) return;
+  const address = new URLSearchParams(location.search);
+  if (address.get("at") === place) return;
+  for (const name of ["line", "page", "message", "sheet", "part"]) address.delete(name);
+  address.set("at", place);
+  location.replace(`?${address}${location.hash}`);
+}
+
+addEventListener("hashchange", toPlace);
+toPlace();
 
 // What is wider than the text scrolls by the arrow keys once it has the focus.
 for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formula, p, ul, ol)")) {
@@ -45,6 +59,10 @@ function keepInSight(link) {
   if (box.top < frame.top) column.scrollTop -= frame.top - box.top + 40;
   else if (box.bottom > frame.bottom) column.scrollTop += box.bottom - frame.bottom + 40;
 }
+
+// That of a page of a PDF is known from the beginning.
+const current = document.querySelector(".outline a[aria-current]");
+if (current !== null) keepInSight(current);
 
 if (links.size > 0) {
   let waiting = false;

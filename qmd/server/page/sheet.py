@@ -1,0 +1,186 @@
+"""
+A sheet of a workbook, or a file of comma-separated values: in the view of a note, as a table.
+
+The text of such a document is tables in pieces, each with the head (`qmd.parse.convert.tables`).
+Here they are one table again, of which a view shows so many rows.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from qmd.parse.convert.tables import column_name
+from qmd.parse.formats import TABLE, format_of
+from qmd.server.page.viewed import ViewedDocument
+from qmd.values import DocumentAnchor
+
+ROWS = 200
+"""Rows of one view."""
+
+_ROW = re.compile(r"\| (.*) \|")
+_DELIMITERS = re.compile(r"\|(?:---\|)+")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_RANGE = re.compile(r"(?P<name>.+)!([A-Z]+)(?P<first>\d+):([A-Z]+)(?P<last>\d+)", re.DOTALL)
+_NUMBER = re.compile(r"(?=\D{0,9}\d)[-+]?[\d.,\xa0 %]+")
+
+
+class ShownRow(NamedTuple):
+    """
+    A row.
+
+    Attributes:
+        number: In the sheet, or among the rows of a file without sheets, from 1; None where it is
+            not known.
+        line: In the document's text.
+    """
+
+    number: int | None
+    line: int
+    cells: Sequence[str]
+    is_marked: bool
+
+    @staticmethod
+    def is_number(cell: str) -> bool:
+        """Whether a cell is aligned to the right."""
+        return _NUMBER.fullmatch(cell) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SheetView:
+    """
+    A part of a sheet as the template shows it.
+
+    Attributes:
+        name: "" for a file that has no sheets.
+        sheets: The names of all.
+        number: Of the part, from 1, of ``parts``.
+        total: The rows of the sheet, without the head.
+    """
+
+    name: str
+    sheets: Sequence[str]
+    head: Sequence[str]
+    rows: Sequence[ShownRow]
+    number: int
+    parts: int
+    total: int
+
+    @property
+    def most(self) -> int:
+        return ROWS
+
+    @property
+    def first_marked(self) -> int | None:
+        """The line of the first row that is marked."""
+        return next((row.line for row in self.rows if row.is_marked), None)
+
+    def address(self, name: str, part: int = 1) -> str:
+        """The address of a part of a sheet, from here."""
+        query = {**({"sheet": name} if name else {}), **({"part": part} if part > 1 else {})}
+        return f"?{urlencode(query)}"
+
+
+class _Piece(NamedTuple):
+    """
+    The lines ``[start, end)`` of the text that are a piece of a sheet, from 1.
+
+    Attributes:
+        rows: The numbers of its first and its last row; None where they are not known.
+    """
+
+    sheet: str
+    rows: tuple[int, int] | None
+    start: int
+    end: int
+
+
+def sheet_view(viewed: ViewedDocument) -> SheetView | None:
+    """
+    The sheet that a request asks for, by its name or by a line; None for a document without any.
+
+    Also None where a piece is no table, because its head is too wide for one.
+    """
+    visit, text, lines = viewed.visit, viewed.text_lines, viewed.lines
+    pieces = _pieces(viewed.places, viewed.document.path, len(text))
+    if not pieces:
+        return None
+    sheets = list(dict.fromkeys(piece.sheet for piece in pieces))
+    name = visit.query("sheet")
+    if lines is not None:
+        at = bisect_right(pieces, lines[0], key=lambda piece: piece.start) - 1
+        name = pieces[max(0, at)].sheet
+    if name not in sheets:
+        name = sheets[0]
+    table = _table([piece for piece in pieces if piece.sheet == name], text)
+    if table is None:
+        return None
+    head, rows = table
+    parts = max(1, -(-len(rows) // ROWS))
+    number = min(visit.page_number("part"), parts)
+    marked = range(0)
+    if lines is not None and rows:
+        # A line that is no row, such as the head of a piece, stands for the row below it.
+        first = min(bisect_left(rows, lines[0], key=lambda row: row.line), len(rows) - 1)
+        marked = range(lines[0], max(lines[1], rows[first].line) + 1)
+        number = first // ROWS + 1
+    shown = [
+        row._replace(is_marked=row.line in marked)
+        for row in rows[(number - 1) * ROWS : number * ROWS]
+    ]
+    return SheetView(name, sheets, head, shown, number, parts, len(rows))
+
+
+def _pieces(places: Sequence[DocumentAnchor], path: str, lines: int) -> list[_Piece]:
+    """The pieces of all sheets, in order; none for a document that has other places, too."""
+    pieces = []
+    for number, place in enumerate(places):
+        end = places[number + 1].line if number + 1 < len(places) else lines + 1
+        cells = _RANGE.fullmatch(place.label) if place.kind == "sheet" else None
+        if cells is not None:
+            rows = int(cells["first"]), int(cells["last"])
+            pieces.append(_Piece(cells["name"], rows, place.line, end))
+        elif place.kind == "line" and format_of(path) is TABLE:
+            pieces.append(_Piece("", None, place.line, end))
+        else:
+            return []
+    return pieces
+
+
+def _table(
+    pieces: Sequence[_Piece], text: Sequence[str]
+) -> tuple[Sequence[str], list[ShownRow]] | None:
+    """The head and the rows of a sheet; None if a piece of it is no table."""
+    head: Sequence[str] = ()
+    rows: list[ShownRow] = []
+    for piece in pieces:
+        written = list(_rows_of(text, piece))
+        if not written or any(cells is None for _, cells in written):
+            return None
+        (_, own_head), *own_rows = written
+        assert own_head is not None
+        has_letters = own_head == [column_name(column) for column in range(len(own_head))]
+        is_first, head = not head, max(head, own_head, key=len)
+        number: int | None = len(rows) + 1
+        if piece.rows is not None:
+            first, last = piece.rows
+            first += is_first and not has_letters  # the head is a row of the sheet
+            number = first if last - first + 1 == len(own_rows) else None
+        for offset, (line, cells) in enumerate(own_rows):
+            at = None if number is None else number + offset
+            rows.append(ShownRow(at, line, cells or (), is_marked=False))
+    return head, rows
+
+
+def _rows_of(text: Sequence[str], piece: _Piece) -> Iterator[tuple[int, list[str] | None]]:
+    """The lines of a piece that are rows, and their cells; None for another line."""
+    for line in range(piece.start, piece.end):
+        written = text[line - 1]
+        if match := _ROW.fullmatch(written):
+            yield line, [_ESCAPED.sub(r"\1", cell.strip()) for cell in match[1].split(" | ")]
+        elif written and not written.startswith("#") and not _DELIMITERS.fullmatch(written):
+            yield line, None
