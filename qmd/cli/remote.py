@@ -51,7 +51,11 @@ class Remote:
         path = operation.path.format(**{name: quote(sent.pop(name)) for name in operation.in_path})
         if operation.method == "POST":
             return self._ask(path, sent)
-        return self._ask(f"{path}?{urlencode(sent, doseq=True)}", None)
+        query = {
+            name: str(each).lower() if isinstance(each, bool) else each
+            for name, each in sent.items()
+        }
+        return self._ask(f"{path}?{urlencode(query, doseq=True)}", None)
 
     def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from qmd.errors import CollectionNotFoundError
 from qmd.operations.arguments import InCollection, Limit
 from qmd.operations.definition import Row, Styled, operation
-from qmd.values.facts import Describe, Shell
+from qmd.values.facts import Describe, InSchema, Shell
 from qmd.values.search import Tags
 from qmd.values.tasks import ListedTask, TaskList
 
@@ -67,6 +67,10 @@ def tasks(
         Describe(
             "Due by then: overdue, today, week, 3d, a date; or any, none",
             zh="到此为止到期：overdue、today、week、3d 或日期；any 为有到期日，none 为没有",
+        ),
+        InSchema(
+            pattern=r"^(|overdue|today|tomorrow|week|month|any|none|[0-9]{1,4}(d|w|mo)"
+            r"|20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|1[0-9]|2[0-8]))?)$"
         ),
         Shell("WHEN"),
     ] = None,

@@ -108,34 +108,34 @@ def _task(
     lines: Sequence[str], number: int, match: re.Match[str], page_tags: Sequence[str]
 ) -> Task:
     text = (match["text"] or "")[:_LOOKED_AT]
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
 
     def field(each: re.Match[str]) -> str:
-        said.setdefault(_KEYS[each[1].lower()], each[2].strip().lower())
+        fields.setdefault(_KEYS[each[1].lower()], each[2].strip().lower())
         return " "
 
     def signed(each: re.Match[str]) -> str:
         day = _day(each[2])
         if day is None:
             return each[0]
-        said.setdefault(_SIGNS[each[1]], day)
+        fields.setdefault(_SIGNS[each[1]], day)
         return " "
 
     rest = _FIELD.sub(field, text) if "::" in text else text
     if not rest.isascii():
         rest = _REPEAT.sub(" ", _SIGNED.sub(signed, rest))
-    priority, rest = _priority(rest, said.get("priority", ""))
+    priority, rest = _priority(rest, fields.get("priority", ""))
     if match["word"]:  # Logseq puts dates below a task
         for below in map(_BELOW.match, lines[number + 1 : number + 3]):
             if below is not None:
-                said.setdefault("due" if below[1] == "DEADLINE" else "scheduled", below[2])
+                fields.setdefault("due" if below[1] == "DEADLINE" else "scheduled", below[2])
     return Task(
         number + 1,
         status_of(match),
         " ".join(rest.split())[:_MAX_TEXT],
         tuple(dict.fromkeys(tag.lower() for tag in (*page_tags, *tags_in(text)))),
         priority,
-        *(_day(said.get(name, "")) for name in ("due", "scheduled", "start", "finished")),
+        *(_day(fields.get(name, "")) for name in ("due", "scheduled", "start", "finished")),
     )
 
 

@@ -381,7 +381,10 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
         if name in values:
             raise InputError(f"The parameter {name} is given more than once.")
         is_integer = kind == "integer" and text.lstrip("-").isdecimal() and len(text) < 20
-        values[name] = int(text) if is_integer else text
+        if kind == "boolean" and text in ("true", "false"):
+            values[name] = text == "true"
+        else:
+            values[name] = int(text) if is_integer else text
     return parse_arguments(
         f"{endpoint.method} {endpoint.path}", endpoint.query, values, camel_case=False
     )

@@ -46,6 +46,7 @@ from qmd.store.reader import Reader
 from qmd.store.sql.documents import Order
 from qmd.store.sql.filters import Selection
 from qmd.store.sql.models import StoredModel
+from qmd.store.sql.tasks import TaskFilter
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select
@@ -202,6 +203,8 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
         return reader.collections.all()[0]
     if kind is Order:
         return Order("title")
+    if kind is TaskFilter:
+        return TaskFilter(("open",), [text])
     if "StoredModel" in shown:
         return reader.models.active()
     if "NDArray" in shown or kind is Any:

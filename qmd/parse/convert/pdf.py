@@ -426,18 +426,7 @@ def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
     numbers, too, but these do not count the pages. ``labels`` are the numbers that the file itself
     gives to the pages, where it does.
     """
-    keys_of = [
-        {key for line in _edges(lines) for key in _head_keys(line.text, number)}
-        for number, lines in enumerate(pages)
-    ]
-    counts = Counter(chain.from_iterable(keys_of))
-    many = max(_LEAST_REPEATS, _REPEATED_ON * len(pages))
-    repeated = {
-        key
-        for key, count in counts.items()
-        # That of a chapter stands on few pages, but counts them.
-        if count >= many or (count >= _LEAST_REPEATS and key.ahead is not None and _key(key.text))
-    }
+    repeated = _repeated_keys(pages)
     words: set[str] = set()
     heads: set[int] = set()
     for number, lines in enumerate(pages):
@@ -451,6 +440,22 @@ def _drop_repeated(pages: Sequence[list[_Line]], labels: Sequence[str]) -> None:
                 words.update(line.text.casefold().split())
     for lines in pages:
         lines[:] = [line for line in lines if id(line) not in heads or _says_more(line, words)]
+
+
+def _repeated_keys(pages: Sequence[list[_Line]]) -> set[_HeadKey]:
+    """What the heads and feet of many pages have in common."""
+    keys_of = (
+        {key for line in _edges(lines) for key in _head_keys(line.text, number)}
+        for number, lines in enumerate(pages)
+    )
+    counts = Counter(chain.from_iterable(keys_of))
+    many = max(_LEAST_REPEATS, _REPEATED_ON * len(pages))
+    return {
+        key
+        for key, count in counts.items()
+        # That of a chapter stands on few pages, but counts them.
+        if count >= many or (count >= _LEAST_REPEATS and key.ahead is not None and _key(key.text))
+    }
 
 
 def _says_more(head: _Line, words: set[str]) -> bool:

@@ -71,15 +71,15 @@ def _lines_of_place(
     document: DocumentInfo, anchor: str, places: Sequence[DocumentAnchor], lines: int
 ) -> AnchoredLines:
     folded = anchor.strip().casefold()
-    found = [n for n, place in enumerate(places) if place.fragment.casefold() == folded]
-    if not found and (sheet := _SHEET.fullmatch(folded)):
+    numbers = [n for n, place in enumerate(places) if place.fragment.casefold() == folded]
+    if not numbers and (sheet := _SHEET.fullmatch(folded)):
         return _lines_of_sheet(document, anchor, sheet, places, lines)
-    found = found or _places_around(folded, places)
-    if not found:
+    numbers = numbers or _places_around(folded, places)
+    if not numbers:
         raise _no_place(document, anchor, places)
-    behind = found[0] + 1
+    behind = numbers[0] + 1
     end = places[behind].line if behind < len(places) else lines + 1
-    return AnchoredLines(places[found[0]].line, end, tuple(places[n].line for n in found[1:]))
+    return AnchoredLines(places[numbers[0]].line, end, tuple(places[n].line for n in numbers[1:]))
 
 
 def _places_around(anchor: str, places: Sequence[DocumentAnchor]) -> list[int]:

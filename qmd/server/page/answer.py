@@ -34,7 +34,7 @@ def sources_of(citations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         file, first, last, ok = cited = _cited_lines(citation)
         address = _address(file, first, last, citation.get("anchor"))
         shown = {"number": len(sources) + 1, "ok": ok, "address": address}
-        sources.setdefault(cited, {**citation, **shown})
+        sources.setdefault(cited, {"place": None, **citation, **shown})
     return list(sources.values())
 
 
