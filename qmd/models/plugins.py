@@ -92,7 +92,7 @@ def opened(name: str, role: ModelRole) -> Any:
         return opened_once(model)
     except QmdError:
         raise
-    except Exception as error:  # the code of others may raise anything
+    except (Exception, SystemExit) as error:  # the code of others may raise anything
         raise ModelMissingError(
             f"The model {name} cannot be opened: {described(error)}",
             hint=f"Repair or update its package, or change the setting {_SETTING[role]}.",

@@ -9,6 +9,7 @@ rights of qmd.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from functools import cache
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Kind = Literal["formats", "models", "operations"]
 T = TypeVar("T")
 
+#: sys.stdout is the process's: two threads that redirect it would not put back what was there.
+_redirecting = threading.RLock()
 _turned_on: tuple[str, ...] = ()
 
 
@@ -78,7 +81,7 @@ def _values(
 
 def without_output(work: Callable[[], T]) -> T:
     """What ``work`` returns; what it prints is dropped, since stdout may be that of MCP."""
-    with redirect_stdout(StringIO()):
+    with _redirecting, redirect_stdout(StringIO()):
         return work()
 
 
@@ -87,6 +90,6 @@ def loaded(point: EntryPoint) -> tuple[object, ...] | str:
     """What an entry point names, imported once; what its package raises, in words."""
     try:
         value = without_output(point.load)
-    except Exception as error:  # noqa: BLE001 - the code of others may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of others may raise anything
         return described(error)
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
