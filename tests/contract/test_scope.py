@@ -41,9 +41,10 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
-from qmd.store.match import Combined, Phrase
+from qmd.store.full_text import Combined, Phrase
 from qmd.store.reader import Reader
 from qmd.store.sql.documents import Order
+from qmd.store.sql.embeddings import WaitingChunk
 from qmd.store.sql.filters import Selection
 from qmd.store.sql.models import StoredModel
 from qmd.store.sql.tasks import TaskFilter
@@ -205,6 +206,8 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
         return Order("title")
     if kind is TaskFilter:
         return TaskFilter(("open",), [text])
+    if kind is WaitingChunk:
+        return WaitingChunk(1, b"", "9999", 1)  # before all documents
     if "StoredModel" in shown:
         return reader.models.active()
     if "NDArray" in shown or kind is Any:
