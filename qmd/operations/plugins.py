@@ -129,10 +129,12 @@ _DEPTH = 8
 def _problem_of(operation: Operation) -> str | None:
     """Why an operation cannot be used: what a face would find when it asks for it is read here."""
     try:
-        run = inspect.signature(operation.run)
-        fields, reply = operation.fields, operation.reply
+        return _problem_of_name(operation) or _problem_of_types(operation)
     except Exception as error:  # noqa: BLE001 - the annotations of others may be anything
         return f"An operation cannot be read: {described(error)}"
+
+
+def _problem_of_name(operation: Operation) -> str | None:
     name, about = operation.name, vars(operation)["_about"]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
         return f"An operation cannot be named {name}."
@@ -142,7 +144,12 @@ def _problem_of(operation: Operation) -> str | None:
         return f"The operation {name} has attributes of qmd's own: {', '.join(forbidden)}."
     if about.get("command") or about.get("toolset"):
         return f"command and toolset of the operation {name} can be None, and nothing else."
-    if len(run.parameters) != len(fields) + 1:
+    return None
+
+
+def _problem_of_types(operation: Operation) -> str | None:
+    name, fields, reply = operation.name, operation.fields, operation.reply
+    if len(inspect.signature(operation.run).parameters) != len(fields) + 1:
         return f"The operation {name} takes no knowledge base, or arguments of another kind."
     for field in fields:
         if not field.description or not _is_argument(field.hint):
