@@ -69,7 +69,6 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "collection": [{"name": "notes"}],
     "contexts": [{}],
     "changes": [{}, {"session": "none", "limit": 1}],
-    "plugins": [{}],
     "why": [{"path": "notes/plan.md"}],
     "cleanup": [{"dry_run": True}],
     "tokens": [{}],
