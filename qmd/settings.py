@@ -117,6 +117,10 @@ class Settings:
             (`qmd.parse.plugins`); they hold for the whole process.
         ocr: What reads the text in pictures: ``rapidocr``, if it is installed, ``none``, or what a
             program brings.
+        save_to: ``collection/folder`` for saved pages; None for the folder ``saved`` of the first
+            collection that may be written.
+        allow_private_addresses: Pages are also saved from this machine and from networks that are
+            not public.
         confirm_writes: For those who hand the tools to a language model. It is called with
             each change that a tool is about to write (`qmd.values.proposed`); only when it
             returns True is the change written. Tools then write inside the collections and
@@ -140,4 +144,6 @@ class Settings:
     exiftool: str | Path | None = None
     plugins: Sequence[str] = ()
     ocr: Recogniser | Literal["rapidocr", "none"] = "rapidocr"
+    save_to: str | None = None
+    allow_private_addresses: bool = False
     confirm_writes: Confirm | None = None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from qmd.files import pdf_pages as pdf_pages
     from qmd.files import pushed as pushed
     from qmd.files import revisions as revisions
+    from qmd.files import saved_pages as saved_pages
     from qmd.files import summary as summary
     from qmd.files import undo as undo
     from qmd.files import vault as vault

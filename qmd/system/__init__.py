@@ -11,5 +11,6 @@ if TYPE_CHECKING:
     from qmd.system import http_client as http_client
     from qmd.system import installation as installation
     from qmd.system import running as running
+    from qmd.system import web as web
 
 __getattr__ = lazy.load(__name__)

@@ -22,6 +22,7 @@ ENDPOINTS = (
     *endpoints_of("graph"),
     *endpoints_of("tasks"),
     *endpoints_of("editing"),
+    *endpoints_of("capture"),
     *endpoints_of("upkeep"),
     *endpoints_in(embedding),
     *endpoints_in(collections),
