@@ -15,7 +15,7 @@ from qmd.errors import InvalidPathError, OutsideRootsError, WebPageError
 from qmd.parse import frontmatter
 
 HEAD = (
-    '<meta name="author" content="Anna: the \\"A\\""><script type="application/ld+json">'
+    '<meta name="author" content="Anna: the &quot;A&quot;"><script type="application/ld+json">'
     '{"@type":"Article","headline":"On boats","datePublished":"2026-01-02T23:00:00Z"}</script>'
 )
 BODY = """<p>A #tag, [[a wikilink]], key:: value, 2*3*4 and __init__.</p>
