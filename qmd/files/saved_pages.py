@@ -20,6 +20,7 @@ from qmd.files.edits import note_editor, properties
 from qmd.files.vault import Vault, file_name_of
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
+from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
@@ -31,8 +32,6 @@ from qmd.values.edits import PropertyValue
 from qmd.values.printable import one_line
 
 TOOL = "save_page"
-#: Below the folder of a note, where its pictures are.
-PICTURES = ".assets"
 #: The properties of a note with its address, and with the one that led there.
 ADDRESSES = ("source", "link")
 #: Bytes of a page and of a picture, and of all pictures of a page.
@@ -150,7 +149,7 @@ def article_of(source: PageSource, web: Web | None) -> Article:
         if suffix is not None:
             name = f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
             held[name] = data
-            names[address] = f"{PICTURES}/{name}"
+            names[address] = f"{PICTURES_FOLDER}/{name}"
     if names:
         kept = {each: names.get(each, target) for each, target in wanted.items()}
         parsed = _parsed(source, kept)
@@ -223,12 +222,13 @@ class PageKeeper:
         file = next(known, None) or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
+        moved = _moved_pictures(had or "", article.pictures)
         old, new = "", ""
 
         def content(present: bytes | None) -> bytes:
             nonlocal old, new
             old = "" if present is None else present.decode("utf-8", "replace")
-            new = _note_text(old, article)
+            new = _note_text(old, article, moved)
             if new == old:
                 return present or b""
             new = properties.set_property(new, "saved", self._today)
@@ -237,7 +237,9 @@ class PageKeeper:
         try:
             with self._files.change(tool=TOOL) as change:
                 for name, data in article.pictures.items():
-                    beside = self._vault.locate(f"{file.rpartition('/')[0]}/{PICTURES}/{name}")
+                    if name in moved:
+                        continue
+                    beside = self._vault.locate(f"{file.rpartition('/')[0]}/{PICTURES_FOLDER}/{name}")
                     change.rewrite(beside, _always(data))
                 change.rewrite(place, content)
         except OSError as error:
@@ -282,11 +284,25 @@ def _numbered(path: str) -> Iterator[str]:
         number += 1
 
 
-def _note_text(old: str, article: Article) -> str:
+def _moved_pictures(old: str, pictures: Mapping[str, bytes]) -> dict[str, str]:
+    """The targets of pictures that are no longer beside a note, because the note was moved."""
+    targets: dict[str, str] = {}
+    for match in re.finditer(r"\]\((?:<([^<>\n]+)>|([^\s<>()]+))", old):
+        target = match[1] or match[2]
+        name = target.rpartition("/")[2]
+        if name in pictures and target != f"{PICTURES_FOLDER}/{name}":
+            targets[name] = f"<{target}>" if match[1] else target
+    return targets
+
+
+def _note_text(old: str, article: Article, moved: Mapping[str, str]) -> str:
     """The note with a new article; properties that are not of the page stay."""
+    body = article.text
+    for name, target in moved.items():
+        body = body.replace(f"]({PICTURES_FOLDER}/{name})", f"]({target})")
     body_start = frontmatter.split(old).body_start
     had = old[:body_start].rstrip()
-    text = f"{had}\n\n{article.text}" if had else article.text
+    text = f"{had}\n\n{body}" if had else body
     for name, value in article.facts.items():
         text = properties.set_property(text, name, value)
     if not had:  # one blank line below them, as people write it

@@ -11,7 +11,12 @@ from support.cli import Scratch
 from support.site import Reply, Site, page, png, redirect
 
 from qmd import KnowledgeBase, Settings
-from qmd.errors import InvalidPathError, OutsideRootsError, WebPageError
+from qmd.errors import (
+    DocumentNotFoundError,
+    InvalidPathError,
+    OutsideRootsError,
+    WebPageError,
+)
 from qmd.parse import frontmatter
 
 HEAD = (
@@ -73,7 +78,9 @@ def test_a_page_becomes_a_note_with_its_pictures(
     assert not kb.tags().tags
     assert not kb.broken_links().links and not kb.tasks().tasks
     assert "key" not in {each.key for each in kb.properties()}
-    assert kb.links("On boats").total == 2
+    assert [each.state for each in kb.links("On boats").links] == [
+        *("attachment", "attachment", "web", "web")
+    ]
 
 
 def test_again_updates_the_note_and_keeps_what_a_person_added(
@@ -218,3 +225,21 @@ def test_a_list_goes_on_where_it_stopped(tmp_path: Path, site: Site) -> None:
     assert done.stdout.count(b"Saved ") == 2
     assert site.asked == ["/robots.txt", "/0", "/gone", "/2"]
     assert "stays as it is" in scratch.ok("save", f"{site.url}/0", f"{site.url}/1", "--again").out
+
+
+def test_what_lies_in_a_folder_of_pictures_is_shown_but_no_document(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    saved = kb.save_page(f"{site.url}/boats")
+    folder = notes / "saved/.assets"
+    (folder / "note.md").write_text("# Hidden\n")
+    [first, *_] = (each.name for each in folder.iterdir() if each.suffix == ".png")
+    with kb.open_file(f"notes/saved/.assets/{first}") as file:
+        assert file.read(4) == b"\x89PNG"
+    kb.index()  # which walks everything
+    assert [each.file for each in kb.documents()] == [saved.file]
+    assert not kb.broken_links().links
+    (notes / ".gitignore").write_text(".assets/\n")
+    kb.index()
+    with pytest.raises(DocumentNotFoundError):
+        kb.open_file(f"notes/saved/.assets/{first}")
