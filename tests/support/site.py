@@ -1,104 +1,66 @@
-"""
-A site of the web that a test writes down: real HTTP, in a thread.
-
-::
-
-    with Site({"/a.html": page("Title", "<p>Text</p>"), "/r": redirect("/a.html")}) as site:
-        ...  # site.url + "/a.html"; site.asked tells what was asked
-"""
+"""A folder of notes, its knowledge base, and the whole HTTP face on a real socket."""
 
 from __future__ import annotations
 
-import struct
-import threading
-import zlib
-from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from support.embedder import HashEmbedder
+from support.live_app import WAIT_S, LiveApp
+
+from qmd import KnowledgeBase, Settings
+
+NOTES = {
+    "plan.md": "---\ntags: [work]\nstatus: draft\n---\n# Plan\n\nBuy a boat, see [[Harbour]].\n",
+    "Harbour.md": "# Harbour\n\nThe boat lies in the harbour.\n\n- [ ] paint the boat\n",
+    "2025/回顾.md": "# 年度回顾\n\n这一年我们把数据库迁移到了新的服务器。\n",
+}
 
 
-class Reply(NamedTuple):
-    """An answer; a ``body`` that is a function writes the whole answer itself."""
+@dataclass
+class Served:
+    """A server, and what it serves; ``folder`` is the collection ``notes``."""
 
-    body: bytes | Callable[[BaseHTTPRequestHandler], None] = b""
-    media_type: str = "text/html; charset=utf-8"
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
+    url: str
+    kb: KnowledgeBase
+    folder: Path
+    app: LiveApp
 
 
-def page(title: str, body: str, *, head: str = "") -> Reply:
-    """An article; a paragraph of words makes it long enough to be one."""
-    words = "Words of an article that somebody reads. " * 20
-    html = (
-        f"<!doctype html><html><head><title>{title}</title>{head}</head><body>"
-        f"<nav><a href=/>Home</a></nav><article><h1>{title}</h1>{body}<p>{words}</p></article>"
-        "<footer>Imprint</footer></body></html>"
+@contextmanager
+def serve(
+    directory: Path,
+    notes: Mapping[str, str | bytes] = NOTES,
+    *,
+    embed: bool = True,
+    token: str | None = None,
+    mask: str = "**/*.{md,jpg,jpeg,png,heic,canvas,pdf}",
+    settings: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Iterator[Served]:
+    """Serve a new folder; ``settings`` go to `Settings`, ``options`` to `build_app`."""
+    folder = directory / "notes"
+    folder.mkdir()
+    for name, text in notes.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    chosen = Settings(
+        **{"embedder": HashEmbedder(), "write_roots": [directory], **(settings or {})}
     )
-    return Reply(html.encode())
+    with KnowledgeBase.open(directory / "index.sqlite", chosen, create=True) as kb:
+        kb.add_collection(folder, name="notes", mask=mask)
+        kb.index()
+        if embed:
+            kb.embed()
+        with LiveApp(kb, token=token, **options) as app:
+            yield Served(app.url, kb, folder, app)
 
 
-def redirect(target: str, status: int = 302) -> Reply:
-    return Reply(status=status, headers=(("Location", target),))
-
-
-def png(colour: int = 0) -> bytes:
-    """The file of a picture with one pixel."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    size = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    parts = ((b"IHDR", size), (b"IDAT", zlib.compress(bytes((0, colour)))), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in parts)
-
-
-class Site:
-    """
-    Attributes:
-        pages: What is at each path; everything else is not found.
-        asked: The paths that were asked for.
-    """
-
-    def __init__(self, pages: Mapping[str, Reply]) -> None:
-        self.pages = dict(pages)
-        self.asked: list[str] = []
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.asked.append(self.path)
-                reply = site.pages.get(self.path, Reply(status=404))
-                if callable(reply.body):
-                    reply.body(self)
-                    return
-                self.send_response(reply.status)
-                self.send_header("Content-Type", reply.media_type)
-                self.send_header("Content-Length", str(len(reply.body)))
-                for header in reply.headers:
-                    self.send_header(*header)
-                self.end_headers()
-                self.wfile.write(reply.body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Site:
-        run = self._server.serve_forever
-        threading.Thread(target=run, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+def http_client(url: str, **options: Any) -> httpx.Client:
+    """A client of a server in this process; its own five seconds can pass on a busy machine."""
+    return httpx.Client(base_url=url, timeout=WAIT_S, **options)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Scratch
-from support.site import Reply, Site, page, png, redirect
+from support.web_site import Reply, Site, page, png, redirect
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import (

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from support.site import Reply, Site, page, redirect
+from support.web_site import Reply, Site, page, redirect
 
 from qmd.errors import InputError, WebPageError
 from qmd.system.http_client import TimeLimit
