@@ -119,6 +119,11 @@ class Settings:
             program brings.
         save_to: ``collection/folder`` for saved pages; None for the folder ``saved`` of the first
             collection that may be written.
+        inbox: ``collection/path`` of the note for thoughts, in which ``{{date}}``, ``{{time}}`` and
+            ``{{title}}`` are replaced; None for ``Inbox.md`` of the first collection that may be
+            written.
+        inbox_template: ``collection/path`` of the note from which a new one of these is made; None
+            for none.
         allow_private_addresses: Pages are also saved from this machine and from networks that are
             not public.
         confirm_writes: For those who hand the tools to a language model. It is called with
@@ -145,5 +150,7 @@ class Settings:
     plugins: Sequence[str] = ()
     ocr: Recogniser | Literal["rapidocr", "none"] = "rapidocr"
     save_to: str | None = None
+    inbox: str | None = None
+    inbox_template: str | None = None
     allow_private_addresses: bool = False
     confirm_writes: Confirm | None = None

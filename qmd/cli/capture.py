@@ -1,4 +1,4 @@
-"""``qmd save`` keeps pages of the web as notes."""
+"""``qmd add`` keeps thoughts, ``qmd save`` pages of the web."""
 
 from __future__ import annotations
 
@@ -11,16 +11,51 @@ import click
 
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.errors import QmdError
+from qmd.errors import FileAccessError, QmdError
+from qmd.files.captures import MAX_FILE
 from qmd.kb import KnowledgeBase
 from qmd.operations import Operation, capture
 from qmd.operations.definition import Replied
 from qmd.system.web import addresses_in
-from qmd.values.captures import SavedPage
+from qmd.values.captures import Attachment, SavedPage
 from qmd.values.wire import to_wire
 
 #: The most addresses of one list.
 MAX_PAGES = 10_000
+#: Bytes that are read from a pipe.
+MAX_PIPE = 50_000_000
+
+
+def add(
+    operation: Operation, arguments: Mapping[str, Any], *, files: tuple[str, ...], as_json: bool
+) -> None:
+    """Keep a thought with its files."""
+    text = arguments["text"]
+    if text in ("", "-") and not (files and sys.stdin.isatty()):
+        text = _piped("Type a thought, or pipe it: qmd add 'a thought #idea'")
+    attachments = [_attachment(Path(each).expanduser()) for each in files]
+    with session().open(write=True) as kb:
+        kept = kb.capture(text, attachments=attachments, at=arguments.get("at"))
+    if as_json:
+        write_json(to_wire(kept))
+    else:
+        write(f"{capture.captured(Replied(kept, arguments))}\n")
+
+
+def _attachment(path: Path) -> Attachment:
+    """Raises FileAccessError."""
+    try:
+        with path.open("rb") as file:
+            return Attachment(path.name, file.read(MAX_FILE + 1))
+    except OSError as error:
+        raise FileAccessError(str(path), error) from error
+
+
+def _piped(usage: str) -> str:
+    if sys.stdin.isatty():
+        raise click.UsageError(usage)
+    data: bytes = sys.stdin.buffer.read(MAX_PIPE)
+    return data.decode(errors="replace")
 
 
 def save(operation: Operation, arguments: Mapping[str, Any], *, again: bool, as_json: bool) -> None:
@@ -80,7 +115,5 @@ def _page(named: str) -> str | Path:
 
 
 def _from_pipe() -> list[str]:
-    if sys.stdin.isatty():
-        raise click.UsageError("Name a page, or pipe addresses: qmd save < links.txt")
-    text = sys.stdin.buffer.read(50_000_000).decode(errors="replace")
+    text = _piped("Name a page, or pipe addresses: qmd save < links.txt")
     return list(dict.fromkeys(addresses_in(text)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
+    from qmd.files import captures as captures
     from qmd.files import chats as chats
     from qmd.files import indexed_file as indexed_file
     from qmd.files import notes as notes

@@ -222,6 +222,7 @@ class PageKeeper:
         file = next(known, None) or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
+        folder = file.rpartition("/")[0]
         moved = _moved_pictures(had or "", article.pictures)
         old, new = "", ""
 
@@ -239,7 +240,9 @@ class PageKeeper:
                 for name, data in article.pictures.items():
                     if name in moved:
                         continue
-                    beside = self._vault.locate(f"{file.rpartition('/')[0]}/{PICTURES_FOLDER}/{name}")
+                    beside = self._vault.locate(
+                        f"{file.rpartition('/')[0]}/{PICTURES_FOLDER}/{name}"
+                    )
                     change.rewrite(beside, _always(data))
                 change.rewrite(place, content)
         except OSError as error:

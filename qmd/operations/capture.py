@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from qmd.errors import (
+    EditError,
     FileAccessError,
     InvalidPathError,
     NotFoundError,
@@ -12,14 +13,74 @@ from qmd.errors import (
     WebPageError,
 )
 from qmd.operations.definition import Replied, operation
-from qmd.values.captures import SavedPage
-from qmd.values.facts import Describe, Shell
+from qmd.values.captures import Captured, SavedPage
+from qmd.values.facts import Describe, InSchema, Shell
 from qmd.values.printable import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
 FAMILY = {"toolset": "capture", "group": "write"}
+
+_ERRORS = (OutsideRootsError, InvalidPathError, NotFoundError, FileAccessError)
+
+
+def captured(replied: Replied) -> str:
+    """Where a thought stands now."""
+    kept: Captured = replied.value
+    lines = [f"Added to {one_line(kept.file)}:{kept.line} (change {kept.change})"]
+    lines += [f"Kept {one_line(each)}" for each in kept.attachments]
+    if kept.problem:
+        lines.append(one_line(kept.problem))
+    return "\n".join(lines)
+
+
+@operation(
+    text=captured,
+    zh="把一个想法记到收件箱（设置 inbox 所指的笔记）末尾。可撤销。",
+    tool_says_summary=True,
+    command="add",
+    section="Write",
+    done_by="capture:add",
+    options=("files",),
+    examples=(
+        "qmd add 'a thought #idea'",
+        "qmd add '[ ] call the bank' --file letter.pdf",
+        "pbpaste | qmd add",
+    ),
+    bodies=({"text": "a thought #idea"},),
+    lane="write",
+    idempotent=False,
+    errors=(*_ERRORS, EditError),
+)
+def capture(
+    kb: KnowledgeBase,
+    text: Annotated[
+        str,
+        Describe(
+            "The thought, in Markdown; '[ ] …' is a task", zh="想法（Markdown）；'[ ] …' 为任务"
+        ),
+        Shell("[TEXT]...", join=" ", default=()),
+    ],
+    at: Annotated[
+        str | None,
+        Describe("When it was thought, in ISO 8601; default: now", zh="时间（ISO 8601），默认现在"),
+        InSchema(
+            pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T[01][0-9]:[0-5][0-9])?$"
+        ),
+        Shell("TIME"),
+    ] = None,
+) -> Captured:
+    """
+    Keep a thought in the inbox.
+
+    It goes to the end of the note that the setting inbox names, which is made if it is not there.
+
+    The setting is the path of a note, such as 'notes/Inbox.md', 'notes/days/{{date}}.md' or
+    'notes/inbox/{{title}}.md'. Without text it is read from a pipe.
+    """
+    return kb.capture(text, at=at)
+
 
 _SAVED = {"saved": "Saved", "updated": "Updated", "unchanged": "Nothing differs;"}
 
@@ -60,18 +121,24 @@ def _count(number: int, noun: str) -> str:
     bodies=({"url": "https://example.org/article"},),
     lane="write",
     idempotent=False,
-    errors=(WebPageError, OutsideRootsError, InvalidPathError, NotFoundError, FileAccessError),
+    errors=(*_ERRORS, WebPageError),
 )
 def save_page(
     kb: KnowledgeBase,
     url: Annotated[
         str,
         Describe("The address of the page", zh="网页的网址"),
+        InSchema(
+            pattern=r"^https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?(:[0-9]{1,4})?"
+            r"([/?#][^\s\\\x00-\x1f\x7f]*)?$",
+            maxLength=2000,
+        ),
         Shell("[URL|FILE]...", join="\n", completes="files", default=()),
     ],
     folder: Annotated[
         str | None,
         Describe("collection/folder for a new note", zh="新笔记所在的 集合/文件夹"),
+        InSchema(pattern=r"^[^\s/]+(/[^\s/]+)*$"),
         Shell("FOLDER"),
     ] = None,
     pictures: Annotated[

@@ -43,10 +43,10 @@ _MEANINGS = {
     404: "What was named does not exist.",
     408: "The body did not arrive in time.",
     409: "Not as things are now: a name is taken, a file has changed, or vectors are missing.",
-    422: "A page of the web cannot be fetched or saved.",
     413: "The body is too large, or holds too much.",
     415: "The body is not `application/json`.",
     500: "Something unforeseen; the server's log tells more.",
+    502: "A page of the web cannot be fetched or saved.",
     503: "Not now: busy, too slow, or a model or the vectors are missing.",
     507: "The disk is full.",
 }

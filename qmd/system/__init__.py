@@ -7,6 +7,7 @@ from qmd import lazy
 # As typing has it, whose import would take longer than all else that is done here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from qmd.system import clock as clock
     from qmd.system import editors as editors
     from qmd.system import http_client as http_client
     from qmd.system import installation as installation

@@ -27,3 +27,27 @@ class SavedPage:
     problem: Annotated[
         str | None, OmitDefault(), Describe("Why searches do not find the new text")
     ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that belongs to a thought: its name, and its content."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A thought that stands in a note now, or files beside it."""
+
+    file: Annotated[str, Describe("collection/path of the note")]
+    line: Annotated[int, Range(1), Describe("Where the thought begins")]
+    docid: str
+    attachments: Annotated[
+        tuple[str, ...], OmitDefault(), Describe("collection/path of the files beside the note")
+    ] = ()
+    change: Annotated[int | None, OmitDefault(), Describe("Its number, for undo")] = None
+    problem: Annotated[
+        str | None, OmitDefault(), Describe("Why searches do not find the new text")
+    ] = None

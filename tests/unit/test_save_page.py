@@ -12,6 +12,7 @@ from support.web_site import Reply, Site, page, png, redirect
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import (
+    CollectionNotFoundError,
     DocumentNotFoundError,
     InvalidPathError,
     OutsideRootsError,
@@ -134,7 +135,7 @@ def test_a_title_gives_a_name_that_leads_nowhere_else(
 
 def test_only_where_notes_may_be_written(kb: KnowledgeBase, site: Site, tmp_path: Path) -> None:
     for folder in ("notes/../..", "nowhere/x", "notes/a:b"):
-        with pytest.raises(InvalidPathError):
+        with pytest.raises((InvalidPathError, CollectionNotFoundError)):
             kb.save_page(f"{site.url}/boats", folder=folder)
     closed = Settings(read_only_files=True, allow_private_addresses=True)
     with (
