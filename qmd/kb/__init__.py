@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from qmd import values
 from qmd.files import writing
 from qmd.kb.access import AccessMethods
+from qmd.kb.capturing import CapturingMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
@@ -45,6 +46,7 @@ class KnowledgeBase(
     PhotoMethods,
     DocumentMethods,
     MovingMethods,
+    CapturingMethods,
     ChatMethods,
     AccessMethods,
     TransferMethods,

@@ -46,6 +46,7 @@ _MEANINGS = {
     413: "The body is too large, or holds too much.",
     415: "The body is not `application/json`.",
     500: "Something unforeseen; the server's log tells more.",
+    502: "A page of the web cannot be fetched or saved.",
     503: "Not now: busy, too slow, or a model or the vectors are missing.",
     507: "The disk is full.",
 }

@@ -21,6 +21,7 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", ""),
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
+    "capture": ("qmd capture", ""),
     "posts": ("AfdianToMarkdown", ""),
     "summary": ("SummaryMCP", ""),
     "notes": ("Axon", ""),
