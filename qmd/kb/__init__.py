@@ -22,6 +22,7 @@ from qmd.kb.documents import DocumentMethods
 from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
+from qmd.kb.memory import MemoryMethods
 from qmd.kb.moving import MovingMethods
 from qmd.kb.photos import PhotoMethods
 from qmd.kb.pushing import PushingMethods
@@ -40,6 +41,7 @@ class KnowledgeBase(
     CollectionMethods,
     IndexingMethods,
     EmbeddingMethods,
+    MemoryMethods,
     GraphMethods,
     SearchMethods,
     PhotoMethods,

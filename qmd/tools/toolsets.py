@@ -21,6 +21,7 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", ""),
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
+    "memory": ("qmd memory", ""),
     "posts": ("AfdianToMarkdown", ""),
     "summary": ("SummaryMCP", ""),
     "notes": ("Axon", ""),

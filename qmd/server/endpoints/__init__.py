@@ -21,6 +21,7 @@ ENDPOINTS = (
     *endpoints_of("documents"),
     *endpoints_of("graph"),
     *endpoints_of("tasks"),
+    *endpoints_of("memory"),
     *endpoints_of("editing"),
     *endpoints_of("upkeep"),
     *endpoints_in(embedding),
