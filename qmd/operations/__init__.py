@@ -34,7 +34,7 @@ __all__ = [
 __getattr__ = lazy.load(__name__)
 
 FAMILIES = (
-    *("searches", "reading", "graph", "documents", "tasks", "days", "editing", "capture"),
+    *("searches", "reading", "graph", "documents", "tasks", "days", "memory", "editing", "capture"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
