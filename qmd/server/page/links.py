@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -23,6 +24,9 @@ MAX_CHECKED = 200
 
 MAX_EMBEDDED_BYTES = 250_000
 """Of a longer document only a section or a block is embedded."""
+
+SHRUNK = (".jpg", ".jpeg", ".png", ".webp")
+"""The pictures of which `/shown/` sends a smaller one if they are large."""
 
 ShownKind = Literal["image", "audio", "video"]
 
@@ -62,7 +66,12 @@ class PageLinks:
         resolved = self._kb.link_targets(
             self._file, links, check_sections=with_section <= MAX_CHECKED
         )
-        targets = [self._target(link, to) for link, to in zip(links, resolved, strict=True)]
+        targets = [
+            _in_place(target) if link.kind in ("embed", "image") else target
+            for link, target in (
+                (link, self._target(link, to)) for link, to in zip(links, resolved, strict=True)
+            )
+        ]
         return targets + [Target("missing", "")] * (len(written) - len(targets))
 
     def embedded(self, target: str) -> Embedded | None:
@@ -140,6 +149,13 @@ def shown_kind(file: str) -> ShownKind | None:
     """As what a browser shows a file in place; None if it does not."""
     name = file.lower()
     return next((kind for kind, suffixes in _SHOWN.items() if name.endswith(suffixes)), None)
+
+
+def _in_place(target: Target) -> Target:
+    """A picture that stands in a text: a large one is sent smaller."""
+    if target.kind != "image" or not target.address.lower().endswith(SHRUNK):
+        return target
+    return replace(target, address=target.address.replace("/file/", "/shown/", 1))
 
 
 def _file_target(file: str, place: str) -> Target:

@@ -3,6 +3,7 @@
 
 import { announce, fill, part, send, textsOf } from "./base.js";
 import { offer } from "./suggest.js";
+import { editTable } from "./table.js";
 import { colour } from "./colours.js";
 
 const texts = textsOf("edit");
@@ -259,6 +260,10 @@ function startEditor() {
   if (mayWrite) {
     complete(area, placeOf, () => field("collection")?.value ?? file.split("/", 1)[0]);
   }
+
+  form.querySelector("[data-edit-table]")?.addEventListener("click", () => {
+    editTable(area, (start, end, words) => type(area, start, end, words), say);
+  });
 
   const isDirty = () => area.value !== saved;
   const field = (name) => form.elements.namedItem(name);
