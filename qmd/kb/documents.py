@@ -357,7 +357,7 @@ class DocumentMethods(Parts):
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""
         with self._store.reading() as reader:
-            return reader.properties.summaries()
+            return reader.properties.summaries(reader.select(Filters()))
 
     @open_to_scopes
     def property_values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
@@ -371,7 +371,8 @@ class DocumentMethods(Parts):
             NotFoundError: No document has the property; with suggestions.
         """
         with self._store.reading() as reader:
-            return reader.properties.values(search.ordering.existing_key(reader, key), limit=limit)
+            key = search.ordering.existing_key(reader, key)
+            return reader.properties.values(reader.select(Filters()), key, limit=limit)
 
 
 def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:

@@ -24,3 +24,8 @@ InCollection = Annotated[
 Limit = Annotated[
     int | None, Range(1, MAX_LISTED), Describe("Most items to list", zh="最多列出多少条")
 ]
+#: A day of the calendar in a schema; of leap years only the first 28 days of February.
+DAY = (
+    "20[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"
+    "|(0[13578]|1[02])-31)"
+)

@@ -42,7 +42,7 @@ NOTES = {
 
 CHAT = "3f9a0000000000000000000000000000"
 #: Fields that differ from call to call.
-VOLATILE = {"token", "created", "updated", "expires", "last_updated", "last_indexed"}
+VOLATILE = {"change", "token", "created", "updated", "expires", "last_updated", "last_indexed"}
 
 #: Operation → calls of it.
 CALLS: Mapping[str, list[dict[str, Any]]] = {
@@ -56,6 +56,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "outline": [{"file": "plan"}, {"file": "parts", "max_tokens": 300}, {"file": "hub#Hub"}],
     "properties": [{}, {"limit": 1}, {"key": "status"}],
     "tasks": [{}, {"due": "none", "limit": 1}, {"done": True, "open": True, "max_tokens": 300}],
+    "periodic_note": [{"when": "2026-11-20"}, {"when": "2026-W47", "collection": "notes"}],
     "edit_note": [
         {"file": "hub", "action": "append", "text": "more", "preview": True},
         {"file": "plan", "action": "set_property", "property": "n", "value": 3, "preview": True},
@@ -77,6 +78,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
 }
 #: Operation → a call that changes what the next call would find; each face gets its own database.
 CHANGES: Mapping[str, dict[str, Any]] = {
+    "create_periodic_note": {"when": "2026-11-20"},
     "index": {},
     "update": {"pull": True},
     "rename_collection": {"name": "notes", "new_name": "work"},
@@ -102,6 +104,8 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "outline": {"file": "plan#nowhere"},
     "properties": {"key": "nowhere"},
     "tasks": {"due": "nowhere"},
+    "periodic_note": {"collection": "nowhere"},
+    "create_periodic_note": {"collection": "nowhere"},
     "edit_note": {"file": "hub", "action": "replace", "old": "nowhere", "text": ""},
     "set_property": {"file": "nowhere", "property": "status", "value": "done"},
     "tick": {"file": "tasks", "task": "nowhere"},

@@ -20,11 +20,11 @@ from qmd.errors import (
     ModelMismatchError,
     ReadOnlyError,
 )
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.sql.access import StoredAccessToken
 from qmd.store.sql.embeddings import ChunkText
 from qmd.store.sql.files import DocumentPlace, StoredFile

@@ -51,7 +51,7 @@ class Trace:
     def command(self) -> list[str]:
         """To be put in front of the command; signals and pipes reach it as without."""
         calls = f"trace=network,{_FILE_CALLS}"
-        return ["strace", "-D", "-f", "-q", "-y", "-s", "4096", "-e", "signal=none",
+        return ["strace", "-D", "-f", "--seccomp-bpf", "-q", "-y", "-s", "4096", "-e", "signal=none",
                 "-e", calls, "-o", str(self.file)]  # fmt: skip
 
     def wait(self, pid: int) -> None:
