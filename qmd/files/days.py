@@ -20,7 +20,7 @@ from qmd.files.vault import note_path
 from qmd.ingest.vault import VAULT_FOLDER, read_settings, vault_settings
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ, open_beneath
-from qmd.system.regular_file import read_opened
+from qmd.system.settings_file import read_opened
 from qmd.values.days import Period, PeriodKind, period_around
 
 if TYPE_CHECKING:

@@ -50,7 +50,9 @@ class GraphMethods(SearchMethods):
         Embeds and web addresses are links, too.
         """
         with self._store.reading() as reader:
-            return graph.links.links_in(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.links_in(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def link_targets(
@@ -77,7 +79,9 @@ class GraphMethods(SearchMethods):
     def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         with self._store.reading() as reader:
-            return graph.links.backlinks_to(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.backlinks_to(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def neighbourhood(self, file: str, *, steps: int = 2, most: int = 100) -> Neighbourhood:
@@ -90,7 +94,7 @@ class GraphMethods(SearchMethods):
         """
         with self._store.reading() as reader:
             return graph.links.neighbourhood(
-                reader, _document(reader, file), steps=steps, most=most
+                reader, document_named(reader, file), steps=steps, most=most
             )
 
     @open_to_scopes
@@ -101,7 +105,9 @@ class GraphMethods(SearchMethods):
         A link to a heading or block that its note lacks is one of them; a web address is not.
         """
         with self._store.reading() as reader:
-            return graph.broken.broken_links(reader, collection=collection, limit=_most(limit))
+            return graph.broken.broken_links(
+                reader, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
@@ -111,7 +117,7 @@ class GraphMethods(SearchMethods):
         Embeds count as links; links of a document to itself do not. Photos are left out.
         """
         with self._store.reading() as reader:
-            return graph.broken.orphans(reader, collection=collection, limit=_most(limit))
+            return graph.broken.orphans(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
     def similar(
@@ -130,9 +136,9 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return graph.similar.similar_documents(
                 reader,
-                _document(reader, file),
+                document_named(reader, file),
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 cache=self._vector_cache(),
             )
 
@@ -147,7 +153,9 @@ class GraphMethods(SearchMethods):
             prefix: ``work`` or ``work/``: only this tag and those below it; empty for all.
         """
         with self._store.reading() as reader:
-            return graph.tags.tag_tree(reader, prefix, collection=collection, limit=_most(limit))
+            return graph.tags.tag_tree(
+                reader, prefix, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def recent(
@@ -164,7 +172,7 @@ class GraphMethods(SearchMethods):
         """
         with self._store.reading() as reader:
             return search.ordering.recent_changes(
-                reader, since=since, collection=collection, limit=_most(limit)
+                reader, since=since, collection=collection, limit=most_listed(limit)
             )
 
     @open_to_scopes
@@ -198,13 +206,13 @@ class GraphMethods(SearchMethods):
                 due=due,
                 tags=tags,
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 today=date.today(),
             )
 
 
-def _most(limit: int | None) -> int:
-    """How many items to list; raises InputError if that is out of range."""
+def most_listed(limit: int | None) -> int:
+    """How many items to list, all for None. Raises InputError: it is out of range."""
     if limit is None:
         return sys.maxsize
     if not 1 <= limit <= values.graph.MAX_LISTED:
@@ -212,6 +220,6 @@ def _most(limit: int | None) -> int:
     return limit
 
 
-def _document(reader: Reader, file: str) -> DocumentInfo:
-    """Raises DocumentNotFoundError, AmbiguousNameError."""
+def document_named(reader: Reader, file: str) -> DocumentInfo:
+    """The document that a name refers to. Raises DocumentNotFoundError, AmbiguousNameError."""
     return lookup.resolve.resolve(reader, file).document

@@ -168,6 +168,7 @@ class NoteLink:
     target: Annotated[str, Describe("As written")]
     state: Annotated[LinkState, Describe("What it leads to")]
     file: Annotated[str | None, OmitDefault(), Describe("collection/path that it leads to")] = None
+    relation: Annotated[str | None, OmitDefault(), Describe("As in - part_of [[Note]]")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class Backlink:
     text: Annotated[str, Describe("The line with the link")]
     kind: LinkKind
     target: Annotated[str, Describe("As written")]
+    relation: Annotated[str | None, OmitDefault(), Describe("As in - part_of [[Note]]")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ def targets_of(
             link.heading,
             link.block,
             link.line,
+            link.relation,
         )
         for number, link in enumerate(links)
     ]
@@ -70,6 +71,7 @@ def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> t
             written_target(link),
             target.kind,
             None if target.path is None else f"{link.collection}/{target.path}",
+            link.relation,
         )
         for link, target in zip(links, targets, strict=True)
     )
@@ -87,6 +89,7 @@ def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backl
             lines.around(link),
             link.kind,
             written_target(link),
+            link.relation,
         )
         for link in shown
     )

@@ -24,6 +24,7 @@ class StoredLink(NamedTuple):
             link inside its own note.
         text: What a wikilink shows (``[[target|text]]``); None for other kinds.
         line: From 1.
+        relation: As `qmd.values.documents.Link.relation`.
     """
 
     document_id: int
@@ -37,6 +38,7 @@ class StoredLink(NamedTuple):
     heading: str | None
     block: str | None
     line: int
+    relation: str | None = None
 
 
 class NamedFile(NamedTuple):
@@ -55,7 +57,7 @@ class NamedFile(NamedTuple):
 #: The columns of a `StoredLink`.
 LINK = (
     "l.document_id, c.name, d.path, l.seq, l.kind, l.target, l.target_key, l.text, l.heading,"
-    " l.block, l.line"
+    " l.block, l.line, l.relation"
 )
 SELECT_LINKS = f"SELECT {LINK}"
 _FROM = (
@@ -80,6 +82,7 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
                 link.text if link.kind in {"wikilink", "embed"} else None,
                 link.heading,
                 link.block,
+                link.relation,
             ),
         )
         for document_id, links in documents
@@ -89,15 +92,16 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
     if sql.dialect.has_link_targets:
         ids = _target_ids(sql, keys)
         sql.many(
-            "INSERT INTO z_links (target_id, document_id, seq, line, text, heading, block)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO z_links"
+            " (target_id, document_id, seq, line, text, heading, block, relation)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [(ids[target], *row) for target, row in rows],
         )
     else:
         sql.many(
             "INSERT INTO links"
-            " (kind, target, target_key, document_id, seq, line, text, heading, block)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (kind, target, target_key, document_id, seq, line, text, heading, block, relation)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(*target, keys[target], *row) for target, row in rows],
         )
 
