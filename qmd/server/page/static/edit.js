@@ -444,6 +444,14 @@ function startEditor() {
     isComposing = false;
     saveLater();
   });
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.button > 0;
+    if (link === null || opensElsewhere || !mayAutosave() || !isDirty()) return;
+    event.preventDefault();
+    await saveNow();
+    location.assign(link.href); // the browser asks if it is not saved
+  });
   document.addEventListener("visibilitychange", () => { if (document.hidden) saveNow(); });
   if (auto !== null) {
     auto.checked = remembered("qmd-autosave") !== "0";
