@@ -21,8 +21,7 @@ from qmd.server.endpoints import ENDPOINTS
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.failures import CODE_HEADER
 from qmd.tools.arguments import Arguments, input_schema, program_schema
-from qmd.tools.schema_rules import rewritten, without_titles
-from qmd.tools.schemas import reply_model
+from qmd.tools.schemas import reply_model, rewritten, without_titles
 from qmd.values.facts import Describe
 
 

@@ -16,7 +16,7 @@ from qmd.operations.problems import InvalidArgumentsError, Refusal, invalid_argu
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
 from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments, validate
-from qmd.tools.schema_rules import for_all_sdks, rewritten
+from qmd.tools.schemas import for_all_sdks, rewritten
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 

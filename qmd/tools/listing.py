@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from qmd.operations.texts import Dialect
 from qmd.tools.arguments import Arguments
 from qmd.tools.definition import Tool
-from qmd.tools.schema_rules import outline, shorten
+from qmd.tools.schemas import outline, shorten
 from qmd.values.facts import Obvious
 
 #: What a client takes for granted of a hint that it does not get. Of a tool that only reads the

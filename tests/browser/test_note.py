@@ -173,3 +173,29 @@ def test_the_drawing_begins_with_the_note_in_a_narrow_window(
     page = new_page(viewport={"width": 360, "height": 740})
     page.goto(f"{served.url}/graph/notes/plan.md")
     expect(page.locator(".graph .here")).to_be_in_viewport(ratio=1)
+
+
+def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(viewport={"width": 1440, "height": 800})
+    page.goto(f"{served.url}/note/notes/Harbour.md")
+    folders = page.get_by_role("navigation", name="Folders")
+    expect(folders.get_by_role("link", name="Harbour")).to_have_attribute("aria-current", "page")
+    folders.get_by_text("2025", exact=True).click()
+    expect(folders.get_by_role("link", name="年度回顾")).to_be_visible()
+    folders.get_by_text("Tags", exact=True).click()
+    expect(folders.get_by_role("link", name="work 1 note")).to_be_visible()
+    assert_accessible(page)
+    assert_fits(page)
+    page.keyboard.press("b")
+    expect(folders).to_be_hidden()
+    page.reload()
+    expect(page.locator("#tree")).to_be_hidden()
+    page.get_by_role("button", name="Folders").click()
+    expect(folders).to_be_visible()
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(f"{served.url}/browse/notes/2025")
+        assert_accessible(page)
+        assert_fits(page)

@@ -43,7 +43,7 @@ NOTES = {
 
 CHAT = "3f9a0000000000000000000000000000"
 #: Fields that differ from call to call.
-VOLATILE = {"token", "change", "created", "updated", "expires", "last_updated", "last_indexed"}
+VOLATILE = {"change", "token", "created", "updated", "expires", "last_updated", "last_indexed"}
 
 #: Operation → calls of it.
 CALLS: Mapping[str, list[dict[str, Any]]] = {
@@ -64,6 +64,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     ],
     "build_context": [{"file": "hub"}, {"file": "plan", "max_tokens": 300, "steps": 2}],
     "forget": [{"about": "facts", "fact": "Boats sink", "preview": True}],
+    "periodic_note": [{"when": "2026-11-20"}, {"when": "2026-W47", "collection": "notes"}],
     "edit_note": [
         {"file": "hub", "action": "append", "text": "more", "preview": True},
         {"file": "plan", "action": "set_property", "property": "n", "value": 3, "preview": True},
@@ -85,6 +86,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
 }
 #: Operation → a call that changes what the next call would find; each face gets its own database.
 CHANGES: Mapping[str, dict[str, Any]] = {
+    "create_periodic_note": {"when": "2026-11-20"},
     "index": {},
     "update": {"pull": True},
     "remember": {"about": "Facts", "fact": "Boats swim", "tags": ["sea"], "source": "Li"},
@@ -115,6 +117,8 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "build_context": {"file": "nowhere"},
     "remember": {"about": "Facts", "fact": " "},
     "forget": {"about": "facts", "fact": "nowhere"},
+    "periodic_note": {"collection": "nowhere"},
+    "create_periodic_note": {"collection": "nowhere"},
     "edit_note": {"file": "hub", "action": "replace", "old": "nowhere", "text": ""},
     "set_property": {"file": "nowhere", "property": "status", "value": "done"},
     "tick": {"file": "tasks", "task": "nowhere"},

@@ -36,6 +36,7 @@ from qmd.server.page.neighbourhood import (
 from qmd.server.page.note_body import shown_body
 from qmd.server.page.note_properties import shown_properties
 from qmd.server.page.note_text import ShownText
+from qmd.server.page.tree import tree, tree_is_wanted
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
@@ -78,6 +79,8 @@ def _note(visit: Visit) -> Answer:
         "similar": _similar(visit, document.file) if visit.query("similar") else None,
         "disk_path": str(path),
         "editor_link": in_editor,
+        "tree": tree(visit.kb, document.file),
+        "has_tree": tree_is_wanted(visit),
         "obsidian_link": in_obsidian,
     }
     return Shown("note.html", values)

@@ -10,9 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import values as qmd_values
-from qmd.store.sql import Sql, path_below, path_values
+from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.collections import Collections
-from qmd.store.sql.tags import tag_below
 
 if TYPE_CHECKING:
     from qmd.values import Filters
@@ -52,6 +51,17 @@ class Selection(NamedTuple):
         """A SELECT of the ids of these documents, some perhaps twice; it takes ``values``."""
         every = f"SELECT d.id FROM documents d WHERE {self.sql}"
         return self.short_ids or self.indexed_ids or every
+
+    def among(self, column: str, values: list[object]) -> str:
+        """
+        The further condition that a column has the id of one of these documents; "" for all.
+
+        Its values are appended to ``values``.
+        """
+        if self.is_all:
+            return ""
+        values += self.values
+        return f" AND {column} IN ({self.ids})"
 
     @property
     def is_all(self) -> bool:
@@ -200,6 +210,38 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
     if len(alternatives) == 1:
         return condition._replace(short_ids=short_ids, indexed_ids=indexed_ids)
     return condition
+
+
+def tag_below(dialect: SqlDialect, tag: str, values: list[object]) -> str:
+    """
+    The condition that a row ``t`` of ``tags`` has a tag or one below it, by one range of the index.
+
+    Its values are appended to ``values``. ("0" follows "/".)
+    """
+    key = tag_key(tag)
+    values += [key, f"{key}0", key, f"{key}/", f"{key}0"]
+    column = dialect.key.format("t.tag")
+    exact = dialect.unindexed + column
+    return (
+        f"({dialect.beginning.format(column)} AND ({exact} = ? OR ({exact} > ? AND {exact} < ?)))"
+    )
+
+
+def tag_among(column: str, tag: str, values: list[object]) -> str:
+    """
+    The condition that a column of tags with blanks between has a tag, or one below it.
+
+    Its values are appended to ``values``.
+    """
+    escaped = tag.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like = f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'"
+    values += [f"% {escaped} %", f"% {escaped}/%"]
+    return f"({like} OR {like})"
+
+
+def tag_key(tag: str) -> str:
+    """A tag with its ASCII letters in lower case."""
+    return "".join(char.lower() if char.isascii() else char for char in tag)
 
 
 def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import Selection
-from qmd.store.sql.tags import tag_among
+from qmd.store.sql.filters import Selection, tag_among
 from qmd.values.memory import Observation
 
 _COLUMNS = "line, category, text, tags, context, noted, expires"

@@ -1,4 +1,9 @@
-"""Embed new text in the background: one text at a time, in a thread of low priority."""
+"""
+Embeds new text and reads the text in pictures in the background, a little at a time.
+
+One text at a time is embedded in a thread of low priority, one page at a time is read in a worker
+process.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
 from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
+from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
@@ -20,6 +26,7 @@ from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.store.sql.models import StoredModel
 from qmd.system import clock
 from qmd.values import Progress
+from qmd.values.pictures import Recogniser
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenStates
@@ -28,14 +35,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LINUX: bool = sys.platform == "linux"
-#: Seconds between two looks without a wake-up. Another process may have chosen or fetched a model,
-#: or stored a document.
+#: Seconds between two looks for text without a wake-up. Another process may have chosen or fetched
+#: a model, or stored a document.
 LOOK_S = 5.0
 #: The first and the longest wait after a failure, in seconds.
 FIRST_RETRY_S, LONGEST_RETRY_S = 10.0, 300.0
 #: The shortest time between two events about progress, in seconds.
 TICK_S = 0.25
-#: Seconds that `stop` waits for the current text. A text takes about 0.1 s.
+#: Seconds that `stop` waits for the current text, which takes about 0.1 s, or for the page of a
+#: picture, which is then given up; others read it later.
 PATIENCE_S = 5.0
 #: Seconds of gathering common words between two looks whether to stop.
 GATHERING_S = 0.5
@@ -250,3 +258,47 @@ def gathering_loop(store: Store) -> Loop:
         patience_s=PATIENCE_S,
     )
     return loop
+
+
+#: Seconds between two looks for pictures without a wake-up. Another process may have stored a
+#: document, and memory may be free again.
+LOOK_FOR_PICTURES_S = 30.0
+
+
+class BackgroundOcr(Loop):
+    """
+    A loop that reads the pictures that wait, if this machine can.
+
+    Its work begins with `wake`, when documents have changed. `stop` ends it at once.
+    """
+
+    def __init__(
+        self, store: Store, events: EventBus, state: KeeperState, recogniser: Recogniser
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._recogniser = recogniser
+        super().__init__(
+            "qmd-ocr",
+            self._look,
+            "The text in pictures is not read",
+            partial(state.tell, "ocr"),
+            every_s=LOOK_FOR_PICTURES_S,
+            retry_s=(FIRST_RETRY_S, LONGEST_RETRY_S),
+            patience_s=PATIENCE_S,
+        )
+
+    def _look(self) -> str | None:
+        with self._store.reading() as reader:
+            waiting = reader.pictures.count_waiting(self._recogniser.name)
+        if not waiting or not ocr.is_installed(self._recogniser):  # 'qmd status' says so
+            return None
+        trouble = ocr.problem(self._recogniser)
+        if trouble is not None:
+            return str(trouble)
+        ocr.read_pictures(self._store, self._recogniser, events=self._events, check=self._check)
+        return None
+
+    def _check(self) -> None:
+        if self.stopping.is_set():
+            raise LoopStopped
