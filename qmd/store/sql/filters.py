@@ -227,6 +227,18 @@ def tag_below(dialect: SqlDialect, tag: str, values: list[object]) -> str:
     )
 
 
+def tag_among(column: str, tag: str, values: list[object]) -> str:
+    """
+    The condition that a column of tags with blanks between has a tag, or one below it.
+
+    Its values are appended to ``values``.
+    """
+    escaped = tag.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like = f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'"
+    values += [f"% {escaped} %", f"% {escaped}/%"]
+    return f"({like} OR {like})"
+
+
 def tag_key(tag: str) -> str:
     """A tag with its ASCII letters in lower case."""
     return "".join(char.lower() if char.isascii() else char for char in tag)
