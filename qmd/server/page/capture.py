@@ -1,5 +1,5 @@
 """
-The view that keeps a thought or a page of the web, at ``/capture``, and files beside notes.
+The view that keeps a thought or a page of the web, at ``/add``, and files beside notes.
 
 Phones install it as an app and share to it; bookmarklets lead to it. What is in its address only
 fills its fields: nothing is written before the person has sent the form.
@@ -41,11 +41,17 @@ def _again(visit: Visit) -> Shown:
 def _form(visit: Visit, text: str, url: str) -> Shown:
     base = str(visit.request.base_url)
     script = (
-        f"javascript:void(location.href={json.dumps(base + 'capture')}+'?'+new URLSearchParams("
+        f"javascript:void(location.href={json.dumps(base + 'add')}+'?'+new URLSearchParams("
         "{url:location.href,title:document.title,text:String(getSelection())}))"
     )
     may_write = not visit.site.read_only and bool(visit.kb.writable_collections())
-    values = {"text": text, "url": url, "bookmarklet": script, "may_write": may_write}
+    values = {
+        "text": text,
+        "url": url,
+        "bookmarklet": script,
+        "may_write": may_write,
+        "is_part": visit.is_part,
+    }
     return Shown("capture_part.html" if visit.is_part else "capture.html", values)
 
 
@@ -106,7 +112,7 @@ def _answer(
         more = visit.site.translated(visit.request, problem or "")
         return JSONResponse({"said": f"{words} {more}".strip(), "address": note_address(file)})
     visit.notify(words, problem, change)
-    return "/capture" if visit["action"] != "save" else note_address(file)
+    return "/add" if visit["action"] != "save" else note_address(file)
 
 
 def _attach(visit: Visit) -> Answer:
@@ -122,8 +128,8 @@ def routes(site: Site) -> list[Route]:
     return view_routes(
         site,
         (
-            PageView("/capture", _shown, captures.send, "writer", again=_again, timeout_s=_SAVE_S),
-            PageView("/part/capture", _shown),
+            PageView("/add", _shown, captures.send, "writer", again=_again, timeout_s=_SAVE_S),
+            PageView("/part/add", _shown),
             PageView("/attach", act=_attach, sender="writer"),
             PageView("/attach/{file:file}", act=_attach, sender="writer"),
         ),

@@ -18,7 +18,10 @@ _TYPES = {
     ".webmanifest": "application/manifest+json",
 }  # fmt: skip
 #: The script that may answer for views, and for which.
-_WORKER, _VIEW_OF_WORKER = "capture-worker.js", "/capture"
+_POLICY_OF_WORKER = {
+    "content-security-policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
+}
+_WORKER, _VIEW_OF_WORKER = "capture-worker.js", "/add"
 _CACHED = "private, max-age=31536000, immutable"
 
 
@@ -56,7 +59,7 @@ class StaticFiles:
         etag = f'"{self._versions[name]}"'
         headers = {"cache-control": _CACHED if is_versioned else "no-cache", "etag": etag}
         if name == _WORKER:
-            headers["service-worker-allowed"] = _VIEW_OF_WORKER
+            headers |= {"service-worker-allowed": _VIEW_OF_WORKER, **_POLICY_OF_WORKER}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)

@@ -1,7 +1,8 @@
 // Sends files to the server, which keeps them beside a note and says how a note links to them.
 
-import { fill, send } from "./base.js";
+import { fill, send, textsOf } from "./base.js";
 
+const texts = textsOf("base");
 const MOST = 32 * 1024 * 1024; // bytes of a file that the server takes
 
 /** The files of a paste or a drop; none if it is text. */
@@ -10,15 +11,19 @@ export function filesOf(transfer) {
 }
 
 /** A name for a file; a pasted picture has none that says anything. */
-function nameOf(file, texts) {
+function nameOf(file) {
   if (file.name && !/^image\.\w+$/.test(file.name)) return file.name;
   const moment = new Date().toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
   return `${moment}.${(file.type.split("/")[1] || "bin").replace(/\W.*/, "")}`;
 }
 
-/** Keep a file beside a note ("" for the inbox); returns the Markdown of a link to it. */
-export async function attach(note, file, texts) {
-  const name = nameOf(file, texts);
+/**
+ * Keep a file beside a note ("" for the inbox); returns the Markdown of a link to it. `say` is told
+ * what happens.
+ */
+export async function attach(note, file, say) {
+  const name = nameOf(file);
+  say(fill(texts.uploading, { name }));
   if (file.size > MOST) throw new RangeError(fill(texts.too_large, { name, most: MOST >> 20 }));
   const path = note ? `/attach/${note.split("/").map(encodeURIComponent).join("/")}` : "/attach";
   const address = `${path}?${new URLSearchParams({ name })}`;

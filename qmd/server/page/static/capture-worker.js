@@ -1,7 +1,8 @@
 // Keeps the view that captures thoughts for when there is no connection. Nothing else is kept.
 
 const KEPT = "qmd-capture-1";
-const VIEW = "/capture";
+const VIEW = "/add";
+const ANY = { ignoreVary: true }; // the language and the cookie are those of this browser
 
 self.addEventListener("install", (event) => {
   event.waitUntil(keep().catch(() => {}).then(() => self.skipWaiting()));
@@ -43,7 +44,7 @@ async function view(event) {
     if (response.ok) event.waitUntil(keep().catch(() => {}));
     return response;
   } catch (error) {
-    const kept = await caches.match(VIEW);
+    const kept = await caches.match(VIEW, ANY);
     if (kept) return kept;
     throw error;
   }
@@ -53,7 +54,7 @@ async function file(request) {
   try {
     return await fetch(request);
   } catch (error) {
-    const kept = await caches.match(request);
+    const kept = await caches.match(request, ANY);
     if (kept) return kept;
     throw error;
   }

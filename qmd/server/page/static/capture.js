@@ -40,14 +40,14 @@ const queue = {
 };
 
 /** Send a thought with its files; the answer of the server. Rejects without `status` if it is away. */
-async function deliver(thought, texts) {
+async function deliver(thought, say) {
   const links = [];
-  for (const file of thought.files) links.push(file.link ?? (await attach("", file.data, texts)));
+  for (const file of thought.files) links.push(await attach("", file, say));
   const body = new URLSearchParams({
     action: "add", id: thought.id, at: thought.at,
     text: [thought.text, ...links].filter(Boolean).join("\n"),
   });
-  const response = await send("/capture", { body, accept: "application/json" });
+  const response = await send("/add", { body, accept: "application/json" });
   return response.json();
 }
 
@@ -111,7 +111,7 @@ export function startCapture(form) {
       let sent = 0;
       for (const thought of (await queue.all()).sort((a, b) => (a.at < b.at ? -1 : 1))) {
         try {
-          await deliver(thought, texts);
+          await deliver(thought, say);
         } catch (error) {
           if (isAway(error) || error.status >= 500 || error.status === 403) break;
           say(fill(texts.refused, { problem: error.message }));
@@ -131,7 +131,7 @@ export function startCapture(form) {
     const thought = { id: crypto.randomUUID(), at: new Date().toISOString(), text, files };
     say(texts.sending);
     try {
-      const { said, address } = await deliver(thought, texts);
+      const { said, address } = await deliver(thought, say);
       say(said, address);
     } catch (error) {
       if (!isAway(error)) {
@@ -150,7 +150,7 @@ export function startCapture(form) {
     say(texts.saving);
     const body = new URLSearchParams({ action: "save", url: form.elements.url.value });
     try {
-      const { said, address } = await (await send("/capture", { body, accept: "application/json" })).json();
+      const { said, address } = await (await send("/add", { body, accept: "application/json" })).json();
       say(said, address);
     } catch (error) {
       say(error.message);
@@ -159,14 +159,13 @@ export function startCapture(form) {
 
   async function take(chosen) {
     for (const file of chosen) {
-      say(fill(texts.uploading, { name: file.name }));
       try {
-        insert(field, await attach("", file, texts));
+        insert(field, await attach("", file, say));
         say("");
       } catch (error) {
         say(error.message);
         if (!isAway(error)) continue;
-        files.push({ data: file });
+        files.push(file);
         say(file.name);
       }
     }
@@ -198,5 +197,5 @@ const form = document.querySelector("main #capture");
 if (form) {
   startCapture(form);
   form.querySelector("textarea").focus();
-  navigator.serviceWorker?.register("/static/capture-worker.js", { scope: "/capture" });
+  navigator.serviceWorker?.register("/static/capture-worker.js", { scope: "/add" });
 }

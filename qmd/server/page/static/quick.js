@@ -8,7 +8,7 @@ async function open() {
   let dialog = document.getElementById("capture-box");
   if (!dialog) {
     const { startCapture, boxOf } = await import("./capture.js");
-    const form = await part("/part/capture");
+    const form = await part("/part/add");
     dialog = document.getElementById("capture-box");
     if (!dialog) {
       dialog = boxOf(form, opener);
@@ -21,7 +21,7 @@ async function open() {
 }
 
 opener?.addEventListener("click", (event) => {
-  if (event.ctrlKey || event.metaKey || event.shiftKey || location.pathname === "/capture") return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey || location.pathname === "/add") return;
   event.preventDefault();
   open().catch(() => location.assign(opener.href)); // the server or the connection is gone
 });
