@@ -244,18 +244,6 @@ def tag_key(tag: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in tag)
 
 
-def tag_among(column: str, tag: str, values: list[object]) -> str:
-    """
-    The condition that a column of tags with blanks between has a tag, or one below it.
-
-    Its values are appended to ``values``.
-    """
-    escaped = tag.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    like = f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'"
-    values += [f"% {escaped} %", f"% {escaped}/%"]
-    return f"({like} OR {like})"
-
-
 def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str:
     """
     The ids of the documents that meet a condition, as a SELECT.

@@ -5,6 +5,7 @@ import { announce, fill, part, send, textsOf } from "./base.js";
 import { offer } from "./suggest.js";
 import { editTable } from "./table.js";
 import { colour } from "./colours.js";
+import { attach, insert, takeFiles } from "./attach.js";
 
 const texts = textsOf("edit");
 const form = document.getElementById("editor");
@@ -501,6 +502,17 @@ function startEditor() {
     area.scrollTop = (line - 4) * parseFloat(getComputedStyle(area).lineHeight);
   }
   if (mayWrite) area.focus({ preventScroll: true });
+  if (mayWrite && form.dataset.file) {
+    takeFiles(area, async (files) => {
+      for (const file of files) {
+        try {
+          insert(area, await attach(form.dataset.file, file, say));
+        } catch (error) {
+          say(error.message);
+        }
+      }
+    });
+  }
   if (saved === null) state.textContent = texts.state_unsaved;
   keysOf(area, save);
   show();
