@@ -31,7 +31,7 @@ __all__ = [
 __getattr__ = lazy.load(__name__)
 
 FAMILIES = (
-    *("searches", "reading", "graph", "documents", "tasks", "days", "editing"),
+    *("searches", "reading", "graph", "documents", "tasks", "views", "days", "editing"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""

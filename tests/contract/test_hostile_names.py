@@ -106,6 +106,7 @@ def calls(folder: Path) -> Mapping[str, list[dict[str, Any]]]:
         "links": [{"file": hostile}, {"file": "plan"}, {"file": "arch"}],
         "check_links": [{}],
         "tasks": [{}],
+        "view": [{"view": "TABLE file.path, title, file.tags"}, {"view": "plan"}, {"view": FORGED}],
         "periodic_note": [{}, {"collection": "note"}, {"when": FORGED}],
         "create_periodic_note": [{"when": "2026-11-20"}, {"when": FORGED}],
         "tags": [{}, {"prefix": "tga"}, {"prefix": "tag"}],

@@ -21,6 +21,7 @@ ENDPOINTS = (
     *endpoints_of("documents"),
     *endpoints_of("graph"),
     *endpoints_of("tasks"),
+    *endpoints_of("views"),
     *endpoints_of("days"),
     *endpoints_of("editing"),
     *endpoints_of("upkeep"),
