@@ -1,20 +1,23 @@
-"""The graph of documents: their tags, what changed, what is similar, and how they are linked."""
+"""The graph of documents: tags, tasks, views, what changed, what is similar, what is linked."""
 
 from __future__ import annotations
 
 import sys
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from qmd import search, values
-from qmd.errors import InputError
+from qmd import files, parse, search, values
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, NotFoundError
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
+from qmd.records import replace
 from qmd.search import graph, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from qmd.search.views.written import ViewBlock
     from qmd.store import Reader
     from qmd.values import DocumentInfo
     from qmd.values.documents import Link
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         TagTree,
     )
     from qmd.values.tasks import TaskList
+    from qmd.values.views import View, ViewList
 
 
 class GraphMethods(SearchMethods):
@@ -209,6 +213,105 @@ class GraphMethods(SearchMethods):
                 limit=most_listed(limit),
                 today=date.today(),
             )
+
+    @open_to_scopes
+    def views(
+        self,
+        file: str | None = None,
+        *,
+        text: str | None = None,
+        collection: str | None = None,
+        limit: int | None = 200,
+    ) -> ViewList:
+        """
+        Tables of notes by their properties: those that a note describes, or that a text does.
+
+        A note describes them in blocks of code (``qmd``, ``dataview``, ``base``), and is called
+        ``this`` in them. A view that cannot be made has a problem instead of rows.
+
+        Args:
+            file: A name as `get` takes it, or ``collection/path`` of a file ``.base``.
+            text: YAML of qmd, or a query of Dataview, instead of a note's.
+            collection: The only one with the notes; None: that of the note, and for a text all.
+            limit: The most rows of each view, 1 to 1000.
+
+        Raises:
+            InputError: There is neither a file nor a text, or both; or the limit is out of range.
+            NotFoundError: The note describes no view.
+        """
+        limit = _most(limit)
+        if (file is None) == (text is None):
+            raise InputError("Name a note with views, or give the text of one.")
+        this, blocks = None, [search.views.written.ViewBlock("qmd", text or "", 0)]
+        if file is not None:
+            this, blocks = self._blocks_of(file)
+        return values.views.ViewList(
+            tuple(
+                view
+                for block in blocks
+                for view in self._block_views(block, this=this, collection=collection, limit=limit)
+            )
+        )
+
+    def _blocks_of(self, name: str) -> tuple[str, list[ViewBlock]]:
+        """``collection/path`` of a note or a base, and the blocks that it has."""
+        store = self._store
+        with store.reading() as reader:
+            if name.lower().endswith(".base"):
+                opened = files.indexed_file.open_indexed_file(reader, name, database=store.location)
+                with opened:
+                    data = opened.read(search.views.written.MAX_TEXT + 1)
+                text = parse.decode.decode(data).text
+                return name, [search.views.written.ViewBlock("base", text, 0)]
+            document = _document(reader, name)
+            blocks = search.views.written.view_blocks(reader.documents.text(document.id))
+            described = list(blocks)
+        if not described:
+            raise NotFoundError(
+                engine_text("{file} has no view.", file=document.file),
+                hint="A view is a block of code of qmd, dataview or base: docs/views.md",
+            )
+        return document.file, described
+
+    @open_to_scopes
+    def view_of_block(self, file: str, language: str, text: str, *, limit: int) -> list[View]:
+        """The views that a block of code of the note ``collection/path`` describes."""
+        block = search.views.written.ViewBlock(language, text, 0)
+        return list(self._block_views(block, this=file, collection=None, limit=limit))
+
+    def _block_views(
+        self, block: ViewBlock, *, this: str | None, collection: str | None, limit: int
+    ) -> Iterator[View]:
+        name = collection or (None if this is None else this.partition("/")[0])
+        line = block.line or None
+        try:
+            queries = search.views.written.read_views(block.language, block.text)
+        except InputError as error:
+            yield values.views.View("", line=line, problem=error.with_hint)
+            return
+        for query in queries:
+            try:
+                hits = None
+                if query.words:
+                    found_by_words = self.search(
+                        query.words,
+                        limit=values.graph.MAX_LISTED,
+                        filters=values.Filters(collections=(name,) if name else ()),
+                    )
+                    hits = [hit.file for hit in found_by_words.hits]
+                with self._store.reading() as reader:
+                    view = search.views.table.make_view(
+                        reader,
+                        query,
+                        collection=name,
+                        this=this,
+                        hits=hits,
+                        limit=limit,
+                        now=datetime.now(),
+                    )
+                yield replace(view, line=line)
+            except InputError as error:
+                yield values.views.View(query.name, line=line, problem=error.with_hint)
 
 
 def most_listed(limit: int | None) -> int:

@@ -18,5 +18,6 @@ if TYPE_CHECKING:
     from qmd.search import searches as searches
     from qmd.search import spelling as spelling
     from qmd.search import tasks as tasks
+    from qmd.search import views as views
 
 __getattr__ = lazy.load(__name__)

@@ -57,6 +57,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "outline": [{"file": "plan"}, {"file": "parts", "max_tokens": 300}, {"file": "hub#Hub"}],
     "properties": [{}, {"limit": 1}, {"key": "status"}],
     "tasks": [{}, {"due": "none", "limit": 1}, {"done": True, "open": True, "max_tokens": 300}],
+    "view": [{"view": "TABLE rating, status FROM #work"}, {"view": "TASK", "limit": 3}],
     "periodic_note": [{"when": "2026-11-20"}, {"when": "2026-W47", "collection": "notes"}],
     "recall": [
         {},
@@ -112,6 +113,7 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "outline": {"file": "plan#nowhere"},
     "properties": {"key": "nowhere"},
     "tasks": {"due": "nowhere"},
+    "view": {"view": "nowhere"},
     "periodic_note": {"collection": "nowhere"},
     "create_periodic_note": {"collection": "nowhere"},
     "recall": {"about": "nowhere"},

@@ -114,6 +114,7 @@ def calls(folder: Path) -> Mapping[str, list[dict[str, Any]]]:
             {"about": "boats", "fact": "x", "category": FORGED},
         ],
         "forget": [{"about": note, "fact": "boat"}, {"about": "plan", "fact": FORGED}],
+        "view": [{"view": "TABLE file.path, title, file.tags"}, {"view": "plan"}, {"view": FORGED}],
         "periodic_note": [{}, {"collection": "note"}, {"when": FORGED}],
         "create_periodic_note": [{"when": "2026-11-20"}, {"when": FORGED}],
         "tags": [{}, {"prefix": "tga"}, {"prefix": "tag"}],

@@ -173,6 +173,7 @@ def _view(
         document.file,
         create_title="" if visit.site.read_only else visit.text("note.create"),
         no_section_title=visit.text("note.no_section"),
+        translated=lambda sentence: visit.site.translated(visit.request, sentence),
     )
     may_edit = (
         is_shown_as_markdown(document.path)
