@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.engine_text import engine_text
 from qmd.errors import FileAccessError, InputError, NotFoundError
-from qmd.files import moment
 from qmd.files.vault import note_path
 from qmd.ingest.vault import VAULT_FOLDER, read_settings, vault_settings
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ, open_beneath
-from qmd.system.regular_file import read_opened
+from qmd.system.settings_file import read_opened
+from qmd.values import moment
 from qmd.values.days import Period, PeriodKind, period_around
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Handlers block and run on worker threads.
 
 from __future__ import annotations
 
-from qmd.operations import FAMILIES
+from qmd.operations import FAMILIES, of_plugins
 from qmd.server.endpoints import (
     chat,
     collections,
@@ -14,7 +14,7 @@ from qmd.server.endpoints import (
     health,
     pushing,
 )
-from qmd.server.endpoints.definition import endpoints_in, endpoints_of
+from qmd.server.endpoints.definition import RestEndpoint, endpoint_of, endpoints_in, endpoints_of
 
 _ALL = (
     *(endpoint for family in FAMILIES for endpoint in endpoints_of(family)),
@@ -27,4 +27,9 @@ _ALL = (
 _GROUPS = list(dict.fromkeys(endpoint.group for endpoint in _ALL))
 
 ENDPOINTS = tuple(sorted(_ALL, key=lambda endpoint: _GROUPS.index(endpoint.group)))
-"""All endpoints, group by group: the order of the OpenAPI description."""
+"""All endpoints of qmd, group by group: the order of the OpenAPI description."""
+
+
+def endpoints() -> tuple[RestEndpoint, ...]:
+    """All endpoints, those of the plugins of this process last."""
+    return (*ENDPOINTS, *map(endpoint_of, of_plugins()))
