@@ -126,7 +126,7 @@ def ask(
         if hit.file in left_out:
             continue
         added = dict.fromkeys(PARTS, 0.0)
-        for part in hit.explain.get("parts", []):
+        for part in (hit.explain or {}).get("parts", []):  # type: ignore[attr-defined]
             added[part["part"]] += part["standardised"] + part["place"]
         hits.append([hit.file in right, [round(value, 5) for value in added.values()]])
     return {"fixture": fixture, "id": query["id"], "page": files[0], "hits": hits}
@@ -173,8 +173,9 @@ def fit(asked: Sequence[Asked]) -> NDArray[np.float64]:
 
 
 def _softmax(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    raised: NDArray[np.float64] = np.exp(sums - sums.max())
-    return raised / raised.sum()
+    raised = np.exp(sums - sums.max())
+    chances: NDArray[np.float64] = raised / raised.sum()
+    return chances
 
 
 def show(

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from os.path import normpath
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _LINK = re.compile(r"(?<!!)\[([^\]\[]{2,120})\]\(([^)\s]+?\.md)(?:#[^)]*)?\)")
 _SHOWN = re.compile(r"!?\[([^\]\[]*)\]\([^)]*\)")
@@ -52,7 +52,7 @@ def main() -> None:
     found = list(pairs(arguments.folder))
     random.Random(arguments.seed).shuffle(found)
     counts: Counter[tuple[str, str]] = Counter()
-    queries = []
+    queries: list[dict[str, Any]] = []
     for pair in dict.fromkeys(found):
         counts[pair.kind, pair.file] += 1
         if counts[pair.kind, pair.file] <= MOST[pair.kind]:
