@@ -130,8 +130,8 @@ class CapturingMethods(EditingMethods):
             return self._fetcher
 
     def _page_keeper(self, store: Store) -> PageKeeper:
-        def known(address: str) -> list[str]:
-            found: list[str] = []
+        def notes_with(address: str) -> list[str]:
+            notes: list[str] = []
             with store.reading() as reader:
                 for name in files.saved_pages.ADDRESSES:
                     listed = search.ordering.list_documents(
@@ -143,11 +143,13 @@ class CapturingMethods(EditingMethods):
                         limit=MOST_NOTES,
                         offset=0,
                     )
-                    found += [each.file for each in listed]
-            return found
+                    notes += [each.file for each in listed]
+            return notes
 
         today = datetime.now().astimezone().date().isoformat()
-        return files.saved_pages.PageKeeper(self._writer(store), self._vault(store), today, known)
+        return files.saved_pages.PageKeeper(
+            self._writer(store), self._vault(store), today, notes_with
+        )
 
     def _vault(self, store: Store) -> Vault:
         with store.reading() as reader:

@@ -46,15 +46,15 @@ class ScopedKnowledgeBase(KnowledgeBase):
         self.scope = scope
         self._whole = whole
         self._scoped: tuple[OpenParts, OpenParts] | None = None
-        own = whole._settings
+        whole_settings = whole._settings
         settings = replace(
-            own,
+            whole_settings,
             vault=None,
             write_roots=(),
             ask_server=False,
-            save_to=_inside(scope.write, own.save_to),
-            inbox=_inside(scope.write, own.inbox),
-            inbox_template=_inside(scope.read, own.inbox_template),
+            save_to=_inside(scope.write, whole_settings.save_to),
+            inbox=_inside(scope.write, whole_settings.inbox),
+            inbox_template=_inside(scope.read, whole_settings.inbox_template),
             allow_private_addresses=False,  # those of the server's network are not the client's
         )
         super().__init__(whole._store.scoped(scope), settings)
