@@ -34,6 +34,7 @@ Every exception qmd raises on purpose.
     ├─ WritesForbiddenError           the database or the server may only be read
     ├─ WebPageError                 a page of the web cannot, or must not, be fetched or saved
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
+    ├─ PluginError                    the operation of a plugin failed
     ├─ RemoteError                    what the running server answered; it has the server's code
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
@@ -713,8 +714,7 @@ class InferenceError(QmdError):
     """
     A model cannot do its work.
 
-    ``quoted``: the part of the message that a model server wrote. It may repeat the text that the
-    server was sent, so no log has it.
+    ``quoted``: what of the message a model server wrote; it may repeat texts, so no log has it.
     """
 
     code = "inference_error"
@@ -793,6 +793,11 @@ class TransientInferenceError(InferenceError):
     ) -> None:
         super().__init__(message, hint=hint, quoted=quoted)
         self.retry_after_s = retry_after_s
+
+
+class PluginError(QmdError):
+    code = "plugin_failed"
+    http_status = 503  # whose message a client gets to see
 
 
 class RemoteError(QmdError):

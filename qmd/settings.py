@@ -113,8 +113,8 @@ class Settings:
             change nothing; None takes none.
         read_only_files: Tools change no file.
         exiftool: The program that writes into photos; None for the one on PATH.
-        plugins: The names of installed plugins whose file formats are read, too
-            (`qmd.parse.plugins`); they hold for the whole process.
+        plugins: The names of installed plugins whose formats, models and operations are used
+            (`qmd.system.plugins`); they hold for the whole process.
         ocr: What reads the text in pictures: ``rapidocr``, if it is installed, ``none``, or what a
             program brings.
         save_to: ``collection/folder`` for saved pages; None for the folder ``saved`` of the first

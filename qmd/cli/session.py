@@ -14,8 +14,8 @@ from qmd.cli.progress import progress_bar_if_needed
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
 from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings, Settings
-from qmd.system.database_files import is_missing, is_writable
 from qmd.system.session import name_process
+from qmd.system.user_dirs import is_missing, is_writable
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings

@@ -234,7 +234,8 @@ class Configuration:
         "Let pages of this origin in, such as https://chat.example.org; repeat for several.",
     )
     plugins: tuple[str, ...] = _setting(
-        "texts", "the plugins whose file formats are read, too; 'qmd plugins' lists them"
+        "texts",
+        "the plugins whose formats, models and operations are used; 'qmd plugins' lists them",
     )
     ocr: str = _setting(
         "text",

@@ -9,6 +9,7 @@ from qmd import lazy
 if TYPE_CHECKING:
     from qmd.files import captures as captures
     from qmd.files import chats as chats
+    from qmd.files import days as days
     from qmd.files import indexed_file as indexed_file
     from qmd.files import notes as notes
     from qmd.files import pdf_pages as pdf_pages

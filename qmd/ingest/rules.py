@@ -43,7 +43,7 @@ from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
 from qmd.parse.formats import CANVAS, format_of
 from qmd.records import dataclass
-from qmd.system.regular_file import read_regular
+from qmd.system.settings_file import read_regular
 
 if TYPE_CHECKING:
     from qmd.values import Collection

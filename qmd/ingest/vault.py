@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from qmd.records import dataclass
 from qmd.system.beneath import READ, open_beneath
-from qmd.system.regular_file import read_opened
+from qmd.system.settings_file import read_opened
 
 VAULT_FOLDER = ".obsidian"
 MAX_BYTES = 1024 * 1024  # of a file of settings
@@ -47,8 +47,8 @@ def vault_settings(root: Path) -> VaultSettings | None:
         os.close(open_beneath(root, VAULT_FOLDER, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)))
     except (OSError, ValueError):
         return None
-    app, app_problem = _read_json(root, f"{VAULT_FOLDER}/app.json")
-    templates, templates_problem = _read_json(root, f"{VAULT_FOLDER}/templates.json")
+    app, app_problem = read_settings(root, f"{VAULT_FOLDER}/app.json")
+    templates, templates_problem = read_settings(root, f"{VAULT_FOLDER}/templates.json")
     formats: dict[object, LinkFormat] = {each: each for each in get_args(LinkFormat)}
     return VaultSettings(
         excluded=_texts(app.get("userIgnoreFilters")),
@@ -61,7 +61,7 @@ def vault_settings(root: Path) -> VaultSettings | None:
     )
 
 
-def _read_json(root: Path, path: str) -> tuple[dict[str, Any], str]:
+def read_settings(root: Path, path: str) -> tuple[dict[str, Any], str]:
     """The mapping in a file of settings, and a sentence about a problem."""
     not_applied = "Obsidian's settings in it were not applied"
     try:

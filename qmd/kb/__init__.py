@@ -23,6 +23,7 @@ from qmd.kb.documents import DocumentMethods
 from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
+from qmd.kb.memory import MemoryMethods
 from qmd.kb.moving import MovingMethods
 from qmd.kb.photos import PhotoMethods
 from qmd.kb.pushing import PushingMethods
@@ -41,6 +42,7 @@ class KnowledgeBase(
     CollectionMethods,
     IndexingMethods,
     EmbeddingMethods,
+    MemoryMethods,
     GraphMethods,
     SearchMethods,
     PhotoMethods,

@@ -1,13 +1,14 @@
-"""Creating, editing and deleting notes by name."""
+"""Creating, editing and deleting notes, by their names and by the days that they are about."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import files, ingest, values
+from qmd import files, ingest, parse, values
 from qmd.engine_text import engine_text
 from qmd.errors import (
     DocumentNotFoundError,
@@ -19,6 +20,7 @@ from qmd.errors import (
 from qmd.files import edits
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.records import replace
 from qmd.search import lookup
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
+    from qmd.values.days import PeriodicNote
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 
@@ -78,7 +81,13 @@ class EditingMethods(FileMethods):
 
     @open_to_scopes
     def replace_note(
-        self, name: str, text: str, *, if_docid: str | None = None, preview: bool = False
+        self,
+        name: str,
+        text: str,
+        *,
+        if_docid: str | None = None,
+        preview: bool = False,
+        continues: int | None = None,
     ) -> EditedNote:
         """
         Replace the whole text of a note, which keeps its encoding and its line ends.
@@ -86,15 +95,21 @@ class EditingMethods(FileMethods):
         Args:
             text: The new text, with ``\\n`` at the end of each line. An unchanged text changes
                 nothing.
+            continues: The number of a change by which the same session has written the note.
+                If nothing else has changed the note since, both are one change, and undo takes
+                back both; the text between them is not kept.
 
         The other arguments and the errors are those of `edit_note`.
         """
-        return self.edit_note(
+        edited = self.edit_note(
             name,
             lambda present: edits.operations.replace_all(present, text),
             if_docid=if_docid,
             preview=preview,
         )
+        if continues is None or edited.change is None:
+            return edited
+        return replace(edited, change=self._writer(self._store).join(continues, edited.change))
 
     @open_to_scopes
     def tick_task(
@@ -187,6 +202,81 @@ class EditingMethods(FileMethods):
         store = self._store
         editor = edits.note_editor.NoteEditor(store, self._writer(store))
         return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
+
+    @open_to_scopes
+    def periodic_note(self, when: str = "today", *, collection: str | None = None) -> PeriodicNote:
+        """
+        The note of a day, week, month, quarter or year, where the vault's settings put it.
+
+        Nothing is created.
+
+        The collection is the one that is named, else the only one with settings of daily notes,
+        else the only vault of Obsidian, else the only one.
+
+        Args:
+            when: ``today``, ``2026-11-20``, ``week``, ``2026-W47``, ``last month``, ``2026-11``,
+                ``2026-Q4``, ``2026``.
+
+        Raises:
+            InputError: ``when`` names no period, or there are several collections to choose from.
+            CollectionNotFoundError.
+        """
+        store = self._store
+        with store.reading() as reader:
+            chosen, notes = files.days.chosen(reader, collection)
+            period = files.days.read_period(when, date.today(), notes)
+            file = files.days.file_of(chosen, notes, period)
+            vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault.check_new(file)
+            is_there = _note_on_disk(reader, vault, file) is not None
+            previous, following = (
+                files.days.nearest(reader, chosen, notes, period, step) for step in (-1, 1)
+            )
+        text, more_lines = "", 0
+        if is_there:
+            place = edits.note_editor.NotePlace(file, vault.locate(file))
+            text, more_lines = files.days.beginning(
+                parse.decode.decode(edits.note_editor.read_note(place)).text
+            )
+        return values.days.PeriodicNote(
+            file,
+            period.kind,
+            period.name,
+            period.first.isoformat(),
+            period.last.isoformat(),
+            exists=is_there,
+            text=text,
+            more_lines=more_lines,
+            previous=previous,
+            following=following,
+        )
+
+    @open_to_scopes
+    def create_periodic_note(
+        self, when: str = "today", *, collection: str | None = None
+    ) -> EditedNote:
+        """
+        Create the note of a period from the vault's template; one that exists stays as it is.
+
+        Raises:
+            NotFoundError: The template does not exist.
+            The errors of `periodic_note` and of `create_note`.
+        """
+        store = self._store
+        with store.reading() as reader:
+            chosen, notes = files.days.chosen(reader, collection)
+            period = files.days.read_period(when, date.today(), notes)
+            file = files.days.file_of(chosen, notes, period)
+            vault = files.vault.Vault.of_collections(reader.collections.all())
+            vault.check_new(file)
+            is_there = _note_on_disk(reader, vault, file) is not None
+        if is_there:
+            place = edits.note_editor.NotePlace(file, vault.locate(file))
+            docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
+            return values.edits.EditedNote(file, docid, written=False, diff="")
+        template = notes.pattern(period.kind).template
+        text = files.days.read_template(Path(chosen.path), template) if template else ""
+        return self.create_note(file, notes.filled(text, period, datetime.now()))
 
     def _place(self, store: Store, name: str) -> NotePlace:
         """

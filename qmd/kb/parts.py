@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd import ingest, libraries, models, parse, values
+from qmd import ingest, libraries, models, parse, system, values
 from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
@@ -86,6 +86,7 @@ class Parts:
             settings = replace(settings, embedder=models.checked.CheckedEmbedder(settings.embedder))
 
         if settings.plugins:
+            system.plugins.turn_on(settings.plugins)
             parse.plugins.turn_on(tuple(settings.plugins))
         self._settings = settings
         self._opened = self._open_parts(store)

@@ -19,6 +19,10 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
     errors.InputError: Meaning(
         "An argument is wrong, or one is missing.", "Send what the message says is expected."
     ),
+    errors.PluginError: Meaning(
+        "The operation of an installed plugin failed.",
+        "Report it to the authors of its package.",
+    ),
     errors.ConfigError: Meaning(
         "A setting is wrong.", "Correct the setting that the message names."
     ),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from qmd.errors import CollectionNotFoundError
-from qmd.operations.arguments import InCollection, Limit
+from qmd.operations.arguments import DAY, InCollection, Limit
 from qmd.operations.definition import Row, Styled, operation
 from qmd.values.facts import Describe, InSchema, Shell
 from qmd.values.search import Tags
@@ -70,7 +70,7 @@ def tasks(
         ),
         InSchema(
             pattern=r"^(|overdue|today|tomorrow|week|month|any|none|[0-9]{1,4}(d|w|mo)"
-            r"|20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|1[0-9]|2[0-8]))?)$"
+            rf"|20[0-9]{{2}}-(0[1-9]|1[0-2])|{DAY})$"
         ),
         Shell("WHEN"),
     ] = None,

@@ -22,6 +22,7 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
     "capture": ("qmd capture", ""),
+    "memory": ("qmd memory", ""),
     "posts": ("AfdianToMarkdown", ""),
     "summary": ("SummaryMCP", ""),
     "notes": ("Axon", ""),

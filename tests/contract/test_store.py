@@ -20,11 +20,11 @@ from qmd.errors import (
     ModelMismatchError,
     ReadOnlyError,
 )
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.sql.access import StoredAccessToken
 from qmd.store.sql.embeddings import ChunkText
 from qmd.store.sql.files import DocumentPlace, StoredFile
@@ -493,9 +493,9 @@ def test_links_of_a_document_come_as_they_are_written(store: Store, linked: int)
         number = ids(reader)["deep/b.md"]
         links = reader.links.of_documents([number])
         assert [link[3:] for link in links] == [
-            (0, "wikilink", "A", "a", "shown", None, None, 3),
-            (1, "link", "../a.md", "a", None, "top", None, 3),
-            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4),
+            (0, "wikilink", "A", "a", "shown", None, None, 3, None),
+            (1, "link", "../a.md", "a", None, "top", None, 3, None),
+            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4, None),
         ]
         assert {link[:3] for link in links} == {(number, "linked", "deep/b.md")}
         web, *_ = reader.links.of_documents([ids(reader)["c.md"]])
@@ -850,6 +850,30 @@ def test_a_run_hands_out_outdated_chunks_however_low_their_ids_are(
     assert store.write(lambda writer: writer.upkeep.counts().chunks_outdated) == 0
 
 
+def test_the_notes_that_were_changed_last_are_handed_out_first(store: Store, notes: int) -> None:
+    day_ns = 86_400_000_000_000
+    now_ns = 1_800_000_000_000_000_000
+
+    def run(writer: Writer) -> StoredModel:
+        for number, age in enumerate((3, 1, 2)):
+            text = f"# {age} days\n\n" + f"## Part\n\n{'word ' * 400}\n\n" * 3
+            writer.files.put(notes, document(f"{number}.md", text, mtime_ns=now_ns - age * day_ns))
+        return writer.models.begin(SPEC)
+
+    model = store.write(run)
+    with closing(store.embedding_claims(model)) as claims:
+        titles = []
+        while chunks := claims.take(2):
+            titles += [chunk.title for chunk in chunks]
+            put = [(chunk.id, chunk.hash) for chunk in chunks]
+            packed = pack_vectors(np.stack([unit(chunk.id) for chunk in chunks]))
+            vectors = {chunk.hash: packed[i] for i, chunk in enumerate(chunks)}
+            store.write(lambda writer: writer.embeddings.put(model, put, vectors))  # noqa: B023
+    changed_last = titles[: titles.index("3 days")]
+    assert changed_last == sorted(changed_last)
+    assert set(changed_last) == {"1 days", "2 days"}
+
+
 def test_a_model_that_takes_over_has_the_vectors_of_the_present_titles(
     store: Store, notes: int
 ) -> None:
@@ -1002,6 +1026,34 @@ def content(text: str) -> RevisionContent:
 def keep(writer: Writer, step: FileStep, session: str = "s") -> tuple[int, int]:
     change = writer.revisions.begin_change(tool="create_note", session=session)
     return change, writer.revisions.keep(change, step)
+
+
+def test_a_change_that_goes_on_becomes_a_part_of_the_earlier_one(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        def step(before: str, after: str, path: str = "/n/joined.md") -> FileStep:
+            return FileStep(path, "write", content(before), content(after).hash)
+
+        first, _ = keep(writer, step("1", "2"))
+        second, _ = keep(writer, step("2", "3"))
+        assert not writer.revisions.join(second, first)
+        assert writer.revisions.join(first, second)
+        assert writer.revisions.change(second) is None
+        (kept,) = writer.revisions.history("/n/joined.md")
+        assert (kept.number, kept.hash, kept.hash_after) == (
+            first,
+            content("1").hash,
+            content("3").hash,
+        )
+        for other in (
+            keep(writer, step("other", "4")),  # somebody else wrote in between
+            keep(writer, step("3", "4"), session="another"),
+            keep(writer, step("3", "4")),  # it is not the next one any more
+            keep(writer, step("3", "4", "/n/another.md")),
+        ):
+            assert not writer.revisions.join(first, other[0])
+            assert writer.revisions.change(other[0]) is not None
+
+    store.write(run)
 
 
 def test_the_oldest_revisions_of_a_file_go(store: Store) -> None:

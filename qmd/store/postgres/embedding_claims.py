@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from qmd.store.embedding_claims import EmbeddingClaims
+from qmd.store.embedding_claims import DOCUMENTS, EmbeddingClaims
 from qmd.store.postgres.library import CLAIMS, Connection, Error, connect, is_lost, translate
 
 if TYPE_CHECKING:
     from qmd.store.postgres.store import PostgresStore
-    from qmd.store.sql.embeddings import ChunkText
+    from qmd.store.sql.embeddings import ChunkText, WaitingChunk
     from qmd.store.sql.models import StoredModel
     from qmd.values.location import ServerDatabase
-
-#: How many chunks are tried, for each one that is claimed: others may have claimed the first ones.
-_TRIED = 32
 
 
 class PostgresEmbeddingClaims(EmbeddingClaims):
@@ -40,15 +37,15 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
         self._release()
         some_wait = False
         for outdated in (False, True):
-            after = 0
+            last: WaitingChunk | None = None
             while True:
                 with self._store.reading() as reader:
-                    waiting = reader.embeddings.waiting_hashes(
-                        self._model, limit * _TRIED, collection_ids, after, outdated=outdated
+                    waiting = reader.embeddings.newest_waiting(
+                        self._model, DOCUMENTS, collection_ids, last, outdated=outdated
                     )
                 if not waiting:
                     break
-                some_wait, after = True, waiting[-1][0]
+                some_wait, last = True, waiting[-1]
                 claimed = self._lock(waiting, limit)
                 with self._store.reading() as reader:  # now, others may have embedded some
                     chunks = reader.embeddings.waiting_among(self._model, claimed)
@@ -56,7 +53,7 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
                     return chunks
         return [] if some_wait else None
 
-    def _lock(self, waiting: Sequence[tuple[int, bytes]], limit: int) -> list[int]:
+    def _lock(self, waiting: Sequence[WaitingChunk], limit: int) -> list[int]:
         """Lock the texts of so many chunks that nobody has locked; returns the chunks' ids."""
         try:
             if self._connection is None:
@@ -66,7 +63,12 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
                 "WITH waiting AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::text[])"
                 " AS w (id, hash)) SELECT id FROM waiting"
                 " WHERE pg_try_advisory_lock(%s, hashtext(current_schema() || hash)) LIMIT %s",
-                [[i for i, _ in waiting], [digest.hex() for _, digest in waiting], CLAIMS, limit],
+                [
+                    [chunk.id for chunk in waiting],
+                    [chunk.hash.hex() for chunk in waiting],
+                    CLAIMS,
+                    limit,
+                ],
             ).fetchall()
         except Error as error:
             self.close()

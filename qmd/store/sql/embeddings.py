@@ -32,6 +32,15 @@ class ChunkText(NamedTuple):
     text: str
 
 
+class WaitingChunk(NamedTuple):
+    """A chunk that waits for a vector, with the hash of its text, and when its file was changed."""
+
+    id: int
+    hash: bytes
+    modified_at: str
+    document_id: int
+
+
 class Embeddings:
     """Reads which chunks wait for a vector, and cached vectors by the hash of their text."""
 
@@ -86,25 +95,36 @@ class Embeddings:
             for waits in WAITING[column]
         )
 
-    def waiting_hashes(
+    def newest_waiting(
         self,
         model: StoredModel,
-        limit: int,
+        documents: int,
         collection_ids: Sequence[int] = (),
-        after: int = 0,
+        after: WaitingChunk | None = None,
         *,
         outdated: bool = False,
-    ) -> list[tuple[int, bytes]]:
-        """Ids and text hashes of the chunks that `waiting` would give."""
+    ) -> list[WaitingChunk]:
+        """
+        Of the chunks that `waiting` would give, those of the documents that were changed last.
+
+        Args:
+            documents: Of at most so many documents.
+            after: Only of the documents that come after that of this chunk.
+        """
         condition, values = self._of_collections(collection_ids)
-        join = " JOIN documents d ON d.id = k.document_id" if condition else ""
+        if after is not None:
+            condition += " AND (d.modified_at, d.id) < (?, ?)"
+            values += [after.modified_at, after.document_id]
         waits = WAITING[self._column(model)][outdated]
         rows = self._sql.run(
-            f"SELECT k.id, coalesce(k.next_hash, k.hash) FROM chunks k{join}"
-            f" WHERE {waits} AND k.id > ?{condition} ORDER BY k.id LIMIT ?",
-            [after, *values, limit],
+            "SELECT k.id, coalesce(k.next_hash, k.hash), n.modified_at, n.id FROM chunks k JOIN"
+            " (SELECT d.id, d.modified_at FROM documents d"
+            f" WHERE d.id IN (SELECT k.document_id FROM chunks k WHERE {waits}){condition}"
+            " ORDER BY d.modified_at DESC, d.id DESC LIMIT ?) n ON n.id = k.document_id"
+            f" WHERE {waits} ORDER BY n.modified_at DESC, n.id DESC, k.id",
+            [*values, documents],
         )
-        return [(chunk_id, digest) for chunk_id, digest in rows]
+        return [WaitingChunk(*row) for row in rows]
 
     def waiting_among(self, model: StoredModel, ids: Sequence[int]) -> list[ChunkText]:
         """Those of these chunks that wait for a vector of this model, sorted by id."""
