@@ -109,10 +109,16 @@ offer(field, list, {
     if (!typed || typed.startsWith(">")) return null;
     return `/part/palette?${new URLSearchParams({ q: typed })}`;
   },
-  take(chosen) {
+  take(chosen, event) {
     dialog.close();
-    if (chosen.dataset.address) location.assign(chosen.dataset.address);
-    else commands[Number(chosen.id.replace("command-", ""))]();
+    const { address } = chosen.dataset;
+    if (address === undefined) {
+      commands[Number(chosen.id.replace("command-", ""))]();
+      return;
+    }
+    // A view of a note may show another one beside it.
+    const beside = new CustomEvent("qmd-beside", { detail: address, cancelable: true });
+    if (!event.shiftKey || document.dispatchEvent(beside)) location.assign(address);
   },
 });
 
