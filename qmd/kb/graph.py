@@ -239,7 +239,7 @@ class GraphMethods(SearchMethods):
             InputError: There is neither a file nor a text, or both; or the limit is out of range.
             NotFoundError: The note describes no view.
         """
-        limit = _most(limit)
+        limit = most_listed(limit)
         if (file is None) == (text is None):
             raise InputError("Name a note with views, or give the text of one.")
         this, blocks = None, [search.views.written.ViewBlock("qmd", text or "", 0)]
@@ -263,7 +263,7 @@ class GraphMethods(SearchMethods):
                     data = opened.read(search.views.written.MAX_TEXT + 1)
                 text = parse.decode.decode(data).text
                 return name, [search.views.written.ViewBlock("base", text, 0)]
-            document = _document(reader, name)
+            document = document_named(reader, name)
             blocks = search.views.written.view_blocks(reader.documents.text(document.id))
             described = list(blocks)
         if not described:
