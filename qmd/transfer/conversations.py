@@ -37,7 +37,7 @@ _BLANKS = re.compile(r"[\s,]*")
 _ATX = re.compile(r" {0,3}#{1,6}(?=[ \t]|$)")
 
 
-class Message(NamedTuple):
+class ExportedMessage(NamedTuple):
     """What a person or the model said, as Markdown; ``files`` are the names of what was sent."""
 
     is_question: bool
@@ -59,7 +59,7 @@ class Conversation(NamedTuple):
     title: str
     created: str
     updated: str
-    messages: tuple[Message, ...]
+    messages: tuple[ExportedMessage, ...]
 
     @property
     def key(self) -> str:
@@ -188,7 +188,7 @@ def _refused(file: Path, reason: str) -> InputError:
 def _of_chatgpt(item: Mapping[str, Any]) -> Conversation | None:
     nodes = _mapping(item.get("mapping"))
     name = item.get("current_node")
-    branch: list[Message] = []
+    branch: list[ExportedMessage] = []
     for _ in range(MAX_MESSAGES):  # a damaged export may go round in circles
         node = _mapping(nodes.get(name)) if isinstance(name, str) else {}
         if not node:
@@ -202,7 +202,7 @@ def _of_chatgpt(item: Mapping[str, Any]) -> Conversation | None:
     return _conversation("chatgpt", number, item.get("title"), times, branch[::-1])
 
 
-def _message_of_chatgpt(message: Mapping[str, Any]) -> Message | None:
+def _message_of_chatgpt(message: Mapping[str, Any]) -> ExportedMessage | None:
     role = _mapping(message.get("author")).get("role")
     is_hidden = _mapping(message.get("metadata")).get("is_visually_hidden_from_conversation")
     content = _mapping(message.get("content"))
@@ -248,9 +248,13 @@ def _of_claude(item: Mapping[str, Any]) -> Conversation | None:
     return _conversation("claude", item.get("uuid"), item.get("name"), times, messages)
 
 
-def _message(is_question: bool, texts: Sequence[str], files: Sequence[str]) -> Message | None:
+def _message(
+    is_question: bool, texts: Sequence[str], files: Sequence[str]
+) -> ExportedMessage | None:
     text = "\n\n".join(filter(None, map(str.strip, texts)))
-    return Message(is_question, text, tuple(dict.fromkeys(files))) if text or files else None
+    return (
+        ExportedMessage(is_question, text, tuple(dict.fromkeys(files))) if text or files else None
+    )
 
 
 def _conversation(
@@ -258,7 +262,7 @@ def _conversation(
     number: object,
     title: object,
     times: tuple[str, str],
-    messages: Sequence[Message],
+    messages: Sequence[ExportedMessage],
 ) -> Conversation | None:
     if not messages or not isinstance(number, str) or not number:
         return None
@@ -294,7 +298,7 @@ def _list(value: object) -> list[Any]:
 # --- the note ------------------------------------------------------------------------
 
 
-def _question(message: Message) -> str:
+def _question(message: ExportedMessage) -> str:
     """A heading with the first line, and the whole question as a quotation if it is longer."""
     heading = _heading(message.text)
     lines = message.text.splitlines()
