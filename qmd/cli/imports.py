@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
+from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from qmd.transfer.conversations import ConversationProgram
     from qmd.transfer.programs import Program
     from qmd.values.imports import ImportReport, NotTaken, UnpackReport
+
+_MAX_HOOK = 1 << 20  # bytes of what a hook gets
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -325,6 +330,45 @@ def claude(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
     _conversations("claude", file, folder, dry_run, as_json)
 
 
+@command(
+    "claude-code",
+    examples=(
+        "qmd import claude-code ~/.claude/projects/-home-me-site/3f9a.jsonl",
+        "qmd import claude-code -    # what a hook of Claude Code gets: docs/memory.md",
+    ),
+)
+@conversation_options
+def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+    """
+    Make a note of a session of Claude Code.
+
+    FILE is its transcript; with - the JSON that a hook gets says where it is. The note has your
+    questions with the last answer to each, the files that were changed, and what is still to do.
+    Of a session that went on it is written anew.
+    """
+    if file == "-":
+        file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
+    _conversations("claude-code", file, folder, dry_run, as_json)
+
+
+def _transcript_of_hook(sent: bytes) -> str:
+    """
+    The file that the input of a hook names.
+
+    Raises:
+        InputError: It names none.
+    """
+    try:
+        path = json.loads(sent)["transcript_path"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        path = None
+    if not isinstance(path, str) or not path:
+        raise InputError(
+            "The input names no transcript.", hint="A hook of Claude Code sends transcript_path."
+        )
+    return path
+
+
 def _move(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
@@ -385,5 +429,7 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
         write(f"  {one_line(each.subject)}\n    {hanging(one_line(each.reason), 4)}\n")
 
 
-for _command in (tobi, basic_memory, obsidian, chatgpt, claude, export_of_qmd, markdown_zip):
+for _command in (
+    *(tobi, basic_memory, obsidian, chatgpt, claude, claude_code, export_of_qmd, markdown_zip),
+):
     import_.add_command(_command)

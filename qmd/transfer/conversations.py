@@ -1,9 +1,11 @@
 """
-Reads the conversations that ChatGPT and Claude export, and makes a note of each.
+Reads the conversations that ChatGPT and Claude export, and sessions of Claude Code; makes notes.
 
 Sources: the archives of "Export data" of both programs: ``conversations.json``, in newer ones of
-ChatGPT ``conversations-000.json`` and so on. Only the branch that the person saw last is read; what
-tools and the system said is left out.
+ChatGPT ``conversations-000.json`` and so on; the transcripts of Claude Code, a file of JSON lines
+for each session. Only the branch that the person saw last is read; what tools and the system said
+is left out. Of a session the last answer to each question is kept, the files that were changed, and
+what is still to do.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,7 +25,7 @@ from qmd.files.chats import inert
 from qmd.files.vault import file_name_of
 from qmd.parse.markdown import outline
 
-ConversationProgram = Literal["chatgpt", "claude"]
+ConversationProgram = Literal["chatgpt", "claude", "claude-code"]
 
 #: Bytes of all conversations, unpacked.
 MAX_BYTES = 512 * 1024 * 1024
@@ -31,6 +34,12 @@ MAX_CONVERSATIONS, MAX_MESSAGES = 50_000, 5000
 #: Characters of a note; what is longer is left out.
 MAX_TEXT = 4_000_000
 _MAX_TITLE, _MAX_FILE_NAME, _MAX_HEADING = 200, 80, 100
+_MAX_LINE = 64 * 1024 * 1024  # bytes of a line of a transcript; a longer one is left out
+_MAX_LISTED = 200  # files and tasks of a session
+#: The tools of Claude Code that change files.
+_WRITES = ("Edit", "MultiEdit", "Write", "NotebookEdit")
+#: What stands in the place of a person's words in a transcript.
+_NOT_TYPED = ("<command-", "<local-command-", "<bash-", "Caveat: ", "[Request interrupted")
 _FILES = re.compile(r"(?:.*/)?conversations(?:-\d{1,5})?\.json")
 _BAD = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError)
 _BLANKS = re.compile(r"[\s,]*")
@@ -52,6 +61,8 @@ class Conversation(NamedTuple):
     Attributes:
         id: What the program calls it.
         created, updated: ISO 8601 UTC; "" if the export does not say.
+        changed: The files that a session has changed.
+        to_do: What a session has left to do.
     """
 
     source: ConversationProgram
@@ -60,6 +71,8 @@ class Conversation(NamedTuple):
     created: str
     updated: str
     messages: tuple[ExportedMessage, ...]
+    changed: tuple[str, ...] = ()
+    to_do: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -78,12 +91,17 @@ def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversat
     The conversations of an export, each when it is asked for; those without a message are left out.
 
     Args:
-        file: The archive, or the ``conversations.json`` in it.
+        file: The archive, or the ``conversations.json`` in it; the transcript of a session.
 
     Raises:
         FileAccessError: The file cannot be read.
         InputError: It is no export of the program, damaged or too large.
     """
+    if source == "claude-code":
+        session = _of_claude_code(_lines(file), file.stem)
+        if session is not None:
+            yield session
+        return
     read = _of_chatgpt if source == "chatgpt" else _of_claude
     number = 0
     for text in _texts(file):
@@ -116,6 +134,10 @@ def as_note(conversation: Conversation) -> str:
         if value
     ]
     parts = ["\n".join([*head, "---", "", f"# {_heading(conversation.title)}"])]
+    if conversation.to_do:
+        parts.append("\n".join(["## To do", "", *(f"- [ ] {each}" for each in conversation.to_do)]))
+    if conversation.changed:
+        parts.append("\n".join(["## Changed", "", *(f"- {each}" for each in conversation.changed)]))
     room = MAX_TEXT
     for message in conversation.messages:
         part = _question(message) if message.is_question else _answer(message.text)
@@ -182,6 +204,22 @@ def _refused(file: Path, reason: str) -> InputError:
     )
 
 
+def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
+    """The objects of a file with one in each line; lines that are none are left out."""
+    try:
+        with file.open("rb") as opened:
+            read = 0
+            while line := opened.readline(_MAX_LINE + 1):
+                read += len(line)
+                if read > MAX_BYTES:
+                    raise _refused(file, f"it has more than {MAX_BYTES:,} bytes")
+                if len(line) <= _MAX_LINE:
+                    with suppress(ValueError, RecursionError):
+                        yield _mapping(json.loads(line))
+    except OSError as error:
+        raise FileAccessError(str(file), error) from error
+
+
 # --- the programs --------------------------------------------------------------------
 
 
@@ -231,8 +269,7 @@ def _of_claude(item: Mapping[str, Any]) -> Conversation | None:
     for each in _list(item.get("chat_messages"))[:MAX_MESSAGES]:
         said = _mapping(each)
         blocks = [_mapping(block) for block in _list(said.get("content"))]
-        texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-        strings = [text for text in texts if isinstance(text, str)]
+        strings = _texts_of(blocks)
         if not strings and isinstance(said.get("text"), str):
             strings = [said["text"]]
         sent = [*_list(said.get("attachments")), *_list(said.get("files"))]
@@ -246,6 +283,70 @@ def _of_claude(item: Mapping[str, Any]) -> Conversation | None:
             messages.append(message)
     times = (moment(item.get("created_at")), moment(item.get("updated_at")))
     return _conversation("claude", item.get("uuid"), item.get("name"), times, messages)
+
+
+def _of_claude_code(lines: Iterator[Mapping[str, Any]], number: str) -> Conversation | None:
+    """
+    A session, from the lines of its transcript.
+
+    Args:
+        number: Its id, if no line says it.
+    """
+    messages: list[ExportedMessage] = []
+    changed: dict[str, None] = {}
+    to_do: list[str] = []
+    title, times = "", list[str]()
+    for line in lines:
+        if line.get("type") == "summary" and isinstance(line.get("summary"), str):
+            title = line["summary"]
+        if not _is_said(line):
+            continue
+        if isinstance(line.get("sessionId"), str):
+            number = line["sessionId"]
+        times.append(moment(line.get("timestamp")))
+        content = _mapping(line.get("message")).get("content")
+        blocks = [_mapping(block) for block in _list(content)]
+        for block in blocks:
+            to_do = _used(block, changed, to_do)
+        texts = [content] if isinstance(content, str) else _texts_of(blocks)
+        message = _message(line["type"] == "user", texts, ())
+        if message is None or message.text.startswith(_NOT_TYPED):
+            continue
+        if not message.is_question and messages and not messages[-1].is_question:
+            messages.pop()  # what it said between its steps
+        if len(messages) < MAX_MESSAGES:
+            messages.append(message)
+    times = sorted(filter(None, times))
+    span = (times[0], times[-1]) if times else ("", "")
+    session = _conversation("claude-code", number, title, span, messages)
+    return session and session._replace(changed=tuple(changed)[:_MAX_LISTED], to_do=tuple(to_do))
+
+
+def _is_said(line: Mapping[str, Any]) -> bool:
+    """Whether it is of the person or the model, not of the program or helpers of the model."""
+    is_aside = line.get("isMeta") or line.get("isSidechain")
+    return line.get("type") in ("user", "assistant") and not is_aside
+
+
+def _used(block: Mapping[str, Any], changed: dict[str, None], to_do: list[str]) -> list[str]:
+    """What is to do after a call of a tool; the file that it changes is put into ``changed``."""
+    sent = _mapping(block.get("input")) if block.get("type") == "tool_use" else {}
+    if block.get("name") in _WRITES:
+        path = sent.get("file_path") or sent.get("notebook_path")
+        if isinstance(path, str):
+            changed[f"`{' '.join(path.replace('`', '').split())[:500]}`"] = None
+    elif sent and block.get("name") == "TodoWrite":
+        return [
+            inert(" ".join(each["content"].split())[:_MAX_TITLE])
+            for each in map(_mapping, _list(sent.get("todos"))[:_MAX_LISTED])
+            if each.get("status") != "completed" and isinstance(each.get("content"), str)
+        ]
+    return to_do
+
+
+def _texts_of(blocks: Sequence[Mapping[str, Any]]) -> list[str]:
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _message(

@@ -175,3 +175,40 @@ def test_strange_exports_are_read_as_far_as_they_go(
     monkeypatch.setattr(conversations, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="more than 100 bytes"):
         list(conversations.conversations("chatgpt", path))
+
+
+def test_a_session_of_claude_code_is_a_note_with_what_is_left_to_do(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    def line(role: str, content: object, **more: object) -> str:
+        time = {"timestamp": "2026-11-20T10:00:00Z", "sessionId": "s-1", "type": role}
+        return json.dumps({**time, "message": {"role": role, "content": content}, **more}) + "\n"
+
+    def used(name: str, **sent: object) -> dict[str, Any]:
+        return {"type": "tool_use", "name": name, "input": sent}
+
+    todos = [
+        {"content": "test it", "status": "pending"},
+        {"content": "write it", "status": "completed"},
+    ]
+    transcript = tmp_path / "s-1.jsonl"
+    transcript.write_text(
+        line("user", "<command-name>/init</command-name>")
+        + line("user", "Why does it fail?")
+        + line("user", "not seen", isMeta=True)
+        + line("assistant", [{"type": "text", "text": "I look."}, used("Read", file_path="/a")])
+        + line("user", [{"type": "tool_result", "content": "x"}])
+        + line("assistant", [used("Edit", file_path="/src/a.py"), used("TodoWrite", todos=todos)])
+        + line("assistant", [{"type": "text", "text": "- [decision] Dates are UTC #time"}])
+        + "{damaged"
+    )
+    assert kb.import_conversations("claude-code", transcript).new == 1
+    [note] = (tmp_path / "notes/conversations/claude-code").iterdir()
+    assert note.name == "2026-11-20 Why does it fail s-1.md"
+    assert note.read_text().endswith(
+        "# Why does it fail?\n\n## To do\n\n- [ ] test it\n\n## Changed\n\n- `/src/a.py`\n\n"
+        "## Why does it fail?\n\n- [decision] Dates are UTC #time\n"
+    )
+    assert [task.text for task in kb.tasks().tasks] == ["test it"]
+    assert [fact.text for fact in kb.recall(category="decision").facts] == ["Dates are UTC #time"]
+    assert kb.import_conversations("claude-code", transcript).unchanged == 1
