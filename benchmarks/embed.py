@@ -28,7 +28,7 @@ from qmd.inference import token_codes
 from qmd.inference.embedded import build
 from qmd.inference.fastembedder import available_cores
 from qmd.inference.protocols import token_embedder
-from qmd.inference.token_projections import shipped
+from qmd.inference.token_codes import shipped
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder, spec_of
 
 ENGLISH = (

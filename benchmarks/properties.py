@@ -25,7 +25,7 @@ from pathlib import Path
 from measure import Row, report
 
 from qmd import KnowledgeBase
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.store import Store, open_store
 from qmd.values import FileState, Filters

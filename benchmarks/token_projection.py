@@ -20,7 +20,7 @@ import numpy as np
 
 from qmd.inference.embedded import build
 from qmd.inference.protocols import TokenStates, token_embedder
-from qmd.inference.token_projections import fit, pack, shipped
+from qmd.inference.token_codes import fit, pack, shipped
 from qmd.kb import KnowledgeBase
 from qmd.parse.chunk import embedded_text
 

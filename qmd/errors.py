@@ -32,7 +32,9 @@ Every exception qmd raises on purpose.
     │  └─ SteeringFileError           an agent named a file that steers other programs
     ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
+    ├─ WebPageError                 a page of the web cannot, or must not, be fetched or saved
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
+    ├─ PluginError                    the operation of a plugin failed
     ├─ RemoteError                    what the running server answered; it has the server's code
     ├─ WriteDeclinedError             somebody was asked before a write, and did not say yes
     ├─ SummaryError                   a wrong argument of update_summary, or its own words
@@ -567,6 +569,13 @@ class ProtocolError(QmdError):
         self.data = data
 
 
+class WebPageError(QmdError):
+    """A page of the web cannot be fetched or saved, or must not be."""
+
+    code = "web_page"
+    http_status = 502
+
+
 class RequestEndedError(QmdError):
     """A request's time is up, or its client has left, and its work was ended."""
 
@@ -705,8 +714,7 @@ class InferenceError(QmdError):
     """
     A model cannot do its work.
 
-    ``quoted``: the part of the message that a model server wrote. It may repeat the text that the
-    server was sent, so no log has it.
+    ``quoted``: what of the message a model server wrote; it may repeat texts, so no log has it.
     """
 
     code = "inference_error"
@@ -785,6 +793,11 @@ class TransientInferenceError(InferenceError):
     ) -> None:
         super().__init__(message, hint=hint, quoted=quoted)
         self.retry_after_s = retry_after_s
+
+
+class PluginError(QmdError):
+    code = "plugin_failed"
+    http_status = 503  # whose message a client gets to see
 
 
 class RemoteError(QmdError):

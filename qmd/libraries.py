@@ -13,6 +13,7 @@ from qmd import lazy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import dataclasses
+    import difflib
     import hashlib
     import hmac
     import inspect
@@ -44,6 +45,7 @@ __all__ = [
     "click",
     "cross_encoder",
     "dataclasses",
+    "difflib",
     "fastembed",
     "filelock",
     "futures",

@@ -27,8 +27,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.system.cancellation import Cancellation
-from qmd.system.consent import confirming
-from qmd.system.session import current_session, in_session
+from qmd.system.session import confirming, current_session, in_session
 from qmd.tools.toolsets import select
 from qmd.values.chats import (
     MAX_CHAT_BYTES,

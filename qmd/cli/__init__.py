@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from qmd.cli import ask_view as ask_view
     from qmd.cli import bars as bars
     from qmd.cli import chat_talk as chat_talk
+    from qmd.cli import commands as commands
     from qmd.cli import daemon as daemon
-    from qmd.cli import habits as habits
     from qmd.cli import listings as listings
     from qmd.cli import main as main
     from qmd.cli import notes as notes

@@ -19,7 +19,7 @@ from qmd.cli.terminal import note, one_line
 from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.inference import llm
-from qmd.system.database_files import is_missing
+from qmd.system.user_dirs import is_missing
 from qmd.values.chats import MAX_ROUNDS
 
 if TYPE_CHECKING:

@@ -20,14 +20,13 @@ from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.files.chats import chat_as_note
 from qmd.operations.chats import MOST, resolve
 from qmd.system import clock
-from qmd.system.database_files import is_missing, is_writable
+from qmd.system.user_dirs import is_missing, is_writable
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
     from qmd.values.chats import ChatMode
-
 
 #: The options that the help shows first.
 USUAL = (

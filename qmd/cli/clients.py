@@ -21,8 +21,8 @@ from qmd.clients import install, toml_text
 from qmd.clients.table import BY_HAND, CLIENTS
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
-from qmd.system.database_files import is_missing
 from qmd.system.handshake import HandshakeError, over_http, over_stdio
+from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
     from qmd.clients.install import SettingsChange

@@ -22,7 +22,6 @@ from qmd.values.names import DEFAULT_MASK
 if TYPE_CHECKING:
     from qmd.values import Collection
 
-
 _COMMANDS = ("add", "list", "show", "set", "remove", "rename", "exclude", "include")
 
 
@@ -33,7 +32,7 @@ _COMMANDS = ("add", "list", "show", "set", "remove", "rename", "exclude", "inclu
     sections=lambda: {"Commands": _COMMANDS},
     # tobi/qmd has these names, so its users' habits and scripts carry over.
     aliases={"rm": "remove", "mv": "rename", "info": "show"},
-    instead=lambda: cli.habits.COLLECTION_COMMANDS,
+    instead=lambda: cli.commands.INSTEAD_IN_COLLECTION,
     examples=("qmd collection add ~/notes --name notes", "qmd collection list"),
 )
 def collection() -> None:

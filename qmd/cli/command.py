@@ -272,7 +272,7 @@ class Group(_Described, click.Group):
         instead = self.instead()
         if name in instead:
             return instead[name]
-        nearest = cli.habits.nearest
+        nearest = cli.commands.nearest
         aliases = self.all_aliases()
         names = dict.fromkeys([*self.list_commands(ctx), *aliases])
         words = nearest(name, instead, cutoff=0.75)

@@ -17,7 +17,7 @@ from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
-from qmd.system.database_files import is_missing
+from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -135,9 +135,7 @@ def show(
     if as_json:
         view.write_json(list_of(operation, sent))
     else:
-        color = use_color(sys.stdout)
-        for row in rows:
-            write(f"{_line(row, view, color)}\n")
+        write_rows(rows, view)
     if operation.left_out_text is not None:
         if rest := operation.left_out_text(value, "--max-tokens"):
             note(rest)
@@ -145,6 +143,13 @@ def show(
         view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
     if not (rows or as_json or operation.total(value)):
         note(operation.sentence(operation.when_empty, Replied(value, arguments)))
+
+
+def write_rows(rows: Iterable[Row], view: ListingView) -> None:
+    """Print the lines of a list for people."""
+    color = use_color(sys.stdout)
+    for row in rows:
+        write(f"{_line(row, view, color)}\n")
 
 
 def list_of(operation: Operation, sent: Any) -> object:

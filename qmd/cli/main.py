@@ -35,7 +35,7 @@ _EXAMPLES = (
     operations="",
     aliases=commands.ALIASES,
     more_aliases=commands.other_names,
-    instead=lambda: cli_modules.habits.COMMANDS,
+    instead=lambda: commands.INSTEAD_OF,
     first=commands.FIRST,
     sections=commands.sections,
     spellings={
@@ -118,13 +118,12 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
     hint: str | None = getattr(error, "hint", None)
     ctx = getattr(error, "ctx", None)
     if hint is None and isinstance(error, click.NoSuchOption):
-        habits = cli_modules.habits
-        if error.option_name in habits.OPTIONS:
+        if error.option_name in commands.INSTEAD_OF_OPTION:
             message = f"No such option: {error.option_name}"
-            hint = habits.OPTIONS[error.option_name]
+            hint = commands.INSTEAD_OF_OPTION[error.option_name]
         elif error.possibilities:
             message = f"No such option: {error.option_name}"
-            near = habits.nearest(error.option_name, error.possibilities, most=3, cutoff=0)
+            near = commands.nearest(error.option_name, error.possibilities, most=3, cutoff=0)
             hint = "Did you mean: " + ", ".join(near)
         elif ctx is not None and ctx.command.name in ("search", "vsearch", "query"):
             hint = (

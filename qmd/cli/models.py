@@ -15,7 +15,7 @@ from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import fitting, note, one_line, paint, readable_size, use_color, write
-from qmd.system.database_files import is_missing
+from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo

@@ -26,7 +26,7 @@ from qmd.files.summary import Language, SummaryMode, checked
 from qmd.files.vault import Vault
 from qmd.operations import notes as notes_texts
 from qmd.operations import summary as summary_texts
-from qmd.system.database_files import is_missing
+from qmd.system.user_dirs import is_missing
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import is_dataclass
 from functools import cache, wraps
 from typing import Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
@@ -19,10 +19,12 @@ from qmd.cli.formats import FORMATS
 from qmd.cli.progress import progress_bar
 from qmd.cli.session import session
 from qmd.cli.terminal import write_json, write_text
-from qmd.errors import InputError, OutsideRootsError
+from qmd.config import load_settings
+from qmd.errors import InputError, OutsideRootsError, QmdError
 from qmd.operations import Operation, every_command
 from qmd.operations.definition import Replied
 from qmd.search.query.dates import filter_date
+from qmd.system import plugins
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     DateOrSpan,
@@ -45,12 +47,21 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def listed() -> Iterable[tuple[str, Operation]]:
     """The operations that have a section of the help, by the full names of their commands."""
+    turn_on_plugins()
     return ((each.command_name or "", each) for each in every_command() if each.listed_in)
+
+
+def turn_on_plugins() -> None:
+    """Let this process know the operations of the plugins that the settings turn on."""
+    # A wrong setting is reported by the command that opens the database; a help text needs none.
+    with suppress(QmdError):
+        plugins.turn_on(load_settings().plugins)
 
 
 @cache
 def commands_below(group: str) -> dict[str, Operation]:
     """The operations that are commands of a group, by their names there; "" for the top level."""
+    turn_on_plugins()
     split = ((each, *(each.command_name or "").rpartition(" ")) for each in every_command())
     return {name: each for each, above, _, name in split if above == group}
 
@@ -116,6 +127,17 @@ def _format_options(function: F) -> F:
 
 #: The options besides those of arguments. The other names in `Operation.options` are settings.
 _OPTIONS: Mapping[str, Decorator] = {
+    "again": click.option(
+        "--again", is_flag=True, help="Of several, update those that are saved already."
+    ),
+    "files": click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=complete.files,
+        help="Keep this file beside the note, and link to it; repeatable.",
+    ),
     "format": _format_options,
     "full": click.option("--full", is_flag=True, help="The whole text of each hit."),
     "full_path": click.option(

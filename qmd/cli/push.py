@@ -32,7 +32,7 @@ from qmd.values import Collection
 from qmd.values.names import DEFAULT_MASK
 
 if TYPE_CHECKING:
-    from qmd.transfer.push.folder import FolderPush, PushSummary
+    from qmd.transfer.push import FolderPush, PushSummary
 
 
 @command(
@@ -81,11 +81,11 @@ def push(
     token is read from QMD_PUSH_TOKEN. An interrupted push goes on where it was.
     """
     token = os.environ.get("QMD_PUSH_TOKEN", "").strip() or None
-    server = transfer.remote.PushServer(url, token, allow_plain_http=allow_plain_http)
+    server = transfer.PushServer(url, token, allow_plain_http=allow_plain_http)
     owner = owner or _this_person()
     chosen = _given_folders(folders, name, mask, ignore, owner) or _collections(name, owner)
     session().interrupted = "What was sent is stored; the next 'qmd server push' goes on."
-    pushes = [transfer.folder.FolderPush(server, each, checksum=checksum) for each in chosen]
+    pushes = [transfer.FolderPush(server, each, checksum=checksum) for each in chosen]
     pushed, problems = _push_all(pushes)
     summaries = [summary for _, summary in pushed]
     _show(summaries, as_json=as_json)
@@ -175,7 +175,7 @@ def _follow(
     reported = {summary.collection: summary.refused for summary in summaries}
     if not as_json:
         note("Watching for changes. Ctrl-C ends.")
-    for summary in transfer.folder.follow(pushes, lambda text: note(text, style="warning")):
+    for summary in transfer.follow(pushes, lambda text: note(text, style="warning")):
         is_news = summary.refused != reported[summary.collection]
         reported[summary.collection] = summary.refused
         if summary.stored or summary.deleted or is_news:

@@ -1,30 +1,45 @@
-"""Prints documents and listings of them: ``qmd get``, ``multi-get``, ``ls`` and ``status``."""
+"""
+Prints documents and listings of them in each output format.
+
+For ``qmd get``, ``multi-get``, ``ls`` and ``status``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from qmd.cli.command import Group
+from qmd.cli.formats import Columns, flat, numbered, table
 from qmd.cli.listings import ListingView
-from qmd.cli.places import places
-from qmd.cli.render_documents import (
-    left_out_text,
-    render_document,
-    render_documents,
-    render_listing,
-    same_name_text,
-)
+from qmd.cli.places import DISPLAY_PATHS, Places, places
 from qmd.cli.render_reports import count, render_status
 from qmd.cli.session import session
-from qmd.cli.terminal import note, write_json
+from qmd.cli.terminal import (
+    group_headings,
+    note,
+    one_line,
+    paint,
+    readable_size,
+    table_row,
+    use_color,
+    write,
+    write_json,
+    write_text,
+)
 from qmd.errors import NoMatchError
+from qmd.operations import texts
+from qmd.parse.lines import split_lines
+from qmd.system import clock
+from qmd.values import DocumentSlice, SkippedDocument
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.operations import Operation
+    from qmd.values import DocumentInfo
 
 
 def get(
@@ -105,3 +120,143 @@ def links() -> None:
     list the links that lead to a note, notes without such links, and links that lead nowhere; a
     note that is named like one of them is 'qmd links of NAME'.
     """
+
+
+Item = DocumentSlice | SkippedDocument
+
+
+def render_document(item: DocumentSlice, output: str, *, line_numbers: bool, where: Places) -> None:
+    """
+    Print one document.
+
+    The format ``md``, and ``cli`` without line numbers, print the exact text of a whole document
+    to a file or pipe.
+    """
+    if output == "json":
+        write_json(document_object(item, where))
+    elif output in ("cli", "md"):
+        is_whole = item.from_line == 1 and not item.more_lines
+        is_exact = is_whole and not sys.stdout.isatty()
+        write_text(item.text if is_exact and not line_numbers else _lines(item, line_numbers))
+    else:
+        write_text(table([_fields(item, where, line_numbers=line_numbers)], output, _COLUMNS))
+
+
+def render_documents(
+    items: Sequence[Item], output: str, *, line_numbers: bool, where: Places = DISPLAY_PATHS
+) -> None:
+    if output == "json":
+        write_json([document_object(item, where) for item in items])
+    elif output in ("cli", "md"):
+        color = use_color(sys.stdout)
+        for position, item in enumerate(items):
+            if position:
+                write("\n")
+            name = one_line(where.name(item.document.file))
+            if output == "md":
+                write(f"## {name}\n\n")
+            else:
+                heading = paint(f"==> {name} <==", "file", color)
+                write(f"{where.link(heading, item.document.file)}\n")
+            write_text(_text(item, line_numbers, is_ended=True))
+    else:
+        fields = (_fields(item, where, line_numbers=line_numbers) for item in items)
+        write_text(table(fields, output, _COLUMNS))
+
+
+def document_object(item: Item, where: Places) -> dict[str, Any]:
+    """
+    The JSON object of a document.
+
+    ``body`` is the text without line numbers. A document that is too large has ``skipped``.
+    """
+    fields: dict[str, Any] = to_wire(item)
+    fields["file"] = where.name(item.document.file)
+    if isinstance(item, SkippedDocument):
+        fields |= {"skipped": True, "reason": _too_large(item)}
+    return fields
+
+
+def _lines(item: DocumentSlice, line_numbers: bool) -> str:
+    """The lines of a document, each with a line end."""
+    if line_numbers:
+        return numbered(item.text, item.from_line, item.lines)
+    is_ended = item.text.endswith("\n") and item.lines == len(split_lines(item.text))
+    return item.text if is_ended or not item.lines else item.text + "\n"
+
+
+def _text(item: Item, line_numbers: bool, *, is_ended: bool = False) -> str:
+    if isinstance(item, SkippedDocument):
+        return f"[SKIPPED: {_too_large(item)}]\n"
+    is_cut = bool(item.more_lines) or item.left_out is not None
+    text = _lines(item, line_numbers) if line_numbers or is_cut or is_ended else item.text
+    if is_cut:
+        cut_off = f"{item.more_lines} more lines"
+        text += f"[... {cut_off if item.left_out is None else left_out_text(item)}]\n"
+    return text
+
+
+def left_out_text(item: DocumentSlice) -> str:
+    """What a budget left out of a document, and the command that prints it."""
+    left_out = item.left_out
+    if left_out is None:
+        return ""
+    first, last = left_out.first_line, left_out.last_line
+    start = first + 1 if left_out.is_begun else first
+    rest = f"lines {start:,} to {last:,} left out: qmd get '{one_line(item.document.file)}:{start}'"
+    if not left_out.is_begun:
+        return rest
+    end = f"the end of line {first:,}"
+    if first == last:
+        return f"{end} left out: raise --max-tokens"
+    return f"{end} (raise --max-tokens) and {rest}"
+
+
+def same_name_text(item: DocumentSlice) -> str:
+    """Where other sections or blocks of the same name are, and the command that prints one."""
+    place = f"{one_line(item.document.file)}:{item.same_name[0]}"
+    return f"{texts.same_name(item.same_name)}: qmd get '{place}'"
+
+
+def _too_large(item: SkippedDocument) -> str:
+    name = one_line(item.document.file)
+    return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"
+
+
+_COLUMNS = Columns(
+    files=("docid", "file", "flat_context"),
+    csv=("docid", "file", "title", "context", "from_line", "body"),
+    xml=("docid", "file", "uri", "title", "context", "skipped"),
+    element=("document", "documents"),
+)
+
+
+def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, object]:
+    """The fields of a document for `_COLUMNS`."""
+    document, text = item.document, _text(item, line_numbers)
+    excerpt = item if isinstance(item, DocumentSlice) else None  # None: it is too large
+    context = None if excerpt is None else excerpt.context
+    return {
+        "docid": document.docid,
+        "file": where.name(document.file),
+        "uri": document.uri,
+        "title": document.title,
+        "context": context,
+        "flat_context": flat(context),
+        "from_line": excerpt and excerpt.from_line,
+        "body": text if excerpt is None or line_numbers else excerpt.text,
+        "skipped": "true" if excerpt is None else None,
+        "text": text,
+    }
+
+
+def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
+    color = use_color(sys.stdout)
+    sizes = [readable_size(document.bytes) for document in documents]
+    width = max(map(len, sizes), default=0)
+    headings = group_headings([document.group for document in documents], color)
+    for document, size in zip(documents, sizes, strict=True):
+        write("".join(next(headings)))
+        facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
+        name = where.link(paint(where.fitting_name(document.file, 2), "file", color), document.file)
+        write(table_row(paint(facts, "dim", color), name, one_line(document.title)) + "\n")

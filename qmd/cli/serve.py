@@ -15,9 +15,9 @@ from qmd.cli.command import Group, refuse_unless_server
 from qmd.cli.commands import below
 from qmd.cli.session import Session, session
 from qmd.cli.setting_options import Decorator, setting_option, together
-from qmd.system.database_files import is_missing
 from qmd.system.log_file import log_file
 from qmd.system.session import SERVES_ONLY
+from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -33,7 +33,7 @@ USUAL = (
 
 #: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
 #: too long. A test compares the two.
-TOOLSETS = ("qmd", "graph", "edit", "posts", "summary", "notes", "images", "chatgpt")
+TOOLSETS = ("qmd", "graph", "edit", "memory", "posts", "summary", "notes", "images", "chatgpt")
 ALL = "all"
 
 

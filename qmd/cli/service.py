@@ -23,14 +23,13 @@ from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.inference.llm.settings import variables_with_keys
-from qmd.system import installation, running
+from qmd.system import installation, running, services
 from qmd.system.log_file import log_file
-from qmd.system.services import managers
-from qmd.system.services.definition import Service
+from qmd.system.services import Service
 from qmd.system.user_dirs import user_dir
 
 if TYPE_CHECKING:
-    from qmd.system.services.definition import Manager, Step
+    from qmd.system.services import Manager, Step
 
 MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
@@ -90,7 +89,7 @@ def install(
     file = manager.file(planned.name)
     if not file.exists():
         refuse_second_server(session().settings.db, "Stop it first; the service takes its place.")
-    managers.install(manager, planned)
+    services.install(manager, planned)
     server = running.wait_for(session().settings.db, _START_S)
     url = None if server is None else server.url
     if as_json:
@@ -132,7 +131,7 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
             f"There is no service {name}: {file} is missing.",
             hint="'qmd server service status' says what there is.",
         )
-    managers.uninstall(manager, name)
+    services.uninstall(manager, name)
     if as_json:
         write_json({"name": name, "deleted": str(file)})
     else:
@@ -171,7 +170,7 @@ def status() -> dict[str, Any]:
         "name": name,
         "manager": manager.name,
         "file": str(file) if is_installed else None,
-        "active": is_installed and managers.is_active(manager, name),
+        "active": is_installed and services.is_active(manager, name),
         "url": None if server is None else server.url,
         "pid": None if server is None else server.pid,
         "version": None if server is None else server.version,
@@ -193,11 +192,11 @@ def service_name(here: Session) -> str:
 
 
 def _manager(name: str | None) -> Manager:
-    return managers.MANAGERS[name or managers.manager_of_system()]()
+    return services.MANAGERS[name or services.manager_of_system()]()
 
 
 def _refuse_foreign(name: str | None) -> None:
-    if name not in (None, managers.manager_of_system()):
+    if name not in (None, services.manager_of_system()):
         raise InputError(f"This system has no {name}.", hint="Add --dry-run to see the file.")
 
 

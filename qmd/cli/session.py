@@ -14,8 +14,8 @@ from qmd.cli.progress import progress_bar_if_needed
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
 from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings, Settings
-from qmd.system.database_files import is_missing, is_writable
 from qmd.system.session import name_process
+from qmd.system.user_dirs import is_missing, is_writable
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
@@ -124,6 +124,10 @@ class Session:
             exiftool=settings.exiftool,
             plugins=settings.plugins,
             ocr="none" if settings.ocr == "none" else "rapidocr",
+            save_to=settings.save_to,
+            inbox=settings.inbox,
+            inbox_template=settings.inbox_template,
+            allow_private_addresses=settings.allow_private_addresses,
         )
         with progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(

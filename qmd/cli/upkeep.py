@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qmd import cli, operations
 from qmd.cli.command import command
 from qmd.cli.open import chosen_editor
+from qmd.cli.places import places
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import render_checks
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, one_line, write
+from qmd.cli.terminal import hanging, note, one_line, write, write_json
 from qmd.config import SETTINGS
+from qmd.operations.definition import Replied
 from qmd.system.editors import check_editor
+from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
+    from qmd.operations import Operation
     from qmd.values import Check
 
 
@@ -34,6 +39,18 @@ def doctor() -> list[Check]:
     """
     with session().open() as kb, progress_bar() as progress:
         return [*kb.doctor(progress=progress), check_editor(chosen_editor())]
+
+
+def plugins(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+    """List the installed plugins; a person may look for one before there is a database."""
+    value = operations.plugins.listed(session().settings.plugins)
+    if as_json:
+        write_json(to_wire(value))
+        return
+    view = cli.listings.ListingView(places(list, full_path=False), None)
+    cli.listings.write_rows(operation.rows(value), view)
+    if not value.plugins:
+        note(operation.sentence(operation.when_empty, Replied(value, arguments)))
 
 
 def _render_settings(shown: dict[str, Any]) -> None:

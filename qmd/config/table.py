@@ -234,13 +234,32 @@ class Configuration:
         "Let pages of this origin in, such as https://chat.example.org; repeat for several.",
     )
     plugins: tuple[str, ...] = _setting(
-        "texts", "the plugins whose file formats are read, too; 'qmd plugins' lists them"
+        "texts",
+        "the plugins whose formats, models and operations are used; 'qmd plugins' lists them",
     )
     ocr: str = _setting(
         "text",
         "what reads the text in pictures: rapidocr, where it is installed, or none",
         default="rapidocr",
         choices=("rapidocr", "none"),
+    )
+    save_to: str | None = _setting(
+        "text", "the collection/folder for saved pages; unset means 'saved' in the first collection"
+    )
+    inbox: str | None = _setting(
+        "text",
+        "the note for thoughts, such as notes/{{date}}.md or notes/inbox/{{title}}.md; unset means"
+        " Inbox.md in the first collection",
+    )
+    inbox_template: str | None = _setting(
+        "text", "the note from which new notes for thoughts are made; unset means none"
+    )
+    allow_private_addresses: bool = _setting(
+        "switch",
+        "whether pages are also saved from this machine and networks that are not public",
+        "--allow-private-addresses",
+        None,
+        "Save pages of this machine and of networks that are not public, too.",
     )
     ask_write: bool = _setting(
         "switch",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from qmd.inference import protocols as protocols
     from qmd.inference import remote as remote
     from qmd.inference import token_codes as token_codes
-    from qmd.inference import token_projections as token_projections
     from qmd.inference import token_states as token_states
-    from qmd.inference import vision as vision
 
 __getattr__ = lazy.load(__name__)

@@ -312,7 +312,7 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
         return TextMaker(embedder)
     with store.reading() as reader:
         stored = reader.tokens.projection(model)
-    projection = inference.token_projections.projection_of(
+    projection = inference.token_codes.projection_of(
         model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
     )
     fitted: dict[bytes, tuple[bytes, bytes]] = {}
@@ -320,7 +320,7 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
         projection, fitted = _fit(store, tokens)
         if projection is None:
             return TextMaker(embedder)
-    form = StoredProjection(*inference.token_projections.stored_form(model.fingerprint, projection))
+    form = StoredProjection(*inference.token_codes.stored_form(model.fingerprint, projection))
 
     def begin(writer: Writer) -> bool:
         if writer.tokens.projection(model) != stored:
@@ -341,17 +341,17 @@ def _fit(
 
     The projection is None if the index has too few texts.
     """
-    token_projections = inference.token_projections
+    token_codes = inference.token_codes
     with store.reading() as reader:
-        chunks = reader.tokens.sample(token_projections.PASSAGES)
+        chunks = reader.tokens.sample(token_codes.PASSAGES)
     texts = texts_of(chunks)
-    if len(texts) < token_projections.FEWEST_PASSAGES:
+    if len(texts) < token_codes.FEWEST_PASSAGES:
         return None, {}
     vectors, states = embedder.embed_passages_with_tokens(list(texts.values()))
-    if sum(len(each.ids) > 0 for each in states) < token_projections.FEWEST_PASSAGES:
+    if sum(len(each.ids) > 0 for each in states) < token_codes.FEWEST_PASSAGES:
         return None, {}
-    projection = token_projections.fit(states)
-    codes = [inference.token_codes.encode(each, projection) for each in states]
+    projection = token_codes.fit(states)
+    codes = [token_codes.encode(each, projection) for each in states]
     return projection, dict(zip(texts, zip(pack_vectors(vectors), codes, strict=True), strict=True))
 
 
@@ -360,12 +360,12 @@ def are_outdated(reader: Reader, model: StoredModel) -> bool:
     stored = reader.tokens.projection(model)
     if stored is None:
         return False
-    projection = inference.token_projections.projection_of(
+    projection = inference.token_codes.projection_of(
         model.fingerprint, model.dimension, (stored.recipe, stored.data)
     )
     return (
         projection is None
-        or inference.token_projections.stored_form(model.fingerprint, projection) != stored
+        or inference.token_codes.stored_form(model.fingerprint, projection) != stored
     )
 
 

@@ -252,7 +252,7 @@ class DocumentMethods(Parts):
         return [(f"{each.collection}/{each.path}", each.name) for each in names]
 
     @open_to_scopes
-    def paths_from(self, prefix: str, *, limit: int = 100) -> list[str]:
+    def paths_from(self, prefix: str, *, limit: int = 100, start: str = "") -> list[str]:
         """
         What ``collection/path`` may continue with: the entries of one folder that begin so.
 
@@ -261,11 +261,13 @@ class DocumentMethods(Parts):
 
         Args:
             prefix: The beginning of a path. Without a slash it is that of a collection's name.
+            start: An entry, as this returns it: those before it are left out.
         """
         collection, slash, path = whole(prefix).partition("/")
         with self._store.reading() as reader:
             if slash:
-                names = reader.documents.entries(collection, path, limit)
+                first = whole(start).partition("/")[2]
+                names = reader.documents.entries(collection, path, limit, first)
                 return [f"{collection}/{name}" for name in names]
             names = sorted(each.name for each in reader.collections.all())
             return [f"{name}/" for name in names if name.startswith(collection)][:limit]
@@ -355,7 +357,7 @@ class DocumentMethods(Parts):
     def properties(self) -> list[PropertySummary]:
         """The properties that documents have: keys, kinds of values and how many documents."""
         with self._store.reading() as reader:
-            return reader.properties.summaries()
+            return reader.properties.summaries(reader.select(Filters()))
 
     @open_to_scopes
     def property_values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
@@ -369,7 +371,8 @@ class DocumentMethods(Parts):
             NotFoundError: No document has the property; with suggestions.
         """
         with self._store.reading() as reader:
-            return reader.properties.values(search.ordering.existing_key(reader, key), limit=limit)
+            key = search.ordering.existing_key(reader, key)
+            return reader.properties.values(reader.select(Filters()), key, limit=limit)
 
 
 def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:

@@ -20,6 +20,7 @@ from qmd.errors import (
 from qmd.files import edits
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.records import replace
 from qmd.search import lookup
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
-    from qmd.values.days import PeriodicNote
+    from qmd.values.days import MonthCalendar, PeriodicNote
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 
@@ -80,7 +81,13 @@ class EditingMethods(FileMethods):
 
     @open_to_scopes
     def replace_note(
-        self, name: str, text: str, *, if_docid: str | None = None, preview: bool = False
+        self,
+        name: str,
+        text: str,
+        *,
+        if_docid: str | None = None,
+        preview: bool = False,
+        continues: int | None = None,
     ) -> EditedNote:
         """
         Replace the whole text of a note, which keeps its encoding and its line ends.
@@ -88,15 +95,21 @@ class EditingMethods(FileMethods):
         Args:
             text: The new text, with ``\\n`` at the end of each line. An unchanged text changes
                 nothing.
+            continues: The number of a change by which the same session has written the note.
+                If nothing else has changed the note since, both are one change, and undo takes
+                back both; the text between them is not kept.
 
         The other arguments and the errors are those of `edit_note`.
         """
-        return self.edit_note(
+        edited = self.edit_note(
             name,
             lambda present: edits.operations.replace_all(present, text),
             if_docid=if_docid,
             preview=preview,
         )
+        if continues is None or edited.change is None:
+            return edited
+        return replace(edited, change=self._writer(self._store).join(continues, edited.change))
 
     @open_to_scopes
     def tick_task(
@@ -237,6 +250,22 @@ class EditingMethods(FileMethods):
             previous=previous,
             following=following,
         )
+
+    @open_to_scopes
+    def calendar(self, month: str = "month", *, collection: str | None = None) -> MonthCalendar:
+        """
+        A month with its indexed notes of days and weeks.
+
+        Args:
+            month: ``2026-11``, ``month`` or a day of it.
+
+        Raises:
+            The errors of `periodic_note`.
+        """
+        with self._store.reading() as reader:
+            chosen, notes = files.days.chosen(reader, collection)
+            period = files.days.read_period(month, date.today(), notes)
+            return files.days.calendar(reader, chosen, notes, period.first)
 
     @open_to_scopes
     def create_periodic_note(

@@ -17,7 +17,7 @@ from qmd.kb.named_files import files_with_history
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
 from qmd.settings import POSTS_DIR
-from qmd.system.consent import current_confirm
+from qmd.system.session import current_confirm
 
 if TYPE_CHECKING:
     from qmd.files.notes import Notes
@@ -52,7 +52,7 @@ class FileMethods(Parts):
     def confirms_writes(self) -> bool:
         """
         Whether a person confirms each write of this thread's work (``Settings.confirm_writes``,
-        or `qmd.system.consent`).
+        or `qmd.system.session`).
         """
         return self._confirm is not None
 

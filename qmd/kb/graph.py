@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
+        Neighbourhood,
         NoteLink,
         NoteLinks,
         Orphans,
@@ -53,7 +54,9 @@ class GraphMethods(SearchMethods):
         Embeds and web addresses are links, too.
         """
         with self._store.reading() as reader:
-            return graph.links.links_in(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.links_in(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def link_targets(
@@ -80,7 +83,23 @@ class GraphMethods(SearchMethods):
     def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         with self._store.reading() as reader:
-            return graph.links.backlinks_to(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.backlinks_to(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
+
+    @open_to_scopes
+    def neighbourhood(self, file: str, *, steps: int = 2, most: int = 100) -> Neighbourhood:
+        """
+        The notes at most ``steps`` links away, in either direction, and the links among them.
+
+        Args:
+            most: At most so many notes. Of those at the same distance the ones with most links to
+                what is nearer stay.
+        """
+        with self._store.reading() as reader:
+            return graph.links.neighbourhood(
+                reader, document_named(reader, file), steps=steps, most=most
+            )
 
     @open_to_scopes
     def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
@@ -90,7 +109,9 @@ class GraphMethods(SearchMethods):
         A link to a heading or block that its note lacks is one of them; a web address is not.
         """
         with self._store.reading() as reader:
-            return graph.broken.broken_links(reader, collection=collection, limit=_most(limit))
+            return graph.broken.broken_links(
+                reader, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
@@ -100,7 +121,7 @@ class GraphMethods(SearchMethods):
         Embeds count as links; links of a document to itself do not. Photos are left out.
         """
         with self._store.reading() as reader:
-            return graph.broken.orphans(reader, collection=collection, limit=_most(limit))
+            return graph.broken.orphans(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
     def similar(
@@ -119,9 +140,9 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return graph.similar.similar_documents(
                 reader,
-                _document(reader, file),
+                document_named(reader, file),
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 cache=self._vector_cache(),
             )
 
@@ -136,7 +157,9 @@ class GraphMethods(SearchMethods):
             prefix: ``work`` or ``work/``: only this tag and those below it; empty for all.
         """
         with self._store.reading() as reader:
-            return graph.tags.tag_tree(reader, prefix, collection=collection, limit=_most(limit))
+            return graph.tags.tag_tree(
+                reader, prefix, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def recent(
@@ -153,7 +176,7 @@ class GraphMethods(SearchMethods):
         """
         with self._store.reading() as reader:
             return search.ordering.recent_changes(
-                reader, since=since, collection=collection, limit=_most(limit)
+                reader, since=since, collection=collection, limit=most_listed(limit)
             )
 
     @open_to_scopes
@@ -187,7 +210,7 @@ class GraphMethods(SearchMethods):
                 due=due,
                 tags=tags,
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 today=date.today(),
             )
 
@@ -216,7 +239,7 @@ class GraphMethods(SearchMethods):
             InputError: There is neither a file nor a text, or both; or the limit is out of range.
             NotFoundError: The note describes no view.
         """
-        limit = _most(limit)
+        limit = most_listed(limit)
         if (file is None) == (text is None):
             raise InputError("Name a note with views, or give the text of one.")
         this, blocks = None, [search.views.written.ViewBlock("qmd", text or "", 0)]
@@ -240,7 +263,7 @@ class GraphMethods(SearchMethods):
                     data = opened.read(search.views.written.MAX_TEXT + 1)
                 text = parse.decode.decode(data).text
                 return name, [search.views.written.ViewBlock("base", text, 0)]
-            document = _document(reader, name)
+            document = document_named(reader, name)
             blocks = search.views.written.view_blocks(reader.documents.text(document.id))
             described = list(blocks)
         if not described:
@@ -291,8 +314,8 @@ class GraphMethods(SearchMethods):
                 yield values.views.View(query.name, line=line, problem=error.with_hint)
 
 
-def _most(limit: int | None) -> int:
-    """How many items to list; raises InputError if that is out of range."""
+def most_listed(limit: int | None) -> int:
+    """How many items to list, all for None. Raises InputError: it is out of range."""
     if limit is None:
         return sys.maxsize
     if not 1 <= limit <= values.graph.MAX_LISTED:
@@ -300,6 +323,6 @@ def _most(limit: int | None) -> int:
     return limit
 
 
-def _document(reader: Reader, file: str) -> DocumentInfo:
-    """Raises DocumentNotFoundError, AmbiguousNameError."""
+def document_named(reader: Reader, file: str) -> DocumentInfo:
+    """The document that a name refers to. Raises DocumentNotFoundError, AmbiguousNameError."""
     return lookup.resolve.resolve(reader, file).document

@@ -122,7 +122,7 @@ class IndexingMethods(Parts):
             poll_s,
             reconcile_s,
         )
-        models = keep.background_embedding.EmbedderProvider(
+        models = keep.background.EmbedderProvider(
             # lambdas: the embedders change when the database file is replaced
             lambda reader: self._embedders.target_name(reader),  # noqa: PLW0108
             lambda name: self._embedders.is_available(name),  # noqa: PLW0108

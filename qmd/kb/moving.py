@@ -58,7 +58,7 @@ class MovingMethods(EditingMethods):
             with store.reading() as reader:
                 vault = files.vault.Vault.of_collections(reader.collections.all())
             note = self._place(store, name)
-            target = moves.new_place.new_place(vault, note.file, new_path)
+            target = moves.mover.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})
             note = self._place(store, name)
             moved = moves.mover.NoteMover(store, self._writer(store), vault).move(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd import ingest, libraries, models, parse, values
+from qmd import ingest, libraries, models, parse, system, values
 from qmd.errors import ServerDatabaseError, StoreError
 from qmd.models.backends import Backends
 from qmd.models.embedder_choice import EmbedderChoice
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qmd.ingest.keep.keeper import Keeper
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store, Writer
+    from qmd.system.web import Web
     from qmd.values.location import DatabaseLocation
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ class Parts:
             settings = replace(settings, embedder=models.checked.CheckedEmbedder(settings.embedder))
 
         if settings.plugins:
+            system.plugins.turn_on(settings.plugins)
             parse.plugins.turn_on(tuple(settings.plugins))
         self._settings = settings
         self._opened = self._open_parts(store)
@@ -95,6 +97,7 @@ class Parts:
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
         self._listener: ChangeListener | None = None
+        self._fetcher: Web | None = None
 
     def _open_parts(self, store: Store) -> OpenParts:
         settings = self._settings

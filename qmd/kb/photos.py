@@ -118,7 +118,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
         chat = inference.assistant.ChatEndpoint(
             inference.llm.endpoint.ModelEndpoint(server), server.model
         )
-        return inference.vision.describe(
+        return inference.assistant.describe(
             chat, picture, language=language, timeout_s=server.timeout_s
         )
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import __version__, health, parse, values
+from qmd import __version__, health, values
 from qmd.errors import ServerDatabaseError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.system import clock
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         SkippedFile,
         Status,
     )
-    from qmd.values.reports import Overview, PluginList, WarnedDocument
+    from qmd.values.reports import Overview, WarnedDocument
 
 
 class UpkeepMethods(Parts):
@@ -67,12 +67,10 @@ class UpkeepMethods(Parts):
             hours = reader.files.indexed_per_hour(clock.from_ns(int(since.timestamp() * 1e9)))
         return {datetime.fromisoformat(f"{hour}:00:00+00:00"): count for hour, count in hours}
 
-    def plugins(self) -> PluginList:
-        """The installed plugins, and which of them are turned on."""
-        plugins = parse.plugins.installed(tuple(self._settings.plugins))
-        return values.reports.PluginList(
-            tuple(values.reports.PluginInfo(**each._asdict()) for each in plugins)
-        )
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The names of the plugins that its settings turn on."""
+        return tuple(self._settings.plugins)
 
     def cleanup(
         self, *, dry_run: bool = False, progress: ProgressCallback | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qmd.models import checked as checked
     from qmd.models import embedders as embedders
     from qmd.models import guard as guard
+    from qmd.models import plugins as plugins
     from qmd.models import remembered as remembered
 
 __getattr__ = lazy.load(__name__)

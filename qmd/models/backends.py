@@ -1,9 +1,10 @@
 """
 Opens the expander and the reranker that the settings choose for a knowledge base.
 
-A setting is ``none``, ``llm`` (the language model of the settings) or ``llm:MODEL``. A reranker may
-also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that
-scores passages), the name of a cross-encoder, or a folder with one.
+A setting is ``none``, ``llm`` (the language model of the settings), ``llm:MODEL`` or
+``plugin:NAME``. A reranker may also be ``rerank:MODEL`` (the ``/rerank`` of a server),
+``chat:MODEL`` (a language model that scores passages), the name of a cross-encoder, or a folder
+with one.
 """
 
 from __future__ import annotations
@@ -98,10 +99,16 @@ class Backends:
         )
 
     def careful(self, embedder: Embedder, budget: Budget, share: float) -> Embedder:
-        """Limit an embedder that asks a server to its share; return other embedders unchanged."""
-        if not inference.protocols.asks_server(embedder):
+        """
+        Limit an embedder that asks a server, or is a plugin's, to its share; return others
+        unchanged.
+        """
+        if models.plugins.is_plugin(embedder.spec.name):
+            guarded = self._guarded(f"The model {embedder.spec.name}", budget, share)
+        elif inference.protocols.asks_server(embedder):
+            guarded = self._guarded("The embedding server", budget, share)
+        else:
             return embedder
-        guarded = self._guarded("The embedding server", budget, share)
         return models.remembered.CarefulEmbedder(embedder, replace(guarded, memory=self.memory))
 
     def _guarded(self, name: str, budget: Budget, share: float = 1.0) -> Guarded:
@@ -142,12 +149,16 @@ def open_expander(settings: BackendSettings) -> Expander:
 
     Raises:
         ConfigError: The setting is not valid, or the settings name no server.
+        ModelMissingError: No plugin has it.
     """
     kind, _, model = (settings.expander or "").partition(":")
+    if kind == "plugin":
+        expander: Expander = models.plugins.opened(settings.expander or "", "expanding")
+        return expander
     if kind != "llm":
         raise ConfigError(
             f"Not an expander: {settings.expander}",
-            hint="expander (QMD_EXPANDER) is none, llm or llm:MODEL.",
+            hint="expander (QMD_EXPANDER) is none, llm, llm:MODEL or plugin:NAME.",
         )
     server = settings.server(model=model)
     return inference.assistant.LlmExpander(
@@ -159,6 +170,9 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     """Open the reranker that the settings name. Raises ConfigError, ModelMissingError."""
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
+    if kind == "plugin":
+        reranker: Reranker = models.plugins.opened(setting, "reranking")
+        return reranker
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
         marks = inference.assistant.LlmReranker(

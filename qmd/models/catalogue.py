@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InputError
 from qmd.inference import hub, onnx_folder
-from qmd.models import embedders
+from qmd.models import embedders, plugins
 from qmd.models.embedder_choice import EmbedderChoice
 from qmd.store.sql.models import StoredModel
 from qmd.values import ModelChange, ModelInfo, ProgressCallback
@@ -148,6 +148,7 @@ def list_models(
                 license=entry["license"],
             )
         )
+    infos += [info(name, None, source="plugin") for name in plugins.models("embedding")]
     names = {listed.name for listed in infos}
     recorded = [
         stored for stored in (active, coming) if stored is not None and stored.name not in names
@@ -156,6 +157,8 @@ def list_models(
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
+    for name in plugins.models("reranking"):
+        infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
         infos.append(
             ModelInfo(
@@ -200,6 +203,8 @@ def _source(name: str) -> str:
 
     if embedders.is_endpoint(name):
         return "server"
+    if plugins.is_plugin(name):
+        return "plugin"
     return "folder" if onnx_folder.is_folder(name) else "unknown"
 
 

@@ -2,8 +2,8 @@
 Which embedding models there are, and how to open one.
 
 `DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub.
-``openai:MODEL`` is behind a server, a path is a folder that holds an ONNX model, and every
-other name is a model of fastembed, fetched from the hub on request.
+``openai:MODEL`` is behind a server, ``plugin:NAME`` is a plugin's, a path is a folder that holds
+an ONNX model, and every other name is a model of fastembed, fetched from the hub on request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from qmd.errors import InferenceError, ModelMissingError
 from qmd.inference import embedded, hub, onnx_folder
 from qmd.inference.embedded import build, source
 from qmd.inference.fastembedder import FastEmbedder, TextModel
-from qmd.inference.protocols import Embedder
+from qmd.inference.protocols import Embedder, is_in_memory
+from qmd.models import plugins
 from qmd.values import ModelSpec, ProgressCallback
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def spec_of(name: str) -> ModelSpec:
     for (opened, _, _), embedder in list(_open.items()):
         if opened == name:  # reading a folder takes some milliseconds
             return embedder.spec
+    if plugins.is_plugin(name):
+        return _of_plugin(name).spec
     return onnx_folder.read(name).spec() if onnx_folder.is_folder(name) else hub.spec_of(name)
 
 
@@ -81,6 +84,8 @@ def is_ready(name: str, cache_dir: Path) -> bool:
         return build.is_built(cache_dir)
     if is_endpoint(name):
         return True
+    if plugins.is_plugin(name):
+        return name in plugins.models("embedding")
     if onnx_folder.is_folder(name):
         return onnx_folder.is_there(name)
     return hub.is_ready(name, cache_dir)
@@ -124,6 +129,8 @@ def open_embedder(
         return inference.embedding_endpoint.EndpointEmbedder(
             server(), model, name=name, dimension=dimension
         )
+    if plugins.is_plugin(name):
+        return _of_plugin(name)
     name = normal(name)
     key = (name, cache_dir.absolute(), threads)
     with _open_lock:
@@ -146,8 +153,15 @@ def is_loaded(name: str, cache_dir: Path) -> bool:
     """Whether this process holds the model's weights, or needs none."""
     if is_endpoint(name):
         return True
+    if plugins.is_plugin(name):
+        return is_ready(name, cache_dir) and is_in_memory(_of_plugin(name))
     embedder = _open.get((name, cache_dir.absolute(), None))
     return embedder is not None and embedder.is_loaded
+
+
+def _of_plugin(name: str) -> Embedder:
+    embedder: Embedder = plugins.opened(name, "embedding")
+    return embedder
 
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:

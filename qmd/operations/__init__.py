@@ -10,11 +10,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from qmd import lazy
+from qmd import lazy, system
 from qmd.operations.definition import Joined, Operation
 
 if TYPE_CHECKING:
     from qmd.operations import hits
+    from qmd.operations import plugins as plugins
 
 __all__ = [
     "FAMILIES",
@@ -23,15 +24,18 @@ __all__ = [
     "every_command",
     "every_joined",
     "every_operation",
+    "every_own",
     "every_tool",
     "hits",
+    "of_plugins",
     "operations_of",
 ]
 
 __getattr__ = lazy.load(__name__)
 
 FAMILIES = (
-    *("searches", "reading", "graph", "documents", "tasks", "views", "days", "editing"),
+    *("searches", "reading", "graph", "documents", "tasks", "views", "days", "memory"),
+    *("editing", "capture"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
@@ -54,7 +58,20 @@ def every_operation() -> list[Operation]:
 
 
 def every_tool() -> list[Operation]:
-    """All of all families; those whose `toolset` is None have no tool."""
+    """All of all families, then those of plugins; those whose `toolset` is None have no tool."""
+    return [*every_own(), *of_plugins()]
+
+
+def of_plugins() -> list[Operation]:
+    """Those of the plugins that are turned on in this process."""
+    if not system.plugins.turned_on():
+        return []
+    operations: list[Operation] = import_module(f"{__name__}.plugins").turned_on()
+    return operations
+
+
+def every_own() -> list[Operation]:
+    """All that qmd declares itself."""
     alone = [each for family in TOOLS_ALONE for each in operations_of(family)]
     return [*every_operation(), *alone]
 

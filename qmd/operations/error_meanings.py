@@ -19,6 +19,10 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
     errors.InputError: Meaning(
         "An argument is wrong, or one is missing.", "Send what the message says is expected."
     ),
+    errors.PluginError: Meaning(
+        "The operation of an installed plugin failed.",
+        "Report it to the authors of its package.",
+    ),
     errors.ConfigError: Meaning(
         "A setting is wrong.", "Correct the setting that the message names."
     ),
@@ -88,6 +92,10 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
     ),
     errors.WriteDeclinedError: Meaning(
         "A person was asked before the write, and did not agree.", "Leave the file as it is."
+    ),
+    errors.WebPageError: Meaning(
+        "The page cannot be fetched or saved, or its site forbids it.",
+        "The message says why; save the page in a browser, and send the file with the shell.",
     ),
     errors.UnencodableTextError: Meaning(
         "The encoding of the file lacks a character of the text.",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from qmd import operations
 from qmd.operations.definition import Row, Styled, operation
 from qmd.values.edits import FileChange
 from qmd.values.facts import Describe, NotSent, Range
@@ -41,25 +42,27 @@ def changes(
 
 def _plugins(listed: PluginList) -> Iterator[Row]:
     for plugin in listed.plugins:
-        formats = ", ".join(plugin.formats)
         package = f"{plugin.package} {plugin.version}".strip()
-        text = plugin.problem or formats or package
-        yield Row((Styled(plugin.state, "dim"), "  ", Styled(plugin.name, "file"), "  "), text=text)
+        text = plugin.problem or ", ".join(plugin.offers) or package
+        state = Styled(f"{plugin.state:6}  {plugin.kind:10}  ", "dim")
+        yield Row((state, Styled(plugin.name, "file"), f"  {text}"))
 
 
 @operation(
     rows=_plugins,
     never_cut=True,
     when_empty="No plugin is installed.",
+    done_by="upkeep:plugins",
     examples=("qmd plugins", "qmd plugins --json"),
 )
 def plugins(kb: KnowledgeBase) -> PluginList:
     """
     List the installed plugins.
 
-    A plugin offers file formats. It is off until the setting plugins names it.
+    A plugin offers file formats, models, or operations: tools, commands and endpoints. It is off
+    until the setting plugins names it.
     """
-    return kb.plugins()
+    return operations.plugins.listed(kb.plugins)
 
 
 @operation(

@@ -9,9 +9,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it.token import Token
 
-from qmd.render.clean import Marked
+from qmd.render.clean import Marked, RawHtml
 from qmd.render.code import Painter
-from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
 from qmd.render.values import VIEWS, Target, link_id, shown_target
 

@@ -49,7 +49,7 @@ def existing_key(reader: Reader, name: str) -> str:
     key = fold_key(name)
     if key and reader.properties.existing_keys([key]):
         return key
-    keys = [summary.key for summary in reader.properties.summaries()]
+    keys = [summary.key for summary in reader.properties.summaries(reader.all_documents)]
     near = get_close_matches(key, keys, n=3)
     hint = (
         engine_text("Did you mean: {names}", names=", ".join(near))

@@ -206,7 +206,8 @@ def _missing_value(reader: Reader, condition: PropertyCondition) -> str:
     value = condition.ranges[0].low if len(condition.ranges) == 1 else None
     if not isinstance(value, str):  # a number, a date or one of several
         return engine_text("No document has such a value of '{key}'.", key=one_line(condition.key))
-    values = [each.value for each in reader.properties.values(condition.key, limit=MOST_VALUES)]
+    listed = reader.properties.values(reader.all_documents, condition.key, limit=MOST_VALUES)
+    values = [each.value for each in listed]
     nearest = process.extract(
         value, values, scorer=fuzz.WRatio, processor=fold, score_cutoff=70, limit=3
     )

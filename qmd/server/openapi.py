@@ -17,12 +17,12 @@ from pydantic.json_schema import models_json_schema
 from qmd import __version__
 from qmd.errors import QmdError
 from qmd.operations.error_meanings import MEANINGS
-from qmd.server.endpoints import ENDPOINTS
+from qmd.server.endpoints import endpoints
 from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.failures import CODE_HEADER
+from qmd.system.plugins import turned_on
 from qmd.tools.arguments import Arguments, input_schema, program_schema
-from qmd.tools.schema_rules import rewritten, without_titles
-from qmd.tools.schemas import reply_model
+from qmd.tools.schemas import reply_model, rewritten, without_titles
 from qmd.values.facts import Describe
 
 
@@ -46,6 +46,7 @@ _MEANINGS = {
     413: "The body is too large, or holds too much.",
     415: "The body is not `application/json`.",
     500: "Something unforeseen; the server's log tells more.",
+    502: "A page of the web cannot be fetched or saved.",
     503: "Not now: busy, too slow, or a model or the vectors are missing.",
     507: "The disk is full.",
 }
@@ -62,16 +63,21 @@ _EXAMPLE_ERRORS: Mapping[tuple[str, int], str] = {
 }
 
 
-@cache
 def document_json() -> bytes:
     """The body of the response to /openapi.json."""
+    return _document_json(turned_on())
+
+
+@cache
+def _document_json(plugins: tuple[str, ...]) -> bytes:
+    """``plugins``: those that are turned on now, which may have endpoints."""
     return json.dumps(document(), ensure_ascii=False, indent=2).encode()
 
 
 def document() -> dict[str, Any]:
     """The OpenAPI document as JSON values."""
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in endpoints():
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     paths["/events"] = {"get": _events()}
     paths["/chat/stream"] = {"post": _chat_stream(paths["/chat"]["post"])}
@@ -230,7 +236,7 @@ def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
     ]
 
 
-# --- routes that are not in ENDPOINTS --------------------------------------------------
+# --- routes that are not in endpoints() --------------------------------------------------
 
 
 def _plain(name: str, summary: str, description: str, media_type: str) -> dict[str, Any]:
@@ -361,7 +367,7 @@ def _request_name(model: type[Arguments]) -> str:
 
 
 def _requests() -> dict[str, Any]:
-    bodies = {endpoint.body for endpoint in ENDPOINTS if endpoint.body is not None}
+    bodies = {endpoint.body for endpoint in endpoints() if endpoint.body is not None}
     return {_request_name(body): _request(body) for body in bodies}
 
 
@@ -374,7 +380,7 @@ def _request(body: type[Arguments]) -> dict[str, Any]:
 
 
 def _replies() -> dict[str, Any]:
-    models = {endpoint.reply_model for endpoint in ENDPOINTS} | {reply_model(Error)}
+    models = {endpoint.reply_model for endpoint in endpoints()} | {reply_model(Error)}
     _, schema = models_json_schema(
         [(model, "serialization") for model in sorted(models, key=lambda model: model.__name__)],
         ref_template=_REFERENCE,
@@ -397,7 +403,7 @@ def _in_snake_case(text: str) -> str:
 def _spellings() -> dict[str, str]:
     names = {
         name
-        for endpoint in ENDPOINTS
+        for endpoint in endpoints()
         if endpoint.body is not None
         for name in endpoint.body.model_fields
     }

@@ -26,7 +26,7 @@ from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
 from qmd.server import event_stream, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
-from qmd.server.endpoints import ENDPOINTS, chat
+from qmd.server.endpoints import ENDPOINTS, chat, endpoints
 from qmd.server.endpoints.client_paths import FILE_PATH
 from qmd.server.endpoints.definition import Answer, Call, Lane, NoArguments, RestEndpoint, RestError
 from qmd.server.endpoints.health import Health
@@ -102,7 +102,7 @@ def rest_routes(
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
             Route(path.replace("{path}", f"{{path:{FILE_PATH}}}"), _Resource(face, path))
-            for path in sorted({endpoint.path for endpoint in ENDPOINTS})  # "a" comes before "{"
+            for path in sorted({endpoint.path for endpoint in endpoints()})  # "a" comes before "{"
         ),
     ]
 
@@ -131,12 +131,12 @@ class _Resource:
     def __init__(self, face: _Face, path: str) -> None:
         self._face = face
         self._endpoints = {
-            endpoint.method: endpoint for endpoint in ENDPOINTS if endpoint.path == path
+            endpoint.method: endpoint for endpoint in endpoints() if endpoint.path == path
         }
         self._parameters: dict[str, str] = {}
         parent, _, last = path.rpartition("/")
         if last == "add":  # a collection may have the name "add", and its URL is this path
-            for endpoint in ENDPOINTS:
+            for endpoint in endpoints():
                 if endpoint.path.startswith(f"{parent}/{{"):
                     self._endpoints.setdefault(endpoint.method, endpoint)
                     self._parameters = {endpoint.path.rpartition("/")[2].strip("{}"): last}

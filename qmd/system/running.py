@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from qmd import system
-from qmd.system.database_files import file_beside
+from qmd.system.user_dirs import file_beside
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation

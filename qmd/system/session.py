@@ -1,8 +1,12 @@
 """
-The session that the work of this thread belongs to; each recorded change of a file names it.
+What belongs to the work of this thread: the session, and who is asked before it writes files.
 
-A face sets it around a call: one session for each MCP session, for the clients of REST that send
-the same header, and for each run of a command. Other programs have one session per process.
+Each recorded change of a file names the session. A face sets it around a call: one session for each
+MCP session, for the clients of REST that send the same header, and for each run of a command. Other
+programs have one session per process.
+
+A server writes for its clients without asking, but a conversation in which a language model calls
+the tools asks a person first. So the one who is asked belongs to the work, too, not to the server.
 """
 
 from __future__ import annotations
@@ -11,6 +15,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qmd.values.proposed import Confirm
 
 #: The variable that keeps the command line from all but serving: `doctor` starts programs with it.
 SERVES_ONLY = "_QMD_SERVES_ONLY"
@@ -61,3 +69,21 @@ def in_session(session: str, *, face: str | None = None) -> Iterator[None]:
     finally:
         _current.reset(token)
         _current_face.reset(face_token)
+
+
+_confirm: ContextVar[Confirm | None] = ContextVar("qmd_confirm", default=None)
+
+
+def current_confirm() -> Confirm | None:
+    """Who is asked before each write of this thread's work; None for the knowledge base's rule."""
+    return _confirm.get()
+
+
+@contextmanager
+def confirming(confirm: Confirm) -> Iterator[None]:
+    """Ask ``confirm`` before each write of the block, with the limits of an agent's writes."""
+    token = _confirm.set(confirm)
+    try:
+        yield
+    finally:
+        _confirm.reset(token)

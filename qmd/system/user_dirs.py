@@ -1,8 +1,12 @@
 """
-Where a user's files lie: settings, databases, the log, and the cache that holds models.
+Where files lie: a user's settings, databases, log and cache, and what is kept for a database.
 
 The cache is not ``~/.cache/qmd``, where tobi/qmd keeps its index and its models: a person may use
 both programs, and delete the cache of one. qmd 1.3 and earlier kept models there; they are moved.
+
+What programs keep for a database, as the record of the server and locks, lies beside its file. That
+for a database on another machine lies in the user's directory of state, under a name made from its
+URL.
 """
 
 # `os` is used instead of Path, because every command calls this:
@@ -14,10 +18,13 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from qmd import libraries
 from qmd.errors import InputError
+
+if TYPE_CHECKING:
+    from qmd.values.location import DatabaseLocation
 
 Kind = Literal["config", "data", "state", "cache"]
 
@@ -108,3 +115,35 @@ def _move_models(old: str, new: str) -> None:
             if target.exists():
                 target.rename(place)
         libraries.shutil.rmtree(temporary, ignore_errors=True)
+
+
+def is_missing(database: DatabaseLocation) -> bool:
+    """Whether there is no such file. Of a server only opening it tells."""
+    return isinstance(database, Path) and not database.exists()
+
+
+def is_writable(database: DatabaseLocation) -> bool:
+    """Whether this user may write the file. Of a server only writing tells."""
+    return not isinstance(database, Path) or os.access(database, os.W_OK)
+
+
+def file_beside(database: DatabaseLocation, suffix: str) -> Path:
+    """
+    The path of the file ``<database><suffix>``.
+
+    For a database on a server the directory is made, readable for this user alone. The password
+    is no part of the name, so that it may change.
+    """
+    if isinstance(database, Path):
+        return database.with_name(database.name + suffix)
+    folder = user_dir("state") / "databases"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    name = libraries.hashlib.sha256(str(database).encode()).hexdigest()[:16]
+    return folder / f"{name}{suffix}"
+
+
+def lock_beside(database: DatabaseLocation, suffix: str) -> Path:
+    """As `file_beside`, but the same for all links to a database file."""
+    if isinstance(database, Path):
+        database = Path(os.path.realpath(database))
+    return file_beside(database, suffix)

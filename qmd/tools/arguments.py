@@ -34,7 +34,7 @@ from qmd.operations.problems import (
     invalid_arguments,
 )
 from qmd.search.query.dates import filter_date
-from qmd.tools.schema_rules import for_models, for_programs, rewritten, without_null
+from qmd.tools.schemas import for_models, for_programs, rewritten, without_null
 from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     AsSent,

@@ -15,6 +15,7 @@ from qmd.operations.definition import ByHand, Language, Replied
 from qmd.operations.problems import invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
+from qmd.system.plugins import turned_on
 from qmd.tools.arguments import Arguments, members, whole_number
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema, prescribed_schema
@@ -32,13 +33,18 @@ ListTokens = Annotated[
 ]
 
 
-@cache
 def tools_of_operations(toolset: str, *, alone: bool) -> tuple[Tool[Any], ...]:
     """
     The tools of a toolset: one for each operation, or for several that are joined.
 
     ``alone``: on a server that offers no other toolset.
     """
+    return _tools(toolset, alone, turned_on())
+
+
+@cache
+def _tools(toolset: str, alone: bool, plugins: tuple[str, ...]) -> tuple[Tool[Any], ...]:
+    """``plugins``: those that are turned on now."""
     joined = {part: each for each in every_joined() for part in each.parts}
     members = [
         each

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import ConflictError, DecodeError, InputError
 from qmd.ingest.collection_indexer import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.by_format import converted_document
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import Decoded

@@ -30,19 +30,21 @@ class SkippedFile:
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
     """
-    An installed package that offers file formats.
+    What an installed package offers of one kind.
 
     Attributes:
-        state: "broken" is one that is turned on and gives no formats; ``problem`` says why.
-        formats: With their suffixes, if it is on.
+        kind: "formats", "models" or "operations"; "" for a name that nothing installed has.
+        state: "broken" is one that is turned on and gives nothing; ``problem`` says why.
+        offers: Formats with their suffixes, models as settings name them, operations, if it is on.
     """
 
     name: Annotated[str, Describe("What the setting plugins names")]
+    kind: str
     package: str
     version: str
     state: Literal["on", "off", "broken"]
-    formats: tuple[str, ...] = ()
-    problem: Annotated[str, OmitDefault(), Describe("Why it gives no formats")] = ""
+    offers: tuple[str, ...] = ()
+    problem: Annotated[str, OmitDefault(), Describe("Why it gives nothing")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +382,7 @@ class ModelInfo:
     name: str
     kind: Literal["embedding", "reranker"]
     dimension: int | None
-    source: str  # "embedded", "hub", "folder", "server" or "unknown"
+    source: str  # "embedded", "hub", "folder", "server", "plugin" or "unknown"
     size_bytes: int | None = None
     languages: str | None = None
     license: str | None = None

@@ -13,6 +13,16 @@ from support.site import NOTES, Served
 PLAN = NOTES["plan.md"]
 
 
+@pytest.fixture
+def page(new_page: Callable[..., Page]) -> Page:
+    """One that saves when it is told to."""
+    page = new_page()
+    page.add_init_script(
+        "localStorage.getItem('qmd-autosave') ?? localStorage.setItem('qmd-autosave', '0')"
+    )
+    return page
+
+
 def _text(served: Served, name: str = "plan.md") -> str:
     return (served.folder / name).read_text(encoding="utf-8")
 
@@ -56,7 +66,7 @@ def test_a_link_is_completed_and_the_colours_are_of_the_text(served: Served, pag
         "area => area.setSelectionRange(area.value.indexOf(']]'), area.value.indexOf(']]'))"
     )
     page.keyboard.type("b")
-    choices = page.get_by_role("listbox", name="Notes to link to")
+    choices = page.get_by_role("listbox", name="What may follow")
     expect(choices.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")  # takes the first choice, and begins no line
     expect(text).to_have_value(re.compile(r"See \[\[Harbour\]\] and `x`\."))
@@ -65,6 +75,31 @@ def test_a_link_is_completed_and_the_colours_are_of_the_text(served: Served, pag
     page.keyboard.press("Delete")  # what were properties is text now
     assert texts("key") == [] and "[[Harbour]]" in texts("link")
     assert behind.evaluate("each => each.textContent") == text.input_value() + "\n"
+
+
+def test_tags_and_properties_are_completed(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/Harbour.md")
+    text = page.get_by_label("Text of the note")
+    choices = page.get_by_role("listbox", name="What may follow").get_by_role("option")
+    text.fill("")
+    for typed, chosen in [
+        ("---\nsta", "---\nstatus: "),
+        ("dra", "---\nstatus: draft"),
+        ("\ntags: [wo", "---\nstatus: draft\ntags: [work"),
+        (", wo", "---\nstatus: draft\ntags: [work, work"),
+        ("]\ntags:\n  - wo", "---\nstatus: draft\ntags: [work, work]\ntags:\n  - work"),
+        ("\n---\nIn #wo", "---\nIn #work"),
+    ]:
+        page.keyboard.insert_text(typed)
+        expect(choices.first).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(text).to_have_value(re.compile(re.escape(chosen) + "$"))
+        expect(choices.first).to_be_hidden()
+    page.keyboard.insert_text("\n#wo")
+    expect(choices.first).to_be_visible()
+    page.keyboard.press("Enter")  # nothing is chosen, so the line ends
+    expect(text).to_have_value(re.compile("\n#wo\n$"))
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
@@ -77,7 +112,7 @@ def test_what_is_typed_is_seen_with_its_colours_and_choices(
     text.fill("Words of a line that has to be broken in the field, and **more** of them.\n" * 60)
     page.keyboard.press("Control+End")
     page.keyboard.type("See [[har")
-    choices = page.get_by_role("listbox", name="Notes to link to")
+    choices = page.get_by_role("listbox", name="What may follow")
     expect(choices).to_be_in_viewport(ratio=1)
     # The lines of the colours break where those of the field do.
     size = "each => [each.clientWidth, each.scrollHeight, each.scrollTop]"
@@ -224,3 +259,65 @@ def test_the_views_that_write_are_accessible_and_narrow(
             page.goto(f"{served.url}/{path}")
             assert_accessible(page)
             assert_fits(page)
+
+
+def test_the_editor_saves_by_itself_until_there_is_a_conflict(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page()
+    page.expected.append("409")  # type: ignore[attr-defined]
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    saved = page.locator("#edit-state").get_by_text(re.compile("^Saved"))
+    words = ""
+    for words in ("# Plan\n\nOne.\n", "# Plan\n\nOne and two.\n"):
+        with page.expect_response(
+            lambda response: response.request.method == "POST" and "/edit/" in response.url
+        ):
+            text.fill(words)
+        expect(saved).to_be_visible()
+    assert _text(served) == words
+    assert len(served.kb.revisions.history("notes/plan.md")) == 1  # undo takes back both
+    (served.folder / "plan.md").write_text("# Plan\n\nTheirs.\n", encoding="utf-8")
+    served.kb.index()
+    text.fill("# Plan\n\nMine.\n")
+    page.get_by_role("button", name="See why").click()
+    expect(page.get_by_role("heading", name="The note was changed meanwhile")).to_be_visible()
+    assert _text(served) == "# Plan\n\nTheirs.\n"
+
+
+TABLE = "# T\n\n| a | 大小 |\n|--|:-:|\n| x \\| y | 1 |\n"
+
+
+def test_a_table_is_edited_as_a_table(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    text.fill(TABLE)  # the caret is behind it
+    text.evaluate("area => area.setSelectionRange(area.value.length - 3, area.value.length - 3)")
+    page.get_by_role("button", name="Table").click()
+    dialog = page.get_by_role("dialog", name="Table")
+    first = dialog.get_by_role("textbox", name="Row 1, a")
+    expect(first).to_be_focused()
+    expect(first).to_have_value("x | y")
+    assert_accessible(page)
+    page.keyboard.press("Enter")  # a new row
+    page.keyboard.type("z")
+    dialog.get_by_role("button", name="Add column").click()
+    dialog.get_by_role("textbox", name="Head of column 2").fill("n")
+    dialog.get_by_label("Align").select_option("right")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(text).to_have_value(
+        "# T\n\n| a      |   n | 大小 |\n| ------ | --: | :--: |\n"
+        "| x \\| y |     | 1    |\n| z      |     |      |\n"
+    )
+    page.keyboard.press("Control+z")
+    expect(text).to_have_value(TABLE)
+    text.fill("")
+    page.get_by_role("button", name="Table").click()
+    page.keyboard.type("new")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(text).to_have_value("")
+    page.get_by_role("button", name="Table").click()
+    page.keyboard.type("new")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(text).to_have_value("| new |     |\n| --- | --- |\n|     |     |\n\n")

@@ -78,3 +78,33 @@ def test_the_help_is_a_page_without_a_script(served: Served, new_page: Callable[
     page.goto(served.url)
     page.get_by_role("link", name="Help").click()
     expect(page.get_by_role("heading", name="What a query may say")).to_be_visible()
+
+
+def test_the_palette_leads_to_notes_and_commands(
+    served: Served, new_page: Callable[..., Page]
+) -> None:
+    page = new_page(viewport={"width": 360, "height": 640})
+    page.goto(f"{served.url}/note/notes/Harbour.md")
+    page.goto(f"{served.url}/overview")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to a note")
+    expect(palette.get_by_role("option").first).to_contain_text("Harbour")  # seen before
+    page.keyboard.type("pla")
+    expect(palette.get_by_role("option").first).to_contain_text("plan")
+    assert_accessible(page)
+    assert_fits(page)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{served.url}/note/notes/plan.md")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(">del")
+    expect(palette.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")  # a link of the closed menu
+    expect(page).to_have_url(f"{served.url}/delete/notes/plan.md")
+    page.keyboard.press("[")
+    expect(page).to_have_url(f"{served.url}/note/notes/plan.md")
+    page.keyboard.press("]")
+    expect(page).to_have_url(f"{served.url}/delete/notes/plan.md")
+    page.keyboard.press("Control+k")
+    expect(palette).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()

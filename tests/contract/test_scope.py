@@ -41,7 +41,7 @@ from qmd.server.endpoints.definition import RestEndpoint
 from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
-from qmd.store.match import Combined, Phrase
+from qmd.store.full_text import Combined, Phrase
 from qmd.store.reader import Reader
 from qmd.store.sql.documents import Order
 from qmd.store.sql.embeddings import WaitingChunk

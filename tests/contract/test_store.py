@@ -20,11 +20,11 @@ from qmd.errors import (
     ModelMismatchError,
     ReadOnlyError,
 )
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.sql.access import StoredAccessToken
 from qmd.store.sql.embeddings import ChunkText
 from qmd.store.sql.files import DocumentPlace, StoredFile
@@ -1026,6 +1026,34 @@ def content(text: str) -> RevisionContent:
 def keep(writer: Writer, step: FileStep, session: str = "s") -> tuple[int, int]:
     change = writer.revisions.begin_change(tool="create_note", session=session)
     return change, writer.revisions.keep(change, step)
+
+
+def test_a_change_that_goes_on_becomes_a_part_of_the_earlier_one(store: Store) -> None:
+    def run(writer: Writer) -> None:
+        def step(before: str, after: str, path: str = "/n/joined.md") -> FileStep:
+            return FileStep(path, "write", content(before), content(after).hash)
+
+        first, _ = keep(writer, step("1", "2"))
+        second, _ = keep(writer, step("2", "3"))
+        assert not writer.revisions.join(second, first)
+        assert writer.revisions.join(first, second)
+        assert writer.revisions.change(second) is None
+        (kept,) = writer.revisions.history("/n/joined.md")
+        assert (kept.number, kept.hash, kept.hash_after) == (
+            first,
+            content("1").hash,
+            content("3").hash,
+        )
+        for other in (
+            keep(writer, step("other", "4")),  # somebody else wrote in between
+            keep(writer, step("3", "4"), session="another"),
+            keep(writer, step("3", "4")),  # it is not the next one any more
+            keep(writer, step("3", "4", "/n/another.md")),
+        ):
+            assert not writer.revisions.join(first, other[0])
+            assert writer.revisions.change(other[0]) is not None
+
+    store.write(run)
 
 
 def test_the_oldest_revisions_of_a_file_go(store: Store) -> None:

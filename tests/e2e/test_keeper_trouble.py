@@ -14,7 +14,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ReadOnlyError, TransientInferenceError
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.background_embedding import EmbedderProvider
+from qmd.ingest.keep.background import EmbedderProvider
 from qmd.ingest.keep.keeper import Keeper
 from qmd.ingest.keep.maintain import KeeperOptions
 from qmd.store import Store, open_store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.transfer.push.folder import BATCH_FILES
+from qmd.transfer.push import BATCH_FILES
 from tests.support.http_server import qmd_server
 from tests.support.live import put, until
 from tests.support.warm import warm

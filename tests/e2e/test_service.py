@@ -16,8 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from qmd.system import running
-from qmd.system.services.definition import Service
-from qmd.system.services.systemd import Systemd
+from qmd.system.services import Service, Systemd
 from tests.support.cli import TIMEOUT_S, Scratch, filled
 from tests.support.http_server import qmd_server, request
 

@@ -12,7 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InferenceError
-from qmd.inference import token_projections
+from qmd.inference import token_codes
 from qmd.inference.protocols import TokenStates
 from qmd.ingest import embedding
 from qmd.store.sqlite.library import dbapi
@@ -118,7 +118,7 @@ def test_vectors_of_an_earlier_version_get_theirs_afterwards(
     opened: Open, database: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "BATCH", 8)
-    monkeypatch.setattr(token_projections, "PASSAGES", 16)
+    monkeypatch.setattr(token_codes, "PASSAGES", 16)
     with opened(HashEmbedder()) as kb:
         kb.embed()
     vectors = query(database, "SELECT id, hex(vector) FROM z_embeddings ORDER BY id")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from qmd.ingest.index import index_collections
 from qmd.store import Reader, Store, open_store
-from qmd.store.match import Combined, Expression, Phrase, TextField
+from qmd.store.full_text import Combined, Expression, Phrase, TextField
 from tests.support.postgres import PostgresServer
 
 WORDS = ["the", "data", "model", "models", "run", "running", "café", "naïve", "plan", "foo", "x_y"]

@@ -47,4 +47,8 @@ def test_entries_are_the_paths_cut_behind_the_next_slash(
     ):
         store.write(fill)
         with store.reading() as reader:
-            assert reader.documents.entries("notes", prefix, limit) == list(expected)[:limit]
+            entries = list(expected)
+            assert reader.documents.entries("notes", prefix, limit) == entries[:limit]
+            for at, start in enumerate(entries):
+                behind = reader.documents.entries("notes", prefix, limit, start)
+                assert behind == entries[at : at + limit]

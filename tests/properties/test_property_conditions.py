@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.search.question import parse_query
 from qmd.store import Store, Writer, open_store
@@ -231,5 +231,5 @@ def test_a_key_that_no_document_has_changes_no_query(
 def test_only_so_many_values_are_kept(store: Store) -> None:
     fill(store, [{"n": list(range(MAX_VALUES + 500)), "after": 1}])
     with store.reading() as reader:
-        assert len(reader.properties.values("n")) == MAX_VALUES
+        assert len(reader.properties.values(reader.all_documents, "n")) == MAX_VALUES
         assert reader.properties.existing_keys(["n", "after"]) == {"n"}

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from qmd.kb import KnowledgeBase
 from qmd.settings import Settings
-from qmd.transfer.push.folder import FolderPush
+from qmd.transfer.push import FolderPush
 from qmd.values import Collection
 from qmd.values.pushes import Push, PushedFile, PushReport
 

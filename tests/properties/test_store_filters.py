@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.store import Store, Writer, open_store
-from qmd.store.match import Combined, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.full_text import Combined, Expression, Phrase, all_of, any_of, but_not
 from qmd.values import FileState, Filters
 from qmd.values.location import DatabaseLocation
 from tests.support.postgres import PostgresServer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qmd.inference import token_projections
+from qmd.inference import token_codes
 from qmd.inference.protocols import TokenStates
 from qmd.inference.token_codes import (
     AXES,
@@ -32,7 +32,7 @@ def states(count: int, seed: int, dimension: int = DIMENSION) -> TokenStates:
 
 @pytest.fixture(scope="module")
 def projection() -> TokenProjection:
-    return token_projections.fit([states(20, seed) for seed in range(20)])
+    return token_codes.fit([states(20, seed) for seed in range(20)])
 
 
 def signs(values: NDArray[np.float32], projection: TokenProjection) -> NDArray[np.float32]:
@@ -94,47 +94,41 @@ def test_a_token_in_every_text_says_less_than_a_rare_one(projection: TokenProjec
 
 
 def test_a_packed_projection_is_the_same(projection: TokenProjection) -> None:
-    data = token_projections.pack(projection)
-    again = token_projections.unpack(data)
+    data = token_codes.pack(projection)
+    again = token_codes.unpack(data)
     assert again.recipe == projection.recipe
-    assert token_projections.pack(again) == data
-    assert token_projections.projection_of("another", DIMENSION, (projection.recipe, data))
+    assert token_codes.pack(again) == data
+    assert token_codes.projection_of("another", DIMENSION, (projection.recipe, data))
 
 
 @given(data=st.binary(max_size=200), length=st.integers(0, 3000))
 def test_a_damaged_projection_is_refused(
     projection: TokenProjection, data: bytes, length: int
 ) -> None:
-    whole = token_projections.pack(projection)
+    whole = token_codes.pack(projection)
     for damaged in (data, whole[:length], whole + b"x"):
         with pytest.raises(ValueError, match="projection"):
-            token_projections.unpack(damaged)
-        assert (
-            token_projections.projection_of("another", DIMENSION, (projection.recipe, damaged))
-            is None
-        )
+            token_codes.unpack(damaged)
+        assert token_codes.projection_of("another", DIMENSION, (projection.recipe, damaged)) is None
 
 
 def test_a_changed_projection_has_another_recipe(projection: TokenProjection) -> None:
-    data = bytearray(token_projections.pack(projection))
+    data = bytearray(token_codes.pack(projection))
     data[30] ^= 1
-    assert token_projections.unpack(bytes(data)).recipe != projection.recipe
-    assert (
-        token_projections.projection_of("another", DIMENSION, (projection.recipe, bytes(data)))
-        is None
-    )
+    assert token_codes.unpack(bytes(data)).recipe != projection.recipe
+    assert token_codes.projection_of("another", DIMENSION, (projection.recipe, bytes(data))) is None
 
 
 def test_the_axes_keep_the_directions_of_the_greatest_variance() -> None:
     passage = states(400, 1, 200)
     passage.states[:, 7] *= 20
-    fitted = token_projections.fit([passage])
+    fitted = token_codes.fit([passage])
     assert np.linalg.norm(fitted.axes[7]) > 0.99
     assert np.abs(fitted.axes[7]).max() < 0.5  # no single bit has to tell all of it
     assert np.allclose(fitted.axes.T @ fitted.axes, np.eye(AXES), atol=0.01)
 
 
 def test_the_default_models_projection_is_part_of_the_package() -> None:
-    shipped = token_projections.shipped()
+    shipped = token_codes.shipped()
     assert shipped.axes.shape == (384, AXES)
     assert np.allclose(shipped.axes.T @ shipped.axes, np.eye(AXES), atol=0.01)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from qmd import KnowledgeBase, Settings
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.store import Writer, open_store
 from qmd.store.sql import meta

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.search.present.reply import TOO_MANY
 from qmd.search.words.expressions import phrase
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
+from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite import full_text
 from qmd.store.sqlite.common_word_build import WordLimits

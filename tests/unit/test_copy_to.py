@@ -11,7 +11,7 @@ from qmd.errors import ConflictError
 from qmd.kb import KnowledgeBase
 from qmd.settings import Settings
 from qmd.store import Store, open_store
-from qmd.store.match import Phrase, any_of
+from qmd.store.full_text import Phrase, any_of
 from qmd.values import Progress
 from qmd.values.location import ServerDatabase
 from tests.support import photos, tiny_ocr

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qmd.config import load_settings
 from qmd.errors import ConfigError
-from qmd.system.database_files import file_beside, is_missing
+from qmd.system.user_dirs import file_beside, is_missing
 from qmd.values.location import ServerDatabase, as_location, database_location
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.transfer import programs, tobi
+from qmd.transfer import programs
 from qmd.values.imports import ImportPlan
 
 #: As 'collection add', 'context add', 'update-cmd' and 'exclude' of tobi/qmd 2.8.3 have written it.
@@ -319,7 +319,7 @@ class TestHostileFiles:
     def test_they_are_refused(self, tmp_path: Path, text: str) -> None:
         file = write(tmp_path / "index.yml", text)
         with pytest.raises(InputError) as caught:
-            tobi.read(file)
+            programs.read_tobi(file)
         assert str(file) in str(caught.value)
 
     def test_too_many_folders_are_refused(self, tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from qmd.errors import InferenceError
 from qmd.inference.remote import RemoteEmbedder
-from qmd.inference.token_codes import CODE_BYTES, encode
-from qmd.inference.token_projections import TokenProjection, fit, pack
+from qmd.inference.token_codes import CODE_BYTES, TokenProjection, encode, fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
 from qmd.search.meaning.late_interaction import late_interaction, token_nearness
 from qmd.search.question import SearchModels

@@ -30,7 +30,7 @@ from qmd.files.posts.literal import Literal
 from qmd.inference import replies
 from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
 from qmd.ingest.mask import compile_mask
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.by_format import parse
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode

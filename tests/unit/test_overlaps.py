@@ -92,6 +92,25 @@ def test_names_mean_the_innermost_document(kb: KnowledgeBase, tmp_path: Path) ->
     assert len(caught.value.candidates) == 2
 
 
+def test_lists_of_tags_properties_and_links_count_each_file_once(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    note = "---\nstatus: open\n---\n# Ship\n\n#boat leads to [[nowhere]]\n"
+    (tmp_path / "all/work/deep/ship.md").write_text(note, "utf-8")
+    kb.index()
+    (tag,) = kb.tags().tags
+    assert (tag.tag, tag.documents) == ("boat", 1)
+    (status,) = kb.properties()
+    assert (status.key, status.documents) == ("status", 1)
+    assert [(each.value, each.documents) for each in kb.property_values("status")] == [("open", 1)]
+    assert [each.file for each in kb.broken_links().links] == ["job/deep/ship.md"]
+    assert [each.file for each in kb.broken_links(collection="again").links] == [
+        "again/work/deep/ship.md"
+    ]
+    assert {each.file for each in kb.orphans().documents} == INNERMOST
+    assert kb.tags(collection="again").tags[0].documents == 1
+
+
 def test_who_adds_such_a_folder_is_told(kb: KnowledgeBase, tmp_path: Path) -> None:
     assert "'again', 'all'." in (kb.overlap_notice(tmp_path / "all" / "new") or "")
     assert "'again', 'all', 'job'." in (kb.overlap_notice(tmp_path) or "")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.server.page.suggest import KEPT_S, MAX_TYPED, SuggestedNames, links, suggestions
+from qmd.server.page.suggest import KEPT_S, MAX_TYPED, SuggestedNames, links, palette, suggestions
 
 NOTES = {
     "Harbour.md": "---\ntags: [work/boat, home]\nstatus: in review\nrating: 4\n---\n# Harbour\n",
@@ -117,3 +117,14 @@ def test_tags_are_read_again_after_a_while(kb: KnowledgeBase) -> None:
     assert vocabulary.tags() is first
     now = KEPT_S
     assert vocabulary.tags() is not first
+
+
+def test_the_palette_has_notes_by_name_then_by_words_then_the_search(kb: KnowledgeBase) -> None:
+    found = [(each.kind, each.text, each.address) for each in palette(kb, " har ")]
+    assert found[:2] == [
+        ("note", "Harbour", "/note/notes/Harbour.md"),
+        ("note", "harvest", "/note/notes/deep/harvest.md"),
+    ]
+    assert found[-1] == ("search", "har", "/?q=har")
+    assert [each.text for each in palette(kb, "Fähre")] == ["Fähre", "Fähre"]
+    assert palette(kb, "  ") == palette(kb, "x" * (MAX_TYPED + 1)) == []

@@ -12,8 +12,10 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.ingest import parse_workers
-from qmd.parse import formats, plugins
+from qmd.operations.plugins import listed
+from qmd.parse import formats
 from qmd.parse.formats import FileFormat
+from qmd.system import plugins
 from qmd.values.reports import PluginInfo
 
 SAMPLE = Path(__file__).parents[2] / "integrations/qmd-ics"
@@ -49,15 +51,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for name in [each for each in sys.modules if each.partition(".")[0] in packages]:
         monkeypatch.delitem(sys.modules, name)  # of another test
     yield
+    plugins.turn_on(())
     formats.turn_on((), ())
     parse_workers.workers.close()  # which have other paths
 
 
 def test_none_is_on_before_it_is_named(tmp_path: Path) -> None:
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
-        listed = kb.plugins().plugins
-    assert [each.name for each in listed] == sorted(["ics", *OTHERS])
-    assert {each.state for each in listed} == {"off"}
+        listing = listed(kb.plugins).plugins
+    assert [each.name for each in listing] == sorted(["ics", *OTHERS])
+    assert {each.state for each in listing} == {"off"}
     assert "qmd_ics" not in sys.modules
     assert formats.format_of("a.ics") is formats.MARKDOWN
 
@@ -81,10 +84,11 @@ def test_a_named_one_reads_its_files_and_a_broken_one_is_told(
         assert reasons["bad.ics"] == ("damaged", "The file is no calendar.")
         assert [reasons[name][0] for name in ("a.fail", "b.fail")] == ["parser failed"] * 2
         assert "ZeroDivisionError" in reasons["b.fail"][1]
-        listed = {each.name: each for each in kb.plugins().plugins}
-    assert listed["ics"] == PluginInfo("ics", "qmd-ics", "0.1.0", "on", ("calendar (.ics)",))
-    assert listed["none"].state == listed["number"].state == "off"
-    assert {name: listed[name].problem for name in ("raising", "taken", "gone")} == {
+        offered = {each.name: each for each in listed(kb.plugins).plugins}
+    expected = PluginInfo("ics", "formats", "qmd-ics", "0.1.0", "on", ("calendar (.ics)",))
+    assert offered["ics"] == expected
+    assert offered["none"].state == offered["number"].state == "off"
+    assert {name: offered[name].problem for name in ("raising", "taken", "gone")} == {
         "raising": "RuntimeError: no luck",
         "taken": ".pdf is a suffix of the format PDF, which qmd has.",
         "gone": "It is not installed.",
@@ -94,8 +98,8 @@ def test_a_named_one_reads_its_files_and_a_broken_one_is_told(
 
 @pytest.mark.parametrize("name", ["none", "number"])
 def test_what_is_no_format_is_broken(name: str) -> None:
-    [plugin] = [each for each in plugins.installed((name,)) if each.name == name]
-    assert (plugin.state, plugin.formats) == ("broken", ())
+    [plugin] = [each for each in listed((name,)).plugins if each.name == name]
+    assert (plugin.state, plugin.offers) == ("broken", ())
     assert plugin.problem
 
 

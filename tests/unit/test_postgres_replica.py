@@ -128,7 +128,7 @@ def test_changes_of_others_are_read_when_they_are_told(
 def test_a_replica_that_is_far_behind_is_not_asked(
     kb: KnowledgeBase, replica: PostgresServer, primary: PostgresServer, monkeypatch
 ) -> None:
-    monkeypatch.setattr("qmd.store.postgres.replica.MOST_LAG_S", 0.5)
+    monkeypatch.setattr("qmd.store.postgres.replicated.MOST_LAG_S", 0.5)
     replica.execute("SELECT pg_wal_replay_pause()")
     try:
         primary.execute("SELECT pg_switch_wal(), pg_logical_emit_message(false, 'qmd', 'x')")
@@ -143,7 +143,7 @@ def test_a_replica_that_is_far_behind_is_not_asked(
 def test_the_primary_answers_while_the_replica_is_gone(
     kb: KnowledgeBase, replica: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "qmd.store.postgres.replica")
+    caplog.set_level("INFO", "qmd.store.postgres.replicated")
     until(lambda: reads_replica(kb))
     replica.kill()
     try:

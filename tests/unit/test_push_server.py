@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from qmd.errors import QmdError
-from qmd.transfer.push.remote import PushServer
+from qmd.transfer.push import PushServer
 
 FILE = {"path": "a.md", "bytes": 1, "mtime_ns": 1}
 

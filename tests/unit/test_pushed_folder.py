@@ -24,7 +24,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.page.site import Site
 from qmd.settings import Settings
-from qmd.transfer.push.folder import FolderPush
+from qmd.transfer.push import FolderPush
 from qmd.values import Collection
 from qmd.values.pushes import Push, SentFile, SentPart
 from tests.properties.test_push import Direct, tree

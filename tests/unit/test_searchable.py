@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.ingest.new_document import new_document
+from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import MOST_PAIRED, is_cjk, read_otherwise_among_pairs, segment
 from qmd.store import open_store

@@ -21,7 +21,7 @@ from qmd.parse.segment import (
     phrase_tokens,
     segment,
 )
-from qmd.store.match import Phrase
+from qmd.store.full_text import Phrase
 from qmd.store.sqlite.fts5 import render, tokens
 
 

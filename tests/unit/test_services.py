@@ -10,10 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from qmd.errors import QmdError
-from qmd.system.services import managers
-from qmd.system.services.definition import Manager, Service
-from qmd.system.services.launchd import Launchd
-from qmd.system.services.windows import TaskScheduler
+from qmd.system import services
+from qmd.system.services import Launchd, Manager, Service, TaskScheduler
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="scripts of POSIX")
 
@@ -57,20 +55,20 @@ def test_a_service_is_written_started_asked_for_and_removed(name: str, home: Pat
     manager: Manager = MANAGERS[name]()
     put(home, PROGRAMS[name], STOPS[name])
     file = manager.file("qmd-x")
-    managers.install(manager, service(home))
+    services.install(manager, service(home))
     assert asked(home)[0] == STOPS[name]
     assert len(asked(home)) == len(manager.install_steps("qmd-x"))
     assert file.stat().st_mode & 0o777 == 0o600
     assert (home / "log.d").is_dir()
-    assert managers.is_active(manager, "qmd-x")
-    managers.uninstall(manager, "qmd-x")
+    assert services.is_active(manager, "qmd-x")
+    services.uninstall(manager, "qmd-x")
     assert not file.exists()
 
 
 def test_a_command_that_fails_leaves_nothing(home: Path) -> None:
     put(home, "schtasks", "/Create")
     with pytest.raises(QmdError, match="no /Create"):
-        managers.install(TaskScheduler(), service(home))
+        services.install(TaskScheduler(), service(home))
     assert not TaskScheduler().file("qmd-x").exists()
 
 
@@ -79,14 +77,14 @@ def test_a_launch_agent_is_started_as_soon_as_the_earlier_one_has_ended(home: Pa
     program = home / "bin/launchctl"
     ends = f'[ "$1" != bootstrap ] || [ $(grep -c bootstrap {home}/log) -ge 2 ] || exit 5'
     program.write_text(f"{program.read_text()}{ends}\n")
-    managers.install(Launchd(), service(home))
+    services.install(Launchd(), service(home))
     assert asked(home) == ["bootout", "bootstrap", "bootstrap"]
 
 
 def test_a_command_that_is_missing_is_an_error_and_no_service_runs(home: Path) -> None:
     with pytest.raises(QmdError, match="no launchctl here"):
-        managers.install(Launchd(), service(home))
-    assert not managers.is_active(Launchd(), "qmd-x")
+        services.install(Launchd(), service(home))
+    assert not services.is_active(Launchd(), "qmd-x")
 
 
 def test_the_environment_of_a_launch_agent(home: Path) -> None:

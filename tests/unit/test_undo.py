@@ -320,3 +320,39 @@ def test_without_changes_of_its_own_a_session_is_told_the_last_one(
     number = int(error.value.with_hint.partition("session is ")[2].partition(" ")[0])
     kb.undo.undo_change(number)
     assert contents(notes) == BEFORE
+
+
+def test_saves_that_go_on_with_each_other_are_one_change(kb: KnowledgeBase, notes: Path) -> None:
+    (notes / "a.md").write_text("first\n")
+    kb.index()
+    with in_session("s"):
+        one = kb.replace_note("notes/a.md", "second\n").change
+        two = kb.replace_note("notes/a.md", "third\n", continues=one).change
+        assert one == two
+        assert kb.replace_note("notes/a.md", "third\n", continues=two).change is None
+    with in_session("other"):
+        three = kb.replace_note("notes/a.md", "fourth\n", continues=one).change
+    assert three != one
+    kept = [
+        kb.revisions.content("notes/a.md", each.number)
+        for each in kb.revisions.history("notes/a.md")
+    ]
+    assert kept == [b"third\n", b"first\n"]
+    kb.undo.undo_change(three)
+    with in_session("s"):  # somebody else has changed the note in between
+        assert kb.replace_note("notes/a.md", "x\n", continues=two).change not in (one, None)
+        kb.undo.undo_last("s")
+    kb.undo.undo_change(one)
+    assert contents(notes) == {"a.md": "first\n"}
+    assert kb.undo.changes("s")[-1].number == one
+
+
+def test_a_long_run_of_saves_keeps_the_older_history(kb: KnowledgeBase, notes: Path) -> None:
+    (notes / "a.md").write_text("0\n")
+    kb.index()
+    with in_session("s"):
+        for n in range(3):
+            last = kb.replace_note("notes/a.md", f"kept {n}\n").change
+        for n in range(3 * MAX_REVISIONS):
+            last = kb.replace_note("notes/a.md", f"auto {n}\n", continues=last).change
+    assert len(kb.revisions.history("notes/a.md")) == 3

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.store.sqlite.word_plan import Close, Open, ReadTerms, going_on, plan
+from qmd.store.sqlite.common_word_build import Close, Open, ReadTerms, going_on, plan
 
 LEAST = 10
 terms = st.dictionaries(st.text("ab数", min_size=1, max_size=5), st.integers(1, 12), max_size=30)

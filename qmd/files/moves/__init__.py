@@ -8,6 +8,5 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.files.moves import mover as mover
-    from qmd.files.moves import new_place as new_place
 
 __getattr__ = lazy.load(__name__)

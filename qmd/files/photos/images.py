@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.errors import ExifToolError, FileChangedError, OutsideRootsError, WriteDeclinedError
-from qmd.files.photos import photo_errors, photo_plan
+from qmd.files.photos import photo_file, photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
 from qmd.files.photos.photo_file import image_digest, open_photo, require_writable_photo
 from qmd.files.photos.photo_plan import (
@@ -94,10 +94,10 @@ class Images:
         def content(present: bytes | None) -> bytes | NewMetadata:
             nonlocal plan
             if present is None:
-                raise photo_errors.not_found(named_path)
+                raise photo_file.not_found(named_path)
             image = image_digest(present, kind)
             if image is None:
-                raise photo_errors.not_written(
+                raise photo_file.not_written(
                     named_path,
                     "truncated",
                     "the file ends in the middle of the image",
@@ -110,30 +110,30 @@ class Images:
                     return present
                 new = copy.changed(plan)
             if image_digest(new.data, kind) != image:
-                raise photo_errors.not_verified(named_path, "the copy does not hold the same image")
+                raise photo_file.not_verified(named_path, "the copy does not hold the same image")
             return new
 
         try:
             written = files.rewrite(place, content, tool=TOOL)
         except ExifToolError as error:
-            if error.cause in ("refused", "ended") and photo_errors.is_full(named_path):
-                raise photo_errors.disk_full(named_path) from error
-            raise photo_errors.not_written(
+            if error.cause in ("refused", "ended") and photo_file.is_full(named_path):
+                raise photo_file.disk_full(named_path) from error
+            raise photo_file.not_written(
                 named_path, error.cause, error.reason, hint=error.hint
             ) from error
         except OutsideRootsError as error:
-            raise photo_errors.outside(error) from error
+            raise photo_file.outside(error) from error
         except WriteDeclinedError as error:
-            raise photo_errors.not_written(named_path, "declined", error.with_hint) from error
+            raise photo_file.not_written(named_path, "declined", error.with_hint) from error
         except FileChangedError as error:
-            raise photo_errors.not_written(
+            raise photo_file.not_written(
                 named_path,
                 "changed",
                 "another program changed the photo meanwhile",
                 hint="Try again.",
             ) from error
         except OSError as error:
-            raise photo_errors.disk_error(named_path, error) from error
+            raise photo_file.disk_error(named_path, error) from error
         return PhotoWritten(
             named_path,
             kind,
@@ -180,10 +180,10 @@ class _Copy:
         except ExifToolError as error:
             if error.cause != "refused":
                 raise
-            raise photo_errors.not_verified(self._named_path, error.reason) from error
+            raise photo_file.not_verified(self._named_path, error.reason) from error
         different = differing_fields(plan.target, self.fields, now)
         if different:
-            raise photo_errors.not_verified(
+            raise photo_file.not_verified(
                 self._named_path, f"the copy does not hold the new {different}"
             )
         before = {field: self.fields.get(field, ()) for field in changed}
@@ -221,7 +221,7 @@ def _iptc_records(data: bytes, named_path: str) -> bytes:
     try:
         jpeg.read_blocks(MeteredSource(PhotoSource.of_bytes(data)), blocks)
     except TooMuchMetadataError as error:
-        raise photo_errors.not_written(named_path, "refused", str(error).rstrip(".")) from error
+        raise photo_file.not_written(named_path, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""
 
 

@@ -8,14 +8,16 @@ Each error is a `PhotoError` that names the path as the caller wrote it, ``named
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from qmd.errors import NotAPhotoError, OutsideRootsError
-from qmd.files.photos import photo_errors
+from qmd.errors import NotAPhotoError, OutsideRootsError, PhotoError, PhotoProblem
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import heic, jpeg, png
@@ -38,43 +40,43 @@ def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoK
     try:
         policy.require_writable()
     except OutsideRootsError as error:
-        raise photo_errors.outside(error) from error
+        raise outside(error) from error
     _require_permissions(named_path)
     try:
         place = policy.resolve(named_path)
         str(place.target).encode()
     except OutsideRootsError as error:
-        raise photo_errors.outside(error) from error
+        raise outside(error) from error
     except UnicodeEncodeError as error:
-        raise photo_errors.not_written(
+        raise not_written(
             named_path,
             "name",
             "its name is not valid UTF-8, which the database needs",
             "Rename it.",
         ) from error
     if not os.access(place.target.parent, os.W_OK | os.X_OK):
-        raise photo_errors.unwritable(named_path, "no file can be made in its folder")
+        raise unwritable(named_path, "no file can be made in its folder")
     with open_photo(named_path, lambda: place.open(READ)) as photo:
         if photo.size > MAX_BYTES:
             reason = f"it has more than {MAX_BYTES >> 20} MB"
-            raise photo_errors.not_written(named_path, "size", reason)
+            raise not_written(named_path, "size", reason)
         return read_kind(photo, named_path), place
 
 
 def _require_permissions(named_path: str) -> None:
     """Raises PhotoError: there is no such regular file, or its mode forbids to read or write it."""
     try:
-        with photo_errors.reading(named_path):
+        with reading(named_path):
             mode = os.stat(named_path).st_mode
     except ValueError as error:  # no file can have this name
-        raise photo_errors.not_found(named_path) from error
+        raise not_found(named_path) from error
     if not stat.S_ISREG(mode):
-        raise photo_errors.unreadable(named_path, "it is no regular file")
+        raise unreadable(named_path, "it is no regular file")
     # The superuser may write any file; we respect a mode that forbids it.
     if not mode & 0o444 or not os.access(named_path, os.R_OK):
-        raise photo_errors.unreadable(named_path, "its permissions forbid it")
+        raise unreadable(named_path, "its permissions forbid it")
     if not mode & 0o222 or not os.access(named_path, os.W_OK):
-        raise photo_errors.unwritable(named_path, "its permissions forbid it")
+        raise unwritable(named_path, "its permissions forbid it")
 
 
 @contextmanager
@@ -86,16 +88,16 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSou
         PhotoError: It is not there, cannot be read, or the block finds that it is no photo.
     """
     try:
-        with photo_errors.reading(named_path):
+        with reading(named_path):
             descriptor = open_it()
     except ValueError as error:  # no file can have this name
-        raise photo_errors.not_found(named_path) from error
+        raise not_found(named_path) from error
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise photo_errors.unreadable(named_path, "it is no regular file")
+            raise unreadable(named_path, "it is no regular file")
         with (
-            photo_errors.reading(named_path),
+            reading(named_path),
             os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
         ):
             if not is_photo(named_path):
@@ -116,3 +118,107 @@ def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
         digest.update(length.to_bytes(8, "big"))
         digest.update(whole[offset : offset + length])
     return digest.digest()
+
+
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_METADATA = 256 * 1024  # more than all that may be written
+
+_WORDS: dict[PhotoProblem, tuple[str, str]] = {
+    "not_found": ("There is no file {path}", "Check the path."),
+    "not_readable": (
+        "The file cannot be read: {path} ({reason}).",
+        "Name a photo that you may read.",
+    ),
+    "not_writable": (
+        "The file may not be written: {path} ({reason}).",
+        "Check the permissions of the file and of its folder.",
+    ),
+    "unsupported": (
+        "Not a JPG, PNG or HEIC photo: {path} ({reason}).",
+        "Metadata is written into JPG, PNG and HEIC files.",
+    ),
+    "not_written": ("Nothing was written into {path}: {reason}.", "The photo is as it was."),
+    "not_verified": (
+        "Nothing was written into {path}: {reason}.",
+        "The photo is as it was. Please report it, with the photo if you can.",
+    ),
+}
+"""Problem → the sentence, and what to do unless something better is known."""
+
+
+def photo_error(
+    problem: PhotoProblem, named_path: str, cause: str, reason: str = "", hint: str | None = None
+) -> PhotoError:
+    message, usual_hint = _WORDS[problem]
+    return PhotoError(
+        problem,
+        message.format(path=named_path, reason=reason.rstrip(".")),
+        cause=cause,
+        reason=reason,
+        hint=hint or usual_hint,
+    )
+
+
+def not_found(named_path: str) -> PhotoError:
+    return photo_error("not_found", named_path, "not_found")
+
+
+def unreadable(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_readable", named_path, "unreadable", reason)
+
+
+def unwritable(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_writable", named_path, "permission", reason)
+
+
+def not_written(named_path: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+    return photo_error("not_written", named_path, cause, reason, hint)
+
+
+def not_verified(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_verified", named_path, "different", reason)
+
+
+def disk_full(named_path: str) -> PhotoError:
+    return not_written(named_path, "disk_full", "the disk is full", "Free some space.")
+
+
+def outside(error: OutsideRootsError) -> PhotoError:
+    return PhotoError(
+        "not_writable", str(error), cause="outside", reason=error.with_hint, hint=error.hint
+    )
+
+
+@contextmanager
+def reading(named_path: str) -> Iterator[None]:
+    """Errors of the block, which reads a photo, as a `PhotoError`."""
+    try:
+        yield
+    except NotAPhotoError as error:
+        raise photo_error("unsupported", named_path, "format", str(error), error.hint) from error
+    except OSError as error:
+        gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        if gone or error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise not_found(named_path) from error
+        raise unreadable(named_path, error.strerror or str(error)) from error
+
+
+def disk_error(named_path: str, error: OSError) -> PhotoError:
+    """An error of the disk or of permissions, while the photo was written."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return unwritable(named_path, reason)
+    if error.errno == errno.ENOENT:
+        return not_found(named_path)
+    if error.errno in _FULL:
+        return disk_full(named_path)
+    return not_written(named_path, "disk", reason, "Check the disk, then try again.")
+
+
+def is_full(named_path: str) -> bool:
+    """Whether the disk has no room for a copy; exiftool has many messages for that."""
+    try:
+        photo = Path(named_path).resolve()
+        return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
+    except OSError:
+        return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from qmd import libraries
 from qmd.errors import ConflictError
-from qmd.system.database_files import lock_beside
+from qmd.system.user_dirs import lock_beside
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

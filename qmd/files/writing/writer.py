@@ -115,6 +115,15 @@ class FileWriter:
             written = change.rewrite(path, content)
         return replace(written, change=change.number, problem=change.problem)
 
+    def join(self, number: int, later: int) -> int:
+        """
+        Make a change a part of the one that it goes on with; returns the number of what it is now.
+
+        That is ``later`` if they do not belong together: `RevisionsWriter.join` says when.
+        """
+        is_one = self.store.write(lambda writer: writer.revisions.join(number, later))
+        return number if is_one else later
+
     def index(self, paths: Sequence[Path]) -> str | None:
         """
         Update the index after writes; returns a sentence that says why it failed.

@@ -15,7 +15,7 @@ from typing import Any
 
 from qmd.engine_text import engine_text
 from qmd.errors import ConfigError, TransientInferenceError
-from qmd.inference.llm import trouble
+from qmd.inference.llm import endpoint
 from qmd.inference.llm.answer import Assembly, ChatAnswer, Delta, Event, Message, Retry, usage_of
 from qmd.inference.llm.endpoint import ModelEndpoint, parsed_json
 from qmd.inference.llm.settings import LlmSettings
@@ -144,7 +144,7 @@ class LlmClient:
         """One try. Some servers stream without a request to, others do not in spite of one."""
         left_s = None if end is None else end - self._clock()
         if left_s is not None and left_s <= 0:
-            raise trouble.timed_out(self.settings, self.settings.timeout_s)
+            raise endpoint.timed_out(self.settings, self.settings.timeout_s)
         assembly = Assembly(self.settings.key, offers_tools="tools" in body)
 
         def show(text: str) -> None:
@@ -177,7 +177,7 @@ class LlmClient:
                     reply.progress()
                 show(text)
         if assembly.finish_reason is None:
-            raise trouble.broke_off(self.settings)
+            raise endpoint.broke_off(self.settings)
 
     def _read_at_once(self, reply: HttpReply, assembly: Assembly) -> str:
         body = bytearray()
@@ -186,14 +186,14 @@ class LlmClient:
             if not piece.isspace():  # with blank lines some servers keep a connection alive
                 reply.progress()
             if len(body) > _MAX_BYTES:
-                raise trouble.not_an_answer(self.settings, f"more than {_MAX_BYTES >> 20} MB", "")
+                raise endpoint.not_an_answer(self.settings, f"more than {_MAX_BYTES >> 20} MB", "")
         completion = _json_object(self.settings, bytes(body))
         assembly.usage = usage_of(completion)
         choice = _first_choice(completion)
         if choice is not None:
             return assembly.add(choice, "message")
         if completion.get("error"):
-            message = trouble.server_words(completion, self.settings.key)
+            message = endpoint.server_words(completion, self.settings.key)
             raise TransientInferenceError(
                 f"{self.settings.url} answered with an error: {message}",
                 hint="Try again.",
@@ -253,7 +253,7 @@ def _chunks(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[Mapping[
         if data:
             chunk = _json_object(settings, data)
             if chunk.get("error"):
-                message = trouble.server_words(chunk, settings.key)
+                message = endpoint.server_words(chunk, settings.key)
                 raise TransientInferenceError(
                     engine_text(
                         "{url} gave up in the middle of the answer: {message}",
@@ -270,7 +270,7 @@ def _json_object(settings: LlmSettings, data: bytes) -> Mapping[str, Any]:
     """The JSON object in these bytes. Raises InferenceError."""
     value = parsed_json(settings, data)
     if not isinstance(value, Mapping):
-        raise trouble.not_an_answer(settings, "no JSON object", "")
+        raise endpoint.not_an_answer(settings, "no JSON object", "")
     return value
 
 
@@ -287,5 +287,5 @@ def _lines(settings: LlmSettings, pieces: Iterable[bytes]) -> Iterator[bytes]:
         begun.append(rest)
         size += len(rest)
         if size > _MAX_LINE_BYTES:
-            raise trouble.not_an_answer(settings, "a line without end", "")
+            raise endpoint.not_an_answer(settings, "a line without end", "")
     yield b"".join(begun)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.ingest.keep import background_embedding as background_embedding
-    from qmd.ingest.keep import background_ocr as background_ocr
+    from qmd.ingest.keep import background as background
     from qmd.ingest.keep import follower as follower
     from qmd.ingest.keep import freshness as freshness
     from qmd.ingest.keep import keeper as keeper

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest import parse_workers
 from qmd.ingest.events import EventBus
-from qmd.ingest.keep.background_embedding import (
+from qmd.ingest.keep.background import (
     BackgroundEmbedder,
+    BackgroundOcr,
     EmbedderProvider,
     gathering_loop,
 )
-from qmd.ingest.keep.background_ocr import BackgroundOcr
 from qmd.ingest.keep.follower import ChangeListener, IndexFollower
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.lock import IndexLock, lock_of

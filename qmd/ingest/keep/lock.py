@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from qmd.system.database_files import lock_beside
+from qmd.system.user_dirs import lock_beside
 
 if TYPE_CHECKING:
     from qmd.store import SharedLock, Store

@@ -9,6 +9,7 @@ from qmd.parse.formats import format_of
 from qmd.search.graph.links import resolved, written_target
 from qmd.search.lookup.similar import NearestNames
 from qmd.system import cancellation
+from qmd.values import Filters
 from qmd.values.graph import BrokenLink, BrokenLinks, MissingPart, Orphan, Orphans
 from qmd.values.names import NOTE_SUFFIXES, link_keys_to, link_path
 
@@ -33,9 +34,12 @@ def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -
     """
     shown: list[BrokenLink] = []
     total = 0
+    copies = _copies(reader, collection)
     for name in collection_names(reader, collection):
         nearest = NearestNames(reader, name)
         for link, target in _broken(reader, name):
+            if link.document_id in copies:
+                continue
             total += 1
             if len(shown) < limit:
                 shown.append(_describe(link, target, nearest))
@@ -87,8 +91,9 @@ def orphans(reader: Reader, *, collection: str | None = None, limit: int) -> Orp
         CollectionNotFoundError.
     """
     ids: list[int] = []
+    copies = _copies(reader, collection)
     for name in collection_names(reader, collection):
-        ids += _unlinked(reader, name)
+        ids += (each for each in _unlinked(reader, name) if each not in copies)
     shown = reader.documents.by_ids(ids[:limit])
     return Orphans(tuple(map(Orphan, shown)), len(ids))
 
@@ -130,6 +135,15 @@ def _without_targets(
         if target.document_id != link.document_id
     }
     return [document for document in documents if document.document_id not in linked]
+
+
+def _copies(reader: Reader, collection: str | None) -> set[int]:
+    """The documents of files that a collection further inside has, too, if all are listed."""
+    each_once = reader.select(Filters())
+    if collection is not None or each_once.is_all:
+        return set()
+    every = reader.documents.selected_ids(reader.all_documents)
+    return {*every} - {*reader.documents.selected_ids(each_once)}
 
 
 def collection_names(reader: Reader, collection: str | None) -> list[str]:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from qmd.system import cancellation
 from qmd.system.surrogates import whole
+from qmd.values import Filters
 from qmd.values.graph import TagCount, TagTree
 
 if TYPE_CHECKING:
     from qmd.store import Reader
+    from qmd.store.sql.filters import Selection
 
 #: A longer tag, in characters, is no name that people chose, and is left out.
 MAX_TAG = 1000
@@ -67,11 +69,10 @@ def tag_tree(
     Raises:
         CollectionNotFoundError.
     """
-    if collection is not None:
-        reader.collections.by_name(collection)
+    selection = reader.select(Filters(collections=(collection,) if collection else ()))
     prefix = whole(prefix).strip().lstrip("#").strip("/")
     root = _Node("", None, -1)
-    for tag, count in reader.tags.counts(prefix, collection=collection):
+    for tag, count in reader.tags.counts(selection, prefix):
         cancellation.check()
         if len(tag) <= MAX_TAG:
             _insert(root, tag, count)
@@ -80,21 +81,21 @@ def tag_tree(
         top = next(iter(top.children.values()), top)
     nodes = list(_subtree(top))
     chosen = nlargest(limit, nodes, key=lambda node: (node.most, -node.depth))
-    totals = {node: _total(reader, node, collection) for node in chosen}
+    totals = {node: _total(reader, node, selection) for node in chosen}
     tags = tuple(
         TagCount(node.tag, node.documents, totals[node], node.depth - top.depth - 1)
         for node in _subtree(top, totals)
     )
-    nearest = _nearest(reader, prefix, collection) if prefix and not tags else ()
+    nearest = _nearest(reader, prefix, selection) if prefix and not tags else ()
     return TagTree(tags, len(nodes), nearest)
 
 
-def _nearest(reader: Reader, prefix: str, collection: str | None) -> tuple[str, ...]:
+def _nearest(reader: Reader, prefix: str, selection: Selection) -> tuple[str, ...]:
     """The tags with a part that contains the prefix, or that is spelled like it; at most three."""
     sought = prefix[:MAX_SOUGHT].casefold()
     tags: dict[str, str] = {}
     containing: list[str] = []
-    for tag, _ in reader.tags.counts("", collection=collection)[:MAX_COMPARED]:
+    for tag, _ in reader.tags.counts(selection)[:MAX_COMPARED]:
         cancellation.check()
         if len(tag) > MAX_TAG:
             continue
@@ -140,14 +141,14 @@ def _subtree(node: _Node, totals: dict[_Node, int] | None = None) -> Iterator[_N
         pending += reversed(children)
 
 
-def _total(reader: Reader, node: _Node, collection: str | None) -> int:
+def _total(reader: Reader, node: _Node, selection: Selection) -> int:
     """How many documents have the tag or one below it; each counts once."""
     cancellation.check()
     while not node.documents and len(node.children) == 1:
         (node,) = node.children.values()
     if not node.children:
         return node.documents
-    return reader.tags.count_below(_spellings(node), collection=collection)
+    return reader.tags.count_below(selection, _spellings(node))
 
 
 def _spellings(node: _Node) -> list[str]:

@@ -17,8 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.inference.protocols import is_in_memory, token_embedder
-from qmd.inference.token_codes import decode, encode, is_sound, product
-from qmd.inference.token_projections import projection_of
+from qmd.inference.token_codes import decode, encode, is_sound, product, projection_of
 from qmd.parse.chunk import embedded_text
 
 if TYPE_CHECKING:

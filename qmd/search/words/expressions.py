@@ -17,7 +17,15 @@ from functools import lru_cache
 
 from qmd.parse import segment
 from qmd.search.query.terms import Term
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase, TextField, all_of, any_of, but_not
+from qmd.store.full_text import (
+    CONTENT_FIELDS,
+    Expression,
+    Phrase,
+    TextField,
+    all_of,
+    any_of,
+    but_not,
+)
 
 #: The endings that porter removes or changes.
 _ENDINGS = tuple(

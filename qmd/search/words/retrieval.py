@@ -29,7 +29,7 @@ from qmd.search.words.checks import (
 )
 from qmd.search.words.expressions import group_expression, loose_expression, phrase, without
 from qmd.search.words.weights import POOL, QueryWords, rank_again
-from qmd.store.match import Expression, all_of
+from qmd.store.full_text import Expression, all_of
 from qmd.values import Match
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ Handlers block and run on worker threads.
 
 from __future__ import annotations
 
+from qmd.operations import FAMILIES, of_plugins
 from qmd.server.endpoints import (
     chat,
     collections,
@@ -13,26 +14,22 @@ from qmd.server.endpoints import (
     health,
     pushing,
 )
-from qmd.server.endpoints.definition import endpoints_in, endpoints_of
+from qmd.server.endpoints.definition import RestEndpoint, endpoint_of, endpoints_in, endpoints_of
 
-ENDPOINTS = (
-    *endpoints_of("searches"),
-    *endpoints_of("reading"),
-    *endpoints_of("documents"),
-    *endpoints_of("graph"),
-    *endpoints_of("tasks"),
-    *endpoints_of("views"),
-    *endpoints_of("days"),
-    *endpoints_of("editing"),
-    *endpoints_of("upkeep"),
+_ALL = (
+    *(endpoint for family in FAMILIES for endpoint in endpoints_of(family)),
     *endpoints_in(embedding),
     *endpoints_in(collections),
-    *endpoints_of("collections"),
-    *endpoints_of("indexing"),
     *endpoints_in(pushing),
-    *endpoints_of("contexts"),
     *endpoints_in(chat),
-    *endpoints_of("chats"),
     *endpoints_in(health),
 )
-"""All endpoints, in the order of the OpenAPI description."""
+_GROUPS = list(dict.fromkeys(endpoint.group for endpoint in _ALL))
+
+ENDPOINTS = tuple(sorted(_ALL, key=lambda endpoint: _GROUPS.index(endpoint.group)))
+"""All endpoints of qmd, group by group: the order of the OpenAPI description."""
+
+
+def endpoints() -> tuple[RestEndpoint, ...]:
+    """All endpoints, those of the plugins of this process last."""
+    return (*ENDPOINTS, *map(endpoint_of, of_plugins()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_type_hints
 
@@ -109,17 +110,19 @@ def first_text(reply: Reply) -> str:
 
 def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
     """The endpoints of the operations of a family."""
-    return tuple(_endpoint(each) for each in operations_of(family) if not each.in_shell_alone)
+    return tuple(endpoint_of(each) for each in operations_of(family) if not each.in_shell_alone)
 
 
 def endpoints_in(module: ModuleType) -> tuple[RestEndpoint, ...]:
     """Those of the operations that only a server has: they take the `Call`."""
     members = vars(module).values()
     operations = (each for each in members if isinstance(each, Operation))
-    return tuple(_endpoint(each, of_server=True) for each in operations)
+    return tuple(endpoint_of(each, of_server=True) for each in operations)
 
 
-def _endpoint(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
+@cache
+def endpoint_of(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
+    """The endpoint of an operation; ``of_server``: it takes the `Call`."""
     summary, *more = operation.paragraphs
     reply, has_body = _reply(operation), operation.method in ("POST", "PUT")
     arguments = arguments_of(operation, without=tuple(operation.in_path))

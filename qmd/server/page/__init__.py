@@ -26,6 +26,7 @@ from qmd.server.page import (
     photos,
     search,
     suggest,
+    tree,
 )
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
@@ -44,6 +45,7 @@ _VIEWS = (
     *change.VIEWS,
     *history.VIEWS,
     *files.VIEWS,
+    *tree.VIEWS,
     *health.VIEWS,
     *health_forms.VIEWS,
     *ask.VIEWS,

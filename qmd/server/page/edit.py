@@ -50,7 +50,9 @@ def _carry_out(visit: Visit) -> Answer:
         text = merged_text(merge(_base(form), text, source.text), choices_in(form))
         if action == "by_hand":
             return _shown(visit, source, merged=text)
-    return _saved(visit, visit.kb.replace_note(visit.file, text, if_docid=docid))
+    continues = visit.number(visit["continues"])
+    saved = visit.kb.replace_note(visit.file, text, if_docid=docid, continues=continues)
+    return _saved(visit, saved)
 
 
 def _saved(visit: Visit, saved: EditedNote) -> Answer:
@@ -60,7 +62,8 @@ def _saved(visit: Visit, saved: EditedNote) -> Answer:
     if saved.written and not stays:
         visit.notify(visit.text("edit.saved"), saved.problem, saved.change)
     if visit.wants_json:
-        return JSONResponse({"docid": saved.docid, "written": saved.written, "address": address})
+        done = {"docid": saved.docid, "written": saved.written, "address": address}
+        return JSONResponse({**done, "change": saved.change})
     return address
 
 

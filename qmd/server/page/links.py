@@ -28,6 +28,9 @@ _MAX_ROWS = 100  # of a view of a note
 MAX_EMBEDDED_BYTES = 250_000
 """Of a longer document only a section or a block is embedded."""
 
+SHRUNK = (".jpg", ".jpeg", ".png", ".webp")
+"""The pictures of which `/shown/` sends a smaller one if they are large."""
+
 ShownKind = Literal["image", "audio", "video"]
 
 _SHOWN: dict[ShownKind, tuple[str, ...]] = {
@@ -74,7 +77,12 @@ class PageLinks:
         resolved = self._kb.link_targets(
             self._file, links, check_sections=with_section <= MAX_CHECKED
         )
-        targets = [self._target(link, to) for link, to in zip(links, resolved, strict=True)]
+        targets = [
+            _in_place(target) if link.kind in ("embed", "image") else target
+            for link, target in (
+                (link, self._target(link, to)) for link, to in zip(links, resolved, strict=True)
+            )
+        ]
         return targets + [Target("missing", "")] * (len(written) - len(targets))
 
     def embedded(self, target: str) -> Embedded | None:
@@ -180,6 +188,13 @@ def shown_kind(file: str) -> ShownKind | None:
     """As what a browser shows a file in place; None if it does not."""
     name = file.lower()
     return next((kind for kind, suffixes in _SHOWN.items() if name.endswith(suffixes)), None)
+
+
+def _in_place(target: Target) -> Target:
+    """A picture that stands in a text: a large one is sent smaller."""
+    if target.kind != "image" or not target.address.lower().endswith(SHRUNK):
+        return target
+    return replace(target, address=target.address.replace("/file/", "/shown/", 1))
 
 
 def _file_target(file: str, place: str) -> Target:

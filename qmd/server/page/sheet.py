@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -22,7 +22,6 @@ from qmd.values import DocumentAnchor
 ROWS = 200
 """Rows of one view."""
 
-_ROW = re.compile(r"\| (.*) \|")
 _DELIMITERS = re.compile(r"\|(?:---\|)+")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _RANGE = re.compile(r"(?P<name>.+)!([A-Z]+)(?P<first>\d+):([A-Z]+)(?P<last>\d+)", re.DOTALL)
@@ -85,6 +84,13 @@ class SheetView:
         return f"?{urlencode(query)}"
 
 
+class _TableRow(NamedTuple):
+    """A row whose cells are not read: a sheet may have a million, of which a view shows few."""
+
+    number: int | None
+    line: int
+
+
 class _Piece(NamedTuple):
     """
     The lines ``[start, end)`` of the text that are a piece of a sheet, from 1.
@@ -129,7 +135,7 @@ def sheet_view(viewed: ViewedDocument) -> SheetView | None:
         marked = range(lines[0], max(lines[1], rows[first].line) + 1)
         number = first // ROWS + 1
     shown = [
-        row._replace(is_marked=row.line in marked)
+        ShownRow(row.number, row.line, _cells(text[row.line - 1]), row.line in marked)
         for row in rows[(number - 1) * ROWS : number * ROWS]
     ]
     return SheetView(name, sheets, head, shown, number, parts, len(rows))
@@ -153,34 +159,39 @@ def _pieces(places: Sequence[DocumentAnchor], path: str, lines: int) -> list[_Pi
 
 def _table(
     pieces: Sequence[_Piece], text: Sequence[str]
-) -> tuple[Sequence[str], list[ShownRow]] | None:
+) -> tuple[Sequence[str], list[_TableRow]] | None:
     """The head and the rows of a sheet; None if a piece of it is no table."""
     head: Sequence[str] = ()
-    rows: list[ShownRow] = []
+    rows: list[_TableRow] = []
     for piece in pieces:
-        written = list(_rows_of(text, piece))
-        if not written or any(cells is None for _, cells in written):
+        lines = _lines_of_rows(text, piece)
+        if not lines:
             return None
-        (_, own_head), *own_rows = written
-        assert own_head is not None
+        own_head = _cells(text[lines[0] - 1])
         has_letters = own_head == [column_name(column) for column in range(len(own_head))]
         is_first, head = not head, max(head, own_head, key=len)
         number: int | None = len(rows) + 1
         if piece.rows is not None:
             first, last = piece.rows
             first += is_first and not has_letters  # the head is a row of the sheet
-            number = first if last - first + 1 == len(own_rows) else None
-        for offset, (line, cells) in enumerate(own_rows):
-            at = None if number is None else number + offset
-            rows.append(ShownRow(at, line, cells or (), is_marked=False))
+            number = first if last - first + 2 == len(lines) else None
+        for offset, line in enumerate(lines[1:]):
+            rows.append(_TableRow(None if number is None else number + offset, line))
     return head, rows
 
 
-def _rows_of(text: Sequence[str], piece: _Piece) -> Iterator[tuple[int, list[str] | None]]:
-    """The lines of a piece that are rows, and their cells; None for another line."""
+def _lines_of_rows(text: Sequence[str], piece: _Piece) -> list[int]:
+    """The lines of a piece that are rows; none if one is no part of a table."""
+    lines = []
     for line in range(piece.start, piece.end):
         written = text[line - 1]
-        if match := _ROW.fullmatch(written):
-            yield line, [_ESCAPED.sub(r"\1", cell.strip()) for cell in match[1].split(" | ")]
+        if written.startswith("| ") and written.endswith(" |"):
+            lines.append(line)
         elif written and not written.startswith("#") and not _DELIMITERS.fullmatch(written):
-            yield line, None
+            return []
+    return lines
+
+
+def _cells(row: str) -> list[str]:
+    """The cells of a row, without its bars at both ends."""
+    return [_ESCAPED.sub(r"\1", cell.strip()) for cell in row[2:-2].split(" | ")]

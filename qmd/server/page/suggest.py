@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlencode
 
 from starlette.routing import Route
 
@@ -16,6 +17,7 @@ from qmd.errors import NotFoundError
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
+from qmd.values import SearchRequest
 from qmd.values.names import fold
 from qmd.values.properties import fold_key, fold_value
 
@@ -30,6 +32,7 @@ MAX_TYPED = 500
 
 _NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
 _LINKS = 8
+_NAMED, _HITS = 6, 6  # notes of the palette: by their names, and by their words
 _MOST_NAMED = 200  # files with such a name that are looked at, to tell those with the same name
 _MOST_LISTED = 200  # tags, or keys, in the lists of the fields that filter
 _MOST_READ = 1_000  # tags, or values of a property, of those that most documents have
@@ -39,7 +42,7 @@ _VALUE = re.compile(r"(-?)([^\s:：\"-][^\s:：\"]*)[:：](\S*)$")
 _WORD = re.compile(r"(-?)([^\s:：\"#]+)$")
 _NOT_IN_LINKS = re.compile(r"[\[\]|\n]")
 
-Kind = Literal["note", "tag", "property", "value", "link"]
+Kind = Literal["note", "tag", "property", "value", "link", "search"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,47 @@ def links(kb: KnowledgeBase, collection: str, name: str) -> list[Suggestion]:
     return suggested
 
 
+def in_properties(
+    kb: KnowledgeBase, vocabulary: SuggestedNames, key: str, prefix: str
+) -> list[Suggestion]:
+    """
+    What the properties of a note, or a tag in its text, may go on with.
+
+    Args:
+        key: The property whose value is typed; "tags" for a tag; "" for the key of a property.
+    """
+    if len(prefix) > MAX_TYPED or len(key) > MAX_TYPED:
+        return []
+    if not key:
+        return _keys(vocabulary, "", prefix)
+    if fold_key(key) in ("tags", "tag"):
+        return _tags(vocabulary, "", prefix.removeprefix("#"), _VALUES)
+    return _values(kb, vocabulary, "", key, prefix)
+
+
+def palette(kb: KnowledgeBase, typed: str) -> list[Suggestion]:
+    """
+    Notes to go to: by their names, then by their words; and the search for all of them.
+
+    Args:
+        typed: A query.
+    """
+    typed = typed.strip()
+    if len(typed) > MAX_TYPED or not typed:
+        return []
+    suggested = _notes(kb, typed, limit=_NAMED)
+    addresses = {each.address for each in suggested}
+    if not _is_short(typed):
+        request = SearchRequest(typed, limit=_NAMED + _HITS, spelling=False)
+        for hit in kb.run_search("search", request).hits:
+            address = note_address(hit.file)
+            if address not in addresses and len(suggested) < _NAMED + _HITS:
+                folder = hit.file.rpartition("/")[0]
+                suggested.append(Suggestion("note", hit.title, folder, address=address))
+    search = f"/?{urlencode({'q': typed})}"
+    return [*suggested, Suggestion("search", typed, "", address=search)]
+
+
 def _link(kb: KnowledgeBase, file: str, shown: str = "") -> Suggestion:
     path = PurePosixPath(file.partition("/")[2])
     inside = file.removesuffix(str(path))
@@ -155,7 +199,7 @@ def _is_short(word: str) -> bool:
     return len(word) < 2 and word.isascii()
 
 
-def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
+def _notes(kb: KnowledgeBase, prefix: str, *, limit: int = _NOTES) -> list[Suggestion]:
     if _is_short(prefix):
         return []
     notes = [
@@ -165,12 +209,12 @@ def _notes(kb: KnowledgeBase, prefix: str) -> list[Suggestion]:
             str(PurePosixPath(file).parent),
             address=note_address(file),
         )
-        for file in kb.files_named(prefix, limit=_NOTES)
+        for file in kb.files_named(prefix, limit=limit)
     ]
     addresses = {each.address for each in notes}
-    for file, title in kb.titles_beginning(prefix, limit=2 * _NOTES):
+    for file, title in kb.titles_beginning(prefix, limit=2 * limit):
         address = note_address(file)
-        if len(notes) < _NOTES and address not in addresses:
+        if len(notes) < limit and address not in addresses:
             notes.append(Suggestion("note", title, file.removesuffix(".md"), address=address))
             addresses.add(address)
     return notes
@@ -245,9 +289,22 @@ def routes(site: Site) -> list[Route]:
         suggested = links(visit.kb, visit.query("collection"), visit.query("name"))
         return Shown("suggest.html", {"suggestions": suggested})
 
+    def of_properties(visit: Visit) -> Shown:
+        suggested = in_properties(visit.kb, vocabulary, visit.query("key"), visit.query("name"))
+        return Shown("suggest.html", {"suggestions": suggested})
+
     def words(visit: Visit) -> Shown:
         values = {"tags": vocabulary.tags(), "keys": vocabulary.property_keys(), "most": 200}
         return Shown("suggest_words.html", values)
 
-    views = {"/part/suggest": suggest, "/part/links": linked, "/part/words": words}
+    def go(visit: Visit) -> Shown:
+        return Shown("palette.html", {"suggestions": palette(visit.kb, visit.query("q"))})
+
+    views = {
+        "/part/suggest": suggest,
+        "/part/links": linked,
+        "/part/palette": go,
+        "/part/properties": of_properties,
+        "/part/words": words,
+    }
     return view_routes(site, [PageView(path, show) for path, show in views.items()])

@@ -1,15 +1,31 @@
-"""Searches full text: a match expression goes in, document ids with bm25 come out."""
+"""
+Searches full text: a match expression goes in, document ids with bm25 come out.
+
+An expression becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum of
+the weights of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
-from qmd.store.full_text import BM25_B, BM25_K1, FullText, frequencies_of
-from qmd.store.match import Expression, Phrase
-from qmd.store.postgres.match import MatchQuery, leaf, translate
+from qmd.store.full_text import (
+    BM25_B,
+    BM25_K1,
+    FIELDS,
+    WEIGHTS,
+    Expression,
+    FullText,
+    Phrase,
+    frequencies_of,
+)
+from qmd.store.postgres.searchable import FIELD_BITS, LONGEST, field_bits, stored_token
 from qmd.store.sql import Sql
 from qmd.store.sql.filters import Selection
+from qmd.store.sqlite.fts5 import tokens
 
 
 def full_text(sql: Sql) -> FullText:
@@ -127,3 +143,216 @@ class PostgresFullText(FullText):
             query.values,
         )
         return [document_id for (document_id,) in rows]
+
+
+_OPERATORS = {"all": " INTERSECT ", "any": " UNION ", "but not": " EXCEPT "}
+#: Sorts behind every token that begins with what stands before it.
+_LAST = "\U0010ffff"
+#: From so many words on, a phrase is looked up word by word: the server takes 60 ms to plan joins
+#: of eight.
+_MANY = 4
+#: So many rows of a word are counted at most, to find the rarest words of a phrase.
+_COUNTED = 1000
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class MatchQuery:
+    """
+    A match expression as SQL.
+
+    Attributes:
+        leaves: For each phrase a query of ``document_id``, ``weight`` and ``length``, with its
+            values.
+        scored: The numbers of the phrases that a matching document can hold.
+        documents: A query of ``document_id`` over the leaves, which are named ``l0``, ``l1``, …
+        is_any: Whether a document matches that holds any of the phrases.
+    """
+
+    leaves: list[tuple[str, list[object]]] = field(default_factory=list)
+    scored: list[int] = field(default_factory=list)
+    documents: str = ""
+    is_any: bool = False
+
+    def with_clause(self, *, are_kept: bool) -> str:
+        """
+        The leaves, and the matching documents as ``m``, as common table expressions.
+
+        It takes `values`.
+
+        ``are_kept``: the server keeps their rows, because they are read more than once.
+        """
+        kept = "MATERIALIZED" if are_kept else "NOT MATERIALIZED"
+        named = [f"l{number} AS {kept} ({sql})" for number, (sql, _) in enumerate(self.leaves)]
+        return f"WITH {', '.join(named)}, m AS {kept} ({self.documents})"
+
+    @property
+    def values(self) -> list[object]:
+        return [value for _, values in self.leaves for value in values]
+
+
+def translate(expression: Expression) -> MatchQuery:
+    query = MatchQuery()
+    query.documents = _documents(expression, query, is_scored=True)
+    query.is_any = _is_any(expression)
+    return query
+
+
+def _is_any(expression: Expression) -> bool:
+    if isinstance(expression, Phrase):
+        return True
+    return expression.operator == "any" and all(map(_is_any, expression.parts))
+
+
+def _documents(expression: Expression, query: MatchQuery, *, is_scored: bool) -> str:
+    if isinstance(expression, Phrase):
+        number = len(query.leaves)
+        query.leaves.append(leaf(expression))
+        if is_scored:
+            query.scored.append(number)
+        return f"SELECT document_id FROM l{number}"
+    parts = []
+    for position, part in enumerate(expression.parts):
+        is_excluded = expression.operator == "but not" and position > 0
+        sql = _documents(part, query, is_scored=is_scored and not is_excluded)
+        parts.append(f"({sql})")
+    return _OPERATORS[expression.operator].join(parts)
+
+
+def leaf(phrase: Phrase) -> tuple[str, list[object]]:
+    """
+    A query of the documents that hold a phrase, each once.
+
+    Its columns are ``document_id``, ``weight`` (of all occurrences) and ``length`` (of the
+    document, in tokens).
+    """
+    words = tokens(phrase.text)
+    if not words:
+        return (
+            "SELECT 0::bigint AS document_id, 0::double precision AS weight, 0 AS length"
+            " WHERE false",
+            [],
+        )
+    fields = sorted(FIELDS.index(name) for name in phrase.fields)
+    values: list[object] = []
+    if len(words) == 1:
+        return _of_word(words[0], phrase.prefix, fields, values), values
+    places = _places(words, phrase.prefix, values)
+    return _weighted(places, fields, values)
+
+
+def _of_word(word: str, prefix: bool, fields: list[int], values: list[object]) -> str:
+    """A leaf for a single word. Where all its places count, the index has what is asked."""
+    condition = _condition(word, prefix, values)
+    sql = f"SELECT document_id, weight, length FROM z_postings WHERE {condition}"
+    if fields:
+        included = field_bits(fields)
+        excluded = field_bits(range(len(FIELDS))) ^ included
+        sql += " AND fields & ? = 0"
+        values.append(excluded)
+        some_values: list[object] = []
+        some = (
+            "SELECT document_id, length, unnest(places) AS place FROM z_postings"
+            f" WHERE {_condition(word, prefix, some_values)}"
+            " AND fields & ? <> 0 AND fields & ? <> 0"
+        )
+        weighted, weighted_values = _weighted(some, fields, [*some_values, excluded, included])
+        sql = f"{sql} UNION ALL {weighted}"
+        values += weighted_values
+    if not prefix:
+        return sql
+    return (
+        "SELECT document_id, sum(weight) AS weight, max(length) AS length"
+        f" FROM ({sql}) w GROUP BY document_id"
+    )
+
+
+def _weighted(places: str, fields: list[int], values: list[object]) -> tuple[str, list[object]]:
+    """A leaf of a query of ``document_id``, ``length`` and ``place``; no fields for all."""
+    sql = (
+        "SELECT document_id, sum((?::double precision[])[(place >> ?) + 1]) AS weight,"
+        f" max(length) AS length FROM ({places}) p"
+    )
+    values = [list(WEIGHTS), FIELD_BITS, *values]
+    if fields:
+        sql += " WHERE place >> ? = ANY(?::integer[])"
+        values += [FIELD_BITS, fields]
+    return f"{sql} GROUP BY document_id", values
+
+
+def _condition(word: str, prefix: bool, values: list[object]) -> str:
+    if not prefix:
+        values.append(stored_token(word))
+        return "token = ?"
+    beginning = word[:LONGEST]
+    values += [beginning, beginning + _LAST]
+    return "token >= ? AND token < ?"
+
+
+def _places(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
+    """
+    A query of ``document_id``, ``length`` and ``place`` of the first word of each occurrence.
+
+    The documents that hold all words come first, by the index; then their places are compared, as
+    sets of all documents, because a function that compares those of one takes 30 us a call. They
+    are not joined: see `PostgresFullText._scored`. With a prefix, a document comes once for each
+    token that begins with it, and so do its places.
+    """
+    if len(words) - prefix >= _MANY:
+        return _places_of_many(words, prefix, values)
+    last = len(words) - 1
+    conditions, tables, columns = [], [], []
+    for number, word in enumerate(words):
+        is_prefix = prefix and number == last
+        condition = _condition(word, is_prefix, values)
+        conditions.append(condition.replace("token", f"p{number}.token"))
+        same = " USING (document_id)" if number else ""
+        tables.append(f"z_postings p{number}{same}")
+        columns.append(f"p{number}.places AS places{number}")
+    holding = (
+        f"SELECT document_id, p0.length, {', '.join(columns)} FROM {' JOIN '.join(tables)}"
+        f" WHERE {' AND '.join(conditions)}"
+    )
+    every = " UNION ALL ".join(
+        f"SELECT document_id, length, unnest(places{number}) - {number} AS place,"
+        f" {1 << number} AS bit FROM holding"
+        for number in range(len(words))
+    )
+    return (
+        f"WITH holding AS MATERIALIZED ({holding}) SELECT document_id, length, place"
+        f" FROM ({every}) w GROUP BY document_id, length, place"
+        f" HAVING bit_or(bit) = {(1 << len(words)) - 1}"
+    )
+
+
+def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) -> str:
+    """
+    As `_places`, for phrases of so many words that a plan of all joins takes longer than they do.
+
+    The documents that hold the two rarest words come first, then all places of the words in these.
+    The place of an occurrence is counted once for each word.
+    """
+    whole = [stored_token(word) for word in (words[:-1] if prefix else words)]
+    values.append(whole)
+    whole_words = (
+        "WITH asked AS MATERIALIZED (SELECT token, position - 1 AS shift, (SELECT count(*) FROM"
+        f" (SELECT 1 FROM z_postings p WHERE p.token = a.token LIMIT {_COUNTED}) c) AS rows"
+        " FROM unnest(?::text[]) WITH ORDINALITY a (token, position)),"
+        " rare AS MATERIALIZED (SELECT token FROM asked ORDER BY rows, shift LIMIT 2),"
+        " holding AS MATERIALIZED (SELECT document_id FROM z_postings"
+        " WHERE token = (SELECT min(token) FROM rare) INTERSECT SELECT document_id FROM z_postings"
+        " WHERE token = (SELECT max(token) FROM rare)),"
+        " places AS MATERIALIZED (SELECT document_id, length, place FROM (SELECT p.document_id,"
+        " p.length, unnest(p.places) - a.shift::integer AS place FROM asked a CROSS JOIN holding"
+        " JOIN z_postings p ON p.token = a.token AND p.document_id = holding.document_id) w"
+        f" GROUP BY document_id, length, place HAVING count(*) = {len(whole)})"
+        " SELECT document_id, length, place FROM places"
+    )
+    if not prefix:
+        return whole_words
+    condition = _condition(words[-1], True, values).replace("token", "p.token")
+    return (
+        f"{whole_words} WHERE EXISTS (SELECT 1 FROM z_postings p WHERE {condition}"
+        " AND p.document_id = places.document_id"
+        f" AND places.place + {len(whole)} = ANY(p.places))"
+    )

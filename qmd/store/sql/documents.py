@@ -361,15 +361,15 @@ class Documents:
         )
         return [file for (file,) in rows]
 
-    def entries(self, collection: str, prefix: str, limit: int) -> list[str]:
+    def entries(self, collection: str, prefix: str, limit: int, start: str = "") -> list[str]:
         """
         The first paths that begin with ``prefix``, cut behind the next slash, each once.
 
         ``notes/20`` gives the folder ``notes/2025/`` and the document ``notes/20.md``, in order.
-        One step in the index for each of them.
+        One step in the index for each of them. Those before ``start``, an entry, are left out.
         """
         entries: list[str] = []
-        start = prefix
+        start = max(start, prefix)
         while len(entries) < limit:
             row = self._sql.run(
                 "SELECT d.path FROM documents d JOIN collections c ON c.id = d.collection_id"

@@ -10,9 +10,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import values as qmd_values
-from qmd.store.sql import Sql, path_below, path_values
+from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.collections import Collections
-from qmd.store.sql.tags import tag_below
 
 if TYPE_CHECKING:
     from qmd.values import Filters
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 #: A day is the day that is written in the note, or the one on the wall when it was saved: on this
 #: machine, not where a server is.
+#: The columns of tasks and facts that are compared as texts; the others are days of tasks.
+_TEXTS = ("tasks.status", "observations.category")
 _DAY = "CASE WHEN d.date IS NULL THEN d.modified_at {0} ? ELSE substr(d.date, 1, 10) {0} ? END"
 
 
@@ -50,6 +51,17 @@ class Selection(NamedTuple):
         """A SELECT of the ids of these documents, some perhaps twice; it takes ``values``."""
         every = f"SELECT d.id FROM documents d WHERE {self.sql}"
         return self.short_ids or self.indexed_ids or every
+
+    def among(self, column: str, values: list[object]) -> str:
+        """
+        The further condition that a column has the id of one of these documents; "" for all.
+
+        Its values are appended to ``values``.
+        """
+        if self.is_all:
+            return ""
+        values += self.values
+        return f" AND {column} IN ({self.ids})"
 
     @property
     def is_all(self) -> bool:
@@ -200,6 +212,38 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
     return condition
 
 
+def tag_below(dialect: SqlDialect, tag: str, values: list[object]) -> str:
+    """
+    The condition that a row ``t`` of ``tags`` has a tag or one below it, by one range of the index.
+
+    Its values are appended to ``values``. ("0" follows "/".)
+    """
+    key = tag_key(tag)
+    values += [key, f"{key}0", key, f"{key}/", f"{key}0"]
+    column = dialect.key.format("t.tag")
+    exact = dialect.unindexed + column
+    return (
+        f"({dialect.beginning.format(column)} AND ({exact} = ? OR ({exact} > ? AND {exact} < ?)))"
+    )
+
+
+def tag_key(tag: str) -> str:
+    """A tag with its ASCII letters in lower case."""
+    return "".join(char.lower() if char.isascii() else char for char in tag)
+
+
+def tag_among(column: str, tag: str, values: list[object]) -> str:
+    """
+    The condition that a column of tags with blanks between has a tag, or one below it.
+
+    Its values are appended to ``values``.
+    """
+    escaped = tag.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    like = f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'"
+    values += [f"% {escaped} %", f"% {escaped}/%"]
+    return f"({like} OR {like})"
+
+
 def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str:
     """
     The ids of the documents that meet a condition, as a SELECT.
@@ -208,10 +252,10 @@ def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str
     ids too.
     """
     selects = []
-    column = qmd_values.conditions.TASK_COLUMNS.get(condition.key)
+    column = qmd_values.conditions.LINE_COLUMNS.get(condition.key)
     for value_range in condition.ranges or (None,):
         if column is not None and (value_range is None or _is_about(value_range, column)):
-            selects.append(_having_task(column, value_range, values))
+            selects.append(_having_line(column, value_range, values))
         values.append(condition.key)
         limits = "" if value_range is None else _limits(sql, value_range, values)
         selects.append(f"SELECT document_id FROM properties WHERE key = ?{limits}")
@@ -219,17 +263,18 @@ def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str
 
 
 def _is_about(value_range: ValueRange, column: str) -> bool:
-    return value_range.column == ("text" if column == "status" else "date")
+    return value_range.column == ("text" if column in _TEXTS else "date")
 
 
-def _having_task(column: str, value_range: ValueRange | None, values: list[object]) -> str:
+def _having_line(column: str, value_range: ValueRange | None, values: list[object]) -> str:
     """
-    The ids of the documents with such a task, as a SELECT; with one that is open, for its days.
+    The ids of the documents with such a task or fact, as a SELECT; days are those of open tasks.
 
     Its values are appended to ``values``.
     """
-    select = f"SELECT document_id FROM tasks WHERE {column} IS NOT NULL"
-    if column != "status":
+    table = column.partition(".")[0]
+    select = f"SELECT document_id FROM {table} WHERE {column} IS NOT NULL"
+    if column not in _TEXTS:
         select += " AND status IN ('open', 'doing')"
     if value_range is None:
         return select

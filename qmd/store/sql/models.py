@@ -25,9 +25,6 @@ class StoredModel(NamedTuple):
 CHOICE = "model"
 
 
-# --- changing it ---------------------------------------------------------------------
-
-
 class Models:
     """
     Reads which models the database has: at most two.

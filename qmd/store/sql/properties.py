@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
+from qmd.store.sql.filters import Selection
+from qmd.store.sql.observations import Observations
 from qmd.store.sql.tasks import Tasks
-from qmd.values.conditions import TASK_COLUMNS
+from qmd.values.conditions import LINE_COLUMNS
 from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
 
 
@@ -56,42 +58,53 @@ class Properties:
         self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
-        """Those of ``keys`` that a document, or a task of one, has."""
+        """Those of ``keys`` that a document, or a task or fact of one, has."""
         rows = self._sql.run(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
             [self._sql.dialect.array(keys)],
         )
         existing = frozenset(key for (key,) in rows)
-        about_tasks = TASK_COLUMNS.keys() & set(keys) - existing
+        about_lines = LINE_COLUMNS.keys() & set(keys) - existing
+        about_facts = about_lines & {"fact"}
+        if about_facts and Observations(self._sql).exist():
+            existing |= about_facts
+        about_tasks = about_lines - about_facts
         return existing | about_tasks if about_tasks and Tasks(self._sql).exist() else existing
 
-    def summaries(self) -> list[PropertySummary]:
-        """All keys, those of most documents first, then by name."""
+    def summaries(self, selection: Selection) -> list[PropertySummary]:
+        """The keys of the selected documents, those of most documents first, then by name."""
+        values: list[object] = []
+        rows = f"FROM properties WHERE true{selection.among('document_id', values)}"
         documents: dict[str, int] = dict(
             self._sql.run(
-                "SELECT key, count(DISTINCT document_id) FROM properties GROUP BY key"
+                f"SELECT key, count(DISTINCT document_id) {rows} GROUP BY key", values
             ).fetchall()
         )
         kinds: dict[str, dict[str, int]] = {}
         for key, kind, count in self._sql.run(
-            "SELECT key, kind, count(*) FROM properties GROUP BY key, kind ORDER BY 1, 3 DESC, 2"
+            f"SELECT key, kind, count(*) {rows} GROUP BY key, kind ORDER BY 1, 3 DESC, 2", values
         ):
             kinds.setdefault(key, {})[kind] = count
         ordered = sorted(documents.items(), key=lambda entry: (-entry[1], entry[0]))
         return [PropertySummary(key, count, kinds[key]) for key, count in ordered]
 
-    def values(self, key: str, *, limit: int | None = None) -> list[PropertyValue]:
+    def values(
+        self, selection: Selection, key: str, *, limit: int | None = None
+    ) -> list[PropertyValue]:
         """
-        The values of a key, those of most documents first, then by name.
+        The values of a key in the selected documents, those of most documents first, then by name.
 
         Args:
             limit: Return at most this many; None for all.
         """
+        values: list[object] = [key]
+        among = selection.among("document_id", values)
         rows = self._sql.run(
             "SELECT min(coalesce(value, text)), min(kind), count(DISTINCT document_id) AS documents"
-            " FROM properties WHERE key = ? GROUP BY text ORDER BY documents DESC, text LIMIT ?",
-            [key, self._sql.dialect.no_limit if limit is None else limit],
+            f" FROM properties WHERE key = ?{among}"
+            " GROUP BY text ORDER BY documents DESC, text LIMIT ?",
+            [*values, self._sql.dialect.no_limit if limit is None else limit],
         )
         return [PropertyValue(*row) for row in rows]
 

@@ -285,6 +285,33 @@ class RevisionsWriter(Revisions):
         self._remove_oldest(step.path)
         return revision_id
 
+    def join(self, number: int, later: int) -> bool:
+        """
+        Make a change of one file a part of an earlier one, so that undo takes back both.
+
+        The content between both is not kept. Returns False, and leaves them as they are, unless
+        ``later`` went on in the same session where ``number`` had left that file.
+        """
+        first, second = self.change(number), self.change(later)
+        if first is None or second is None or number == later:
+            return False
+        if len(first.files) != 1 or len(second.files) != 1 or first.undone_by is not None:
+            return False
+        before, after = first.files[0], second.files[0]
+        if (
+            (first.session, first.tool) != (second.session, second.tool)
+            or (before.path, before.hash_after) != (after.path, after.hash)
+            or before.action not in ("write", "create")
+            or after.action != "write"
+            or [each.id for each in self.history(after.path)[:2]] != [after.id, before.id]
+        ):
+            return False
+        self._sql.run(
+            "UPDATE revisions SET hash_after = ? WHERE id = ?", [after.hash_after, before.id]
+        )
+        self.forget(after.id)
+        return True
+
     def put_change(self, change: KeptChange) -> None:
         """
         Add a change of another database under its number, which must be free, as the latest one.

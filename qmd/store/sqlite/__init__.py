@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from qmd.store.sqlite import common_word_scores as common_word_scores
     from qmd.store.sqlite import damage as damage
     from qmd.store.sqlite import scope as scope
-    from qmd.store.sqlite import scoped_full_text as scoped_full_text
     from qmd.store.sqlite import store as store
     from qmd.store.sqlite import upkeep as upkeep
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, idf
-from qmd.store.match import Expression, Phrase
+from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, Expression, Phrase, idf
 from qmd.store.sqlite.common_words import (
     WEIGHT_SCALE,
     CommonWords,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from qmd.store.match import CONTENT_FIELDS, Expression, Phrase
+from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase
 from qmd.store.sql import Row, Sql
 from qmd.store.sqlite.fts5 import tokens
 from qmd.store.sqlite.library import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cache, lru_cache
 
-from qmd.store.match import Expression, Phrase
+from qmd.store.full_text import Expression, Phrase
 from qmd.store.sqlite.library import Connection, dbapi
 
 #: https://sqlite.org/fts5.html#full_text_query_syntax

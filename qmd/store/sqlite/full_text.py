@@ -9,8 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.store import sqlite
-from qmd.store.full_text import WEIGHTS, FullText, frequencies_of
-from qmd.store.match import Expression, Phrase
+from qmd.store.full_text import WEIGHTS, Expression, FullText, Phrase, frequencies_of
 from qmd.store.sql import Sql
 from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
@@ -39,7 +38,7 @@ _WEIGHTS = ", ".join(map(str, WEIGHTS))
 def full_text(sql: Sql) -> FullText:
     """What searches the snapshot of a connection."""
     if sql.is_scoped:
-        return sqlite.scoped_full_text.ScopedFullText(sql)
+        return sqlite.scope.ScopedFullText(sql)
     return SqliteFullText(sql)
 
 

@@ -21,7 +21,7 @@ from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
 from qmd.store.sqlite import migrate
-from qmd.store.sqlite.connections import Connections, exists
+from qmd.store.sqlite.connections import Change, Connections, exists, replaced_error
 from qmd.store.sqlite.library import (
     FAILURES,
     Connection,
@@ -31,7 +31,6 @@ from qmd.store.sqlite.library import (
     missing_database,
     translate,
 )
-from qmd.store.sqlite.opened_file import Change, replaced_error
 from qmd.store.store import LOCK_TIMEOUT_S, Store
 from qmd.system import cancellation
 

@@ -76,8 +76,3 @@ async function problemOf(response) {
   const parsed = new DOMParser().parseFromString(body, "text/html");
   return parsed.querySelector(".notice")?.textContent.trim() || `HTTP ${response.status}`;
 }
-
-// A drawing that is wider than the window is scrolled to its middle, where the note stands.
-for (const box of document.querySelectorAll("[data-centred]")) {
-  box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
-}

@@ -1,8 +1,9 @@
-// The editor: colours and a preview while typing, names of notes behind [[, drafts kept in the
-// browser, saving without leaving.
+// The editor: colours and a preview while typing, notes, tags and properties to choose from, drafts
+// kept in the browser, saving without leaving.
 
 import { announce, fill, part, send, textsOf } from "./base.js";
 import { offer } from "./suggest.js";
+import { editTable } from "./table.js";
 import { colour } from "./colours.js";
 
 const texts = textsOf("edit");
@@ -13,6 +14,8 @@ const DRAFTS = "qmd-draft:";
 const MAX_DRAFTS = 20; // the oldest are dropped
 const PREVIEW_MS = 250; // without a key
 const DRAFT_MS = 400;
+const AUTOSAVE_MS = 2_000; // without a key
+const ONE_CHANGE_MS = 600_000; // what is saved by itself within this time is one change
 const MAX_BODY = 4 * 1024 * 1024; // bytes of a request that the server reads
 
 // --- drafts: what was typed and is not saved stays in this browser ------------------------
@@ -158,30 +161,76 @@ function keysOf(area, save) {
   });
 }
 
-// --- links: names of notes behind [[ ------------------------------------------------------
+// --- choices: notes behind [[, tags behind #, keys and values of properties ----------------
 
 const OPEN_LINK = /\[\[([^[\]\n|#^]{1,100})$/;
+const OPEN_TAG = /(?:^|\s)#([\p{L}\p{N}_/-]{1,100})$/u;
+const KEY = /^([\p{L}\p{N}_ -]{1,100})$/u;
+const VALUE = /^([\p{L}\p{N}_ -]{1,100}):\s*(?:\[(?:[^\]]*,)?\s*)?["']?([^"'[\],]{1,100})$/u;
+const ITEM = /^\s*-\s+["']?([^"']{1,100})$/;
+const ITEM_OF = /^([\p{L}\p{N}_ -]{1,100}):\s*$/u;
+const MOST_PROPERTIES = 20_000; // characters of the properties of a note that are looked at
 
-/** Offer the notes of `collection()` whose names begin with what stands behind [[. */
-function completeLinks(area, placeOf, collection) {
+/** What is typed before the caret that may be completed: its kind, its text, and its property. */
+function typedIn(area) {
+  const at = area.selectionStart;
+  if (at !== area.selectionEnd) return null;
+  const line = area.value.slice(area.value.lastIndexOf("\n", at - 1) + 1, at).slice(-300);
+  const link = OPEN_LINK.exec(line);
+  if (link !== null) return { kind: "link", name: link[1], length: link[0].length };
+  const before = area.value.slice(0, Math.min(at, MOST_PROPERTIES));
+  const isInProperties = /^---\n/.test(before) && at <= MOST_PROPERTIES && !/\n(---|\.\.\.)\n/.test(before);
+  if (isInProperties) return typedInProperties(line, before);
+  const tag = OPEN_TAG.exec(line);
+  return tag && { kind: "property", key: "tags", name: tag[1], length: tag[1].length };
+}
+
+function typedInProperties(line, before) {
+  const found = (key, name) => ({ kind: "property", key, name, length: name.length });
+  const value = VALUE.exec(line);
+  if (value !== null) return found(value[1].trim(), value[2]);
+  const item = ITEM.exec(line);
+  if (item !== null) {
+    const lines = before.split("\n").reverse();
+    const key = lines.map((each) => ITEM_OF.exec(each)).find((each) => each !== null);
+    return key ? found(key[1].trim(), item[1]) : null;
+  }
+  return KEY.test(line) ? found("", line) : null;
+}
+
+/** Offer what may follow at the caret; notes are those of `collection()`. */
+function complete(area, placeOf, collection) {
   const list = document.getElementById("links");
-  const typed = () => OPEN_LINK.exec(area.value.slice(Math.max(0, area.selectionStart - 110), area.selectionStart));
+  let isTaken = false; // the choice that was just typed is no reason for others
   offer(area, list, {
-    isFirstSelected: true, // Enter takes it, as in other editors of notes
+    // Enter takes the first note, as in other editors; behind a tag or a value it ends the line.
+    selectsFirst: () => typedIn(area)?.kind === "link",
     address() {
-      const link = typed();
-      if (link === null || area.selectionStart !== area.selectionEnd) return null;
-      return `/part/links?${new URLSearchParams({ name: link[1], collection: collection() })}`;
+      const typed = isTaken ? null : typedIn(area);
+      if (typed === null) return null;
+      const { kind, key, name } = typed;
+      if (kind === "link") return `/part/links?${new URLSearchParams({ name, collection: collection() })}`;
+      return `/part/properties?${new URLSearchParams({ key, name })}`;
     },
     take(choice) {
       const end = area.selectionStart;
-      const start = end - typed()[1].length;
-      const behind = area.value.startsWith("]]", end) ? 2 : 0;
-      type(area, start, end + behind, `${choice.dataset.link}]]`);
+      const typed = typedIn(area);
+      if (typed === null) return;
+      const start = end - typed.name.length;
+      isTaken = true;
+      if (typed.kind === "link") {
+        const behind = area.value.startsWith("]]", end) ? 2 : 0;
+        type(area, start, end + behind, `${choice.dataset.link}]]`);
+      } else {
+        const text = choice.dataset.text.replace(/^#/, "");
+        type(area, start, end, typed.key ? text : `${text.replace(/:$/, "")}: `);
+      }
+      isTaken = false;
     },
     place() {
+      const typed = typedIn(area);
       const frame = list.parentElement.getBoundingClientRect();
-      const at = placeOf(area.selectionStart - typed()[0].length) ?? area.getBoundingClientRect();
+      const at = placeOf(area.selectionStart - (typed?.length ?? 0)) ?? area.getBoundingClientRect();
       const left = Math.min(at.left - frame.left, frame.width - list.offsetWidth);
       list.style.insetInlineStart = `${Math.max(0, left)}px`;
       const isBelow = at.bottom + list.offsetHeight + 4 <= innerHeight || at.top < list.offsetHeight + 4;
@@ -209,8 +258,12 @@ function startEditor() {
 
   const placeOf = colour(area);
   if (mayWrite) {
-    completeLinks(area, placeOf, () => field("collection")?.value ?? file.split("/", 1)[0]);
+    complete(area, placeOf, () => field("collection")?.value ?? file.split("/", 1)[0]);
   }
+
+  form.querySelector("[data-edit-table]")?.addEventListener("click", () => {
+    editTable(area, (start, end, words) => type(area, start, end, words), say);
+  });
 
   const isDirty = () => area.value !== saved;
   const field = (name) => form.elements.namedItem(name);
@@ -259,11 +312,12 @@ function startEditor() {
     else drafts.keep(file, { text: area.value, docid: field("docid")?.value, base: field("base")?.value });
   }
   area.addEventListener("input", () => {
-    state.textContent = isDirty() ? texts.state_unsaved : "";
+    if (!isRefused) state.textContent = isDirty() ? texts.state_unsaved : "";
     suggestName();
     clearTimeout(waiting);
     waiting = setTimeout(show, PREVIEW_MS);
     draftTimer ??= setTimeout(keepDraft, DRAFT_MS);
+    saveLater();
   });
   addEventListener("pagehide", () => { if (draftTimer !== null) keepDraft(); });
   addEventListener("beforeunload", (event) => {
@@ -323,21 +377,80 @@ function startEditor() {
       say(texts.state_unchanged);
       return;
     }
-    const sent = area.value;
-    const body = { action: "save", docid: field("docid").value, text: sent };
-    if (field("base")) body.base = field("base").value;
     try {
-      const answer = await send(form.getAttribute("action"), { body, accept: "application/json" });
-      const { docid } = await answer.json();
-      saved = sent;
-      field("docid").value = docid;
-      if (field("base")) field("base").value = sent;
-      keepDraft();
-      say(fill(texts.state_saved, { time: time() }));
+      await put();
+      going = null; // a text that the person has saved stays in the history
     } catch {
       leaves = true; // as a form: the answer is a page that says what is wrong
       form.requestSubmit(form.querySelector("button.first"));
     }
+  }
+  async function put(continues = "") {
+    const sent = area.value;
+    const body = { action: "save", docid: field("docid").value, text: sent, continues };
+    if (field("base")) body.base = field("base").value;
+    const answer = await send(form.getAttribute("action"), { body, accept: "application/json" });
+    const { docid, change } = await answer.json();
+    saved = sent;
+    field("docid").value = docid;
+    if (field("base")) field("base").value = sent;
+    keepDraft();
+    say(fill(texts.state_saved, { time: time() }));
+    return change;
+  }
+
+  // Saving by itself, after a pause and when the window is left
+  const auto = document.getElementById("autosave");
+  let going = null; // the change that the next one belongs to, and when it began
+  let pause = null;
+  let isSaving = false;
+  let isRefused = false;
+  function saveLater() {
+    clearTimeout(pause);
+    if (mayAutosave()) pause = setTimeout(saveNow, AUTOSAVE_MS);
+  }
+  function mayAutosave() {
+    return mayWrite && file && auto?.checked && saved !== null && !leaves && !isRefused;
+  }
+  async function saveNow() {
+    clearTimeout(pause);
+    if (!mayAutosave() || !isDirty() || isComposing) return;
+    if (isSaving) {
+      saveLater();
+      return;
+    }
+    isSaving = true;
+    try {
+      if (going !== null && Date.now() - going.began > ONE_CHANGE_MS) going = null;
+      const change = await put(going?.change);
+      if (change) going = { change, began: going?.began ?? Date.now() };
+      if (isDirty()) saveLater();
+    } catch (error) {
+      say(error.message); // the text is kept in this browser
+      if (error.status === undefined) return; // no answer: the next pause tries again
+      isRefused = true;
+      const see = document.createElement("button");
+      see.textContent = texts.see_why;
+      see.value = "save";
+      see.name = "action";
+      state.append(" ", see);
+    } finally {
+      isSaving = false;
+    }
+  }
+  let isComposing = false;
+  area.addEventListener("compositionstart", () => { isComposing = true; });
+  area.addEventListener("compositionend", () => {
+    isComposing = false;
+    saveLater();
+  });
+  document.addEventListener("visibilitychange", () => { if (document.hidden) saveNow(); });
+  if (auto !== null) {
+    auto.checked = remembered("qmd-autosave") !== "0";
+    auto.addEventListener("change", () => {
+      localStorage.setItem("qmd-autosave", auto.checked ? "1" : "0");
+      if (auto.checked) saveLater();
+    });
   }
   function say(sentence) {
     state.textContent = sentence;

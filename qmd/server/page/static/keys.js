@@ -54,7 +54,15 @@ function press(key) {
   if (before.length) return press(key);
   if (key === "/") return toSearch();
   if (key === "?" || key === "？") return showHelp();
+  if (key === "[" || key === "【") return go(-1);
+  if (key === "]" || key === "】") return go(1);
   return false;
+}
+
+/** One view back, or forward. */
+function go(step) {
+  history.go(step);
+  return true;
 }
 
 function toSearch() {

@@ -10,9 +10,12 @@ const TYPING_MS = 80; // from the last key to the request
  *
  * `address(field)` names the part of the page with the choices for what is typed, or is null where
  * there is nothing to offer. `take(choice)` carries out a choice, and `place()` moves the list. The
- * first choice is selected at once if `isFirstSelected`.
+ * first choice is selected at once if `selectsFirst()`. `local()` returns choices that need no
+ * request; they come first.
  */
-export function offer(field, list, { address, take, place = () => {}, isFirstSelected = false }) {
+export function offer(
+  field, list, { address, take, place = () => {}, local = () => [], selectsFirst = () => false },
+) {
   const texts = textsOf("suggest");
   let running = null; // the AbortController of the newest request
   let timer = 0;
@@ -59,22 +62,40 @@ export function offer(field, list, { address, take, place = () => {}, isFirstSel
       return; // other parts of the page say what is wrong
     }
     if (running !== request || request.signal.aborted || document.activeElement !== field) return;
+    const own = local();
+    const known = own.map((each) => each.dataset.address).filter(Boolean);
+    const others = [...fresh.children].filter((each) => !known.includes(each.dataset.address));
+    showChoices([...own, ...others]);
+    announceCount();
+  }
+
+  function showChoices(choices) {
     select(null);
-    list.replaceChildren(...fresh.children);
+    list.replaceChildren(...choices);
     const count = list.childElementCount;
     list.hidden = count === 0;
     expand(count > 0);
     if (!count) return;
     place();
-    if (isFirstSelected) select(list.firstElementChild);
-    announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
+    if (selectsFirst()) select(list.firstElementChild);
+  }
+
+  function announceCount() {
+    const count = list.childElementCount;
+    if (count) announce(fill(count === 1 ? texts.count_one : texts.count, { n: count }));
   }
 
   function later() {
     clearTimeout(timer);
     const source = address(field);
-    if (source === null) close();
-    else timer = setTimeout(() => show(source), TYPING_MS);
+    const choices = local();
+    if (source === null && !choices.length) {
+      close();
+      return;
+    }
+    running?.abort();
+    if (choices.length && (source === null || list.hidden)) showChoices(choices);
+    if (source !== null) timer = setTimeout(() => show(source), TYPING_MS);
   }
 
   /** Returns whether the key did something with the list. */
@@ -82,7 +103,7 @@ export function offer(field, list, { address, take, place = () => {}, isFirstSel
     const all = [...list.children];
     const at = all.indexOf(selected());
     if (key === "ArrowDown" && at < all.length - 1) select(all[at + 1]);
-    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (isFirstSelected ? all[0] : null));
+    else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (selectsFirst() ? all[0] : null));
     else if (key === "Enter" && at >= 0) choose(all[at]);
     else if (key === "Escape") close();
     else return false;
@@ -105,7 +126,7 @@ export function offer(field, list, { address, take, place = () => {}, isFirstSel
     if (press(event.key)) {
       event.preventDefault();
       event.stopImmediatePropagation();
-    } else if (event.key === "ArrowDown" && !isFirstSelected) close(); // behind the last one the hits follow
+    } else if (event.key === "ArrowDown" && !selectsFirst()) close(); // behind the last one the hits follow
   });
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   list.addEventListener("click", (event) => {
