@@ -14,6 +14,7 @@ from qmd.server.endpoints import client_paths  # noqa: F401 - makes "file" known
 from qmd.server.page import (
     ask,
     change,
+    days,
     edit,
     files,
     health,
@@ -43,6 +44,7 @@ _VIEWS = (
     *edit.VIEWS,
     *new_note.VIEWS,
     *change.VIEWS,
+    *days.VIEWS,
     *history.VIEWS,
     *files.VIEWS,
     *tree.VIEWS,
