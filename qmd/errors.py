@@ -573,7 +573,7 @@ class WebPageError(QmdError):
     """A page of the web cannot be fetched or saved, or must not be."""
 
     code = "web_page"
-    http_status = 502
+    http_status = 409
 
 
 class RequestEndedError(QmdError):

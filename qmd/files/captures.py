@@ -20,7 +20,7 @@ from qmd.files.vault import Vault, file_name_of, note_path
 from qmd.files.writing.writer import FileWriter
 from qmd.parse import frontmatter
 from qmd.parse.convert.inert import link
-from qmd.values.captures import Attachment, Captured
+from qmd.values.captures import Attached, Attachment, Captured
 
 TOOL = "capture"
 #: Characters of a thought, bytes of a file beside it, and the most files.
@@ -79,7 +79,7 @@ def capture(
         OutsideRootsError, WriteDeclinedError, FileAccessError: As `FileWriter.rewrite`.
     """
     text = _checked(text, attachments)
-    file = note_path(_filled(inbox.pattern, text, at, in_path=True))
+    file = note_of(inbox.pattern, text, at)
     vault.check_new(file)
     place = vault.locate(file)
     names = _names(vault, file, attachments)
@@ -114,7 +114,12 @@ def capture(
     )
 
 
-def attach(files: FileWriter, vault: Vault, note: str, attachment: Attachment) -> Captured:
+def note_of(pattern: str, text: str, at: datetime) -> str:
+    """``collection/path`` of the note for a thought. Raises InvalidPathError."""
+    return note_path(_filled(pattern, text, at, in_path=True))
+
+
+def attach(files: FileWriter, vault: Vault, note: str, attachment: Attachment) -> Attached:
     """
     Keep a file beside a note, which is not changed.
 
@@ -127,7 +132,7 @@ def attach(files: FileWriter, vault: Vault, note: str, attachment: Attachment) -
             change.rewrite(vault.locate(name), _only_new(attachment.data, name))
     except OSError as error:
         raise FileAccessError(name, error) from error
-    return Captured(note, 1, "", (name,), change.number, change.problem)
+    return Attached(name, _link(attachment, name), change.number, change.problem)
 
 
 def _checked(text: str, attachments: Sequence[Attachment]) -> str:
@@ -147,15 +152,17 @@ def _checked(text: str, attachments: Sequence[Attachment]) -> str:
     return text
 
 
-def _filled(pattern: str, text: str, at: datetime, *, in_path: bool = False) -> str:
-    """A pattern with the day, the time and the title of a thought, and with the thought itself."""
+def _filled(
+    pattern: str, text: str, at: datetime, *, entry: str = "", in_path: bool = False
+) -> str:
+    """A pattern with the day, the time and the title of a thought, and with its entry."""
     first = next(iter(text.strip().splitlines()), "")
     title = file_name_of(re.sub(r"^(?:#+|[-*+])\s+|\[.\]\s+", "", first.strip()))
     values = {
         "date": at.strftime("%Y-%m-%d"),
         "time": at.strftime("%H%M%S" if in_path else "%H:%M"),
         "title": title or at.strftime("%Y-%m-%d %H%M%S"),
-        "text": "" if in_path else text,
+        "text": entry,
     }
     return _PLACES.sub(lambda match: values[match[1]], pattern)
 
@@ -165,12 +172,11 @@ def _new_note(inbox: Inbox, thought: str, at: datetime) -> tuple[int, str]:
     entry = _entry(inbox, thought, at)
     if inbox.template is None:
         return 0, f"{entry}\n"
-    if not re.search(r"\{\{\s*text\s*\}\}", inbox.template):
+    place = re.search(r"\{\{\s*text\s*\}\}", inbox.template)
+    if place is None:
         return _appended(_filled(inbox.template, thought, at), entry)
-    before = re.split(r"\{\{\s*text\s*\}\}", inbox.template)[0]
-    return len(_filled(before, thought, at)), _filled(
-        re.sub(r"\{\{\s*text\s*\}\}", lambda _: entry, inbox.template), thought, at
-    )
+    begin = len(_filled(inbox.template[: place.start()], thought, at))
+    return begin, _filled(inbox.template, thought, at, entry=entry)
 
 
 def _entry(inbox: Inbox, thought: str, at: datetime) -> str:

@@ -21,13 +21,7 @@ from qmd.parse.decode import decode
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.settings_file import read_opened
 from qmd.values import moment
-from qmd.values.days import (
-    CalendarWeek,
-    MonthCalendar,
-    Period,
-    PeriodKind,
-    period_around,
-)
+from qmd.values.days import CalendarWeek, MonthCalendar, Period, PeriodKind, period_around
 
 if TYPE_CHECKING:
     from qmd.store import Reader

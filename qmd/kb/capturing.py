@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qmd.files.vault import Vault
     from qmd.store import Store
     from qmd.system.web import Web
-    from qmd.values.captures import Attachment, Captured, SavedPage
+    from qmd.values.captures import Attached, Attachment, Captured, SavedPage
 
 #: The folder for saved pages if no setting names one.
 SAVED = "saved"
@@ -47,21 +47,19 @@ class CapturingMethods(EditingMethods):
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
         store = self._store
-        inbox = files.captures.Inbox(
-            self._settings.inbox or f"{self._first_collection()}/{INBOX}", self._template(store)
-        )
+        inbox = files.captures.Inbox(self._inbox_pattern(), self._template(store))
         writer = self._writer(store)
         return files.captures.capture(
             writer, self._vault(store), inbox, text, attachments, _moment(at)
         )
 
     @open_to_scopes
-    def attach(self, note: str, attachment: Attachment) -> Captured:
+    def attach(self, note: str | None, attachment: Attachment) -> Attached:
         """
-        Keep a file beside a note; the reply says under which name. The note stays as it is.
+        Keep a file beside a note. The note stays as it is; the reply has a link for it.
 
         Args:
-            note: As `get` takes it.
+            note: As `get` takes it; None for the note to which a thought would go now.
 
         Raises:
             DocumentNotFoundError, AmbiguousNameError: As `get`.
@@ -69,10 +67,11 @@ class CapturingMethods(EditingMethods):
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
         store = self._store
-        place = self._place(store, note)
-        return files.captures.attach(
-            self._writer(store), self._vault(store), place.file, attachment
-        )
+        if note is None:
+            file = files.captures.note_of(self._inbox_pattern(), "", _moment(None))
+        else:
+            file = self._place(store, note).file
+        return files.captures.attach(self._writer(store), self._vault(store), file, attachment)
 
     @open_to_scopes
     def save_page(
@@ -98,8 +97,8 @@ class CapturingMethods(EditingMethods):
         """
         store = self._store
         keeper = self._page_keeper(store)
-        usual = self._settings.save_to or f"{self._first_collection()}/{SAVED}"
-        folder = (folder or usual).strip("/")
+        chosen = folder or self._settings.save_to or f"{self._first_collection()}/{SAVED}"
+        folder = chosen.strip("/")
         with store.reading() as reader:
             reader.collections.by_name(folder.partition("/")[0])
         keeper.check_folder(folder)
@@ -153,6 +152,9 @@ class CapturingMethods(EditingMethods):
     def _vault(self, store: Store) -> Vault:
         with store.reading() as reader:
             return files.vault.Vault.of_collections(reader.collections.all())
+
+    def _inbox_pattern(self) -> str:
+        return self._settings.inbox or f"{self._first_collection()}/{INBOX}"
 
     def _template(self, store: Store) -> str | None:
         """The text of the note from which notes for thoughts are made."""

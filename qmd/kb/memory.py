@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from qmd import files, parse, search, values
-from qmd.errors import AmbiguousNameError, InputError
+from qmd.errors import AmbiguousNameError, EditError, InputError
 from qmd.files import edits
 from qmd.kb.editing import EditingMethods
 from qmd.kb.graph import GraphMethods, document_named, most_listed
@@ -46,7 +46,7 @@ class MemoryMethods(GraphMethods, EditingMethods):
             collection: Where the note is; None for any in which notes may be written.
 
         Raises:
-            InputError: The fact is empty or too long, or no fact can be written so.
+            EditError: The fact is empty or too long, or no fact can be written so.
             AmbiguousNameError: Several notes have the name.
             The errors of `create_note` and `edit_note`.
         """
@@ -99,6 +99,7 @@ class MemoryMethods(GraphMethods, EditingMethods):
             DocumentNotFoundError: No note has the name ``about``.
             InputError: ``since`` is no time.
         """
+        about = (about or "").strip() or None
         files_near: list[str] = []
         if query is not None and query.strip() and about is None:
             request = SearchRequest(
@@ -207,10 +208,10 @@ class MemoryMethods(GraphMethods, EditingMethods):
         Raises:
             CollectionNotFoundError.
             AmbiguousNameError: Several have, and not just one of them in the folder for new ones.
-            InputError: The subject is empty.
+            EditError: The subject is empty.
         """
         if not about.strip():
-            raise InputError("About whom or what?", hint="Name a note, or the title of a new one.")
+            raise EditError("About whom or what?", hint="Name a note, or the title of a new one.")
         filters = Filters(collections=(collection,) if collection else ())
         with store.reading() as reader:
             ids = search.memory.named(reader, about, reader.select(filters))
@@ -231,21 +232,21 @@ class MemoryMethods(GraphMethods, EditingMethods):
         Where the note of a new subject is.
 
         Raises:
-            InputError: Notes may be written nowhere, or not in this collection.
+            EditError: Notes may be written nowhere, or not in this collection.
             InvalidPathError: No note can have this name.
         """
         collections = {each.name: each for each in self.writable_collections()}
         if collection is not None:
             collections = {name: each for name, each in collections.items() if name == collection}
         if not collections:
-            raise InputError(
+            raise EditError(
                 "No note may be written there.",
                 hint="Name a collection with notes: qmd collection list shows all.",
             )
         folder: Collection = collections.get(FOLDER) or next(iter(collections.values()))
         name = " ".join(_UNFIT.sub("-", about).split()).strip(" .-")[:_MAX_FILE_NAME].strip()
         if not name or not values.printable.is_safe_name(name):
-            raise InputError(
+            raise EditError(
                 f"No note can be called {about[:60]!r}.", hint="Name a person, a thing or a topic."
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"

@@ -60,6 +60,7 @@ def capture(
         Describe(
             "The thought, in Markdown; '[ ] …' is a task", zh="想法（Markdown）；'[ ] …' 为任务"
         ),
+        InSchema(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$"),
         Shell("[TEXT]...", join=" ", default=()),
     ],
     at: Annotated[
@@ -131,7 +132,6 @@ def save_page(
         InSchema(
             pattern=r"^https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?(:[0-9]{1,4})?"
             r"([/?#][^\s\\\x00-\x1f\x7f]*)?$",
-            maxLength=2000,
         ),
         Shell("[URL|FILE]...", join="\n", completes="files", default=()),
     ],

@@ -14,7 +14,7 @@ from qmd.errors import (
     OutsideRootsError,
 )
 from qmd.operations import edit_texts
-from qmd.operations.arguments import File, InCollection, Limit
+from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
 from qmd.values.edits import EditedNote
 from qmd.values.facts import Describe, InSchema, Obvious, Range, Shell
@@ -105,6 +105,7 @@ def recall(
     since: Annotated[
         str | None,
         Describe("Noted since: 7d or a date", zh="自此以来记下的：7d 或日期"),
+        TIME_OR_SPAN,
         Shell("WHEN"),
     ] = None,
     expired: Annotated[bool, Describe("Also those that hold no more", zh="也包括已过期的")] = False,

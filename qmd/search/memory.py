@@ -83,7 +83,7 @@ def recalled(
         None if which_facts.expired else which_facts.today,
         folded_category(which_facts.category) if which_facts.category else None,
         [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
-        None if which_facts.since is None else dates.filter_date(which_facts.since)[:10],
+        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
         None if which_facts.about is None else _subject(reader, which_facts.about, selection),
     )
     if query is None or not query.strip():

@@ -38,8 +38,18 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class Attached:
+    """A file that is kept beside a note, and how the note links to it, in Markdown."""
+
+    file: str
+    link: str
+    change: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Captured:
-    """A thought that stands in a note now, or files beside it."""
+    """A thought that stands in a note now."""
 
     file: Annotated[str, Describe("collection/path of the note")]
     line: Annotated[int, Range(1), Describe("Where the thought begins")]

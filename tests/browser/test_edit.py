@@ -278,6 +278,10 @@ def test_the_editor_saves_by_itself_until_there_is_a_conflict(
         expect(saved).to_be_visible()
     assert _text(served) == words
     assert len(served.kb.revisions.history("notes/plan.md")) == 1  # undo takes back both
+    text.fill("# Plan\n\nThree.\n")
+    page.get_by_role("link", name="To the note").click()  # saves before the pause has passed
+    expect(page.locator(".content")).to_contain_text("Three.")
+    page.goto(f"{served.url}/edit/notes/plan.md")
     (served.folder / "plan.md").write_text("# Plan\n\nTheirs.\n", encoding="utf-8")
     served.kb.index()
     text.fill("# Plan\n\nMine.\n")

@@ -493,9 +493,9 @@ def test_links_of_a_document_come_as_they_are_written(store: Store, linked: int)
         number = ids(reader)["deep/b.md"]
         links = reader.links.of_documents([number])
         assert [link[3:] for link in links] == [
-            (0, "wikilink", "A", "a", "shown", None, None, 3),
-            (1, "link", "../a.md", "a", None, "top", None, 3),
-            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4),
+            (0, "wikilink", "A", "a", "shown", None, None, 3, None),
+            (1, "link", "../a.md", "a", None, "top", None, 3, None),
+            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4, None),
         ]
         assert {link[:3] for link in links} == {(number, "linked", "deep/b.md")}
         web, *_ = reader.links.of_documents([ids(reader)["c.md"]])

@@ -136,7 +136,8 @@ def test_a_file_is_kept_beside_any_note(opened: Callable[..., KnowledgeBase], no
     (notes / "sub/plan.md").write_text("# Plan\n")
     kb = opened()
     kb.index()
-    assert kb.attach("plan", Attachment("x.png", png())).attachments == ("notes/sub/x.png",)
+    kept = kb.attach("plan", Attachment("x.png", png()))
+    assert (kept.file, kept.link) == ("notes/sub/x.png", "![x.png](x.png)")
     assert (notes / "sub/plan.md").read_text() == "# Plan\n"
 
 

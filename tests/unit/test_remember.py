@@ -240,7 +240,7 @@ def test_what_no_note_can_state_is_refused(written: KnowledgeBase, tmp_path: Pat
         NewFact("x", "A", until="soon"),
         NewFact("x", "///"),
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(EditError):
             written.remember(fact)
     with pytest.raises(EditError, match="states no such fact"):
         written.forget("tea", "nothing of the kind")

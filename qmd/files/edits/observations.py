@@ -6,7 +6,7 @@ import re
 from datetime import date
 
 from qmd.engine_text import engine_text
-from qmd.errors import EditError, InputError
+from qmd.errors import EditError
 from qmd.files.edits.operations import append, in_words
 from qmd.parse import frontmatter
 from qmd.parse.markdown import outline
@@ -14,6 +14,7 @@ from qmd.parse.observations import MAX_TEXT, OBSERVATION, observation_lines, obs
 from qmd.parse.sections import outline_of
 from qmd.parse.tags import is_tag
 from qmd.values.memory import NewFact, Observation
+from qmd.values.printable import UNSAFE
 
 HEADING = "Observations"
 _MAX_SHOWN = 5
@@ -28,15 +29,15 @@ def fact_line(fact: NewFact, today: str) -> str:
         today: The day when it is noted, in ISO 8601.
 
     Raises:
-        InputError: It would not be read as this fact.
+        EditError: It would not be read as this fact.
     """
     text = _one_line(fact.text)
     if not text:
-        raise InputError("Which fact?", hint="Write one sentence.")
+        raise EditError("Which fact?", hint="Write one sentence.")
     for tag in fact.tags:
         name = tag.strip().lstrip("#")
         if not is_tag(name) or _SPACES.search(name):
-            raise InputError(
+            raise EditError(
                 engine_text("No tag is written so: {tag}", tag=repr(tag[:60])),
                 hint="A tag has letters, digits, -, _ and /, such as work/plans.",
             )
@@ -49,12 +50,12 @@ def fact_line(fact: NewFact, today: str) -> str:
     line = f"- [{category}] {text} ({'; '.join(context)})"
     match = OBSERVATION.match(line)
     if match is None or match["category"] != category:
-        raise InputError(
+        raise EditError(
             engine_text("No category is written so: {category}", category=repr(category[:60])),
             hint="It is a word or a few, such as decision, preference or fact.",
         )
     if len(match["text"]) > MAX_TEXT:
-        raise InputError(
+        raise EditError(
             engine_text(
                 "The fact has {count} characters, more than {most}.",
                 count=f"{len(match['text']):,}",
@@ -63,7 +64,7 @@ def fact_line(fact: NewFact, today: str) -> str:
             hint="Split it, or write a note.",
         )
     if observation_of(1, match).text != text:
-        raise InputError(
+        raise EditError(
             "The fact ends in parentheses that are read as its source.",
             hint="Write it without them.",
         )
@@ -120,7 +121,7 @@ def without_fact(text: str, fact: str) -> str:
     Raises:
         EditError: There is no such fact, or more than one.
     """
-    words = _one_line(fact)
+    words = " ".join(fact.split())
     parsed = outline(text, frontmatter.split(text).body_start)
     facts = {number: observation_of(number + 1, each) for number, each in observation_lines(parsed)}
     same = [
@@ -159,7 +160,8 @@ def _same(one: Observation, other: Observation) -> bool:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """A text on one line, without characters that steer a terminal or turn the line around."""
+    return " ".join(re.sub(UNSAFE, " ", text).split())
 
 
 def _in_context(source: str) -> str:
@@ -171,11 +173,11 @@ def _in_context(source: str) -> str:
 
 
 def _day(written: str) -> str:
-    """Raises InputError: it is no day."""
+    """Raises EditError: it is no day."""
     try:
         return date.fromisoformat(written.strip()[:10]).isoformat()
     except ValueError:
-        raise InputError(
+        raise EditError(
             engine_text("No day is written so: {text}", text=repr(written[:60])),
             hint="Write it as 2026-12-31.",
         ) from None

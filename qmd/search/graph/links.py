@@ -132,21 +132,16 @@ def neighbourhood(
     links: dict[tuple[int, int], None] = {}
     left_out, frontier = set[int](), [document]
     for step in range(1, steps + 1):
-        found = Counter[int]()
+        near = Counter[int]()
         for pair in _links_of(reader, document.collection, frontier):
             links[pair] = None
-            found.update(each for each in pair if each not in chosen)
-        nearest = sorted(found, key=lambda each: (-found[each], each))
+            near.update(each for each in pair if each not in chosen)
+        nearest = sorted(near, key=lambda each: (-near[each], each))
         room = max(0, most - len(chosen))
         left_out.update(nearest[room:])
         chosen |= dict.fromkeys(nearest[:room], step)
         frontier = reader.documents.by_ids(nearest[:room])
-    outside = {target: None for target in chosen if chosen[target] == steps}
-    for link, target in resolved(
-        reader, document.collection, reader.links.of_documents(list(outside))[:LINKS_AT_ONCE]
-    ):
-        if target.document_id is not None:
-            links[link.document_id, target.document_id] = None
+    links |= dict.fromkeys(_links_from(reader, document.collection, frontier))
     places = {each: place for place, each in enumerate(chosen)}
     tags = reader.tags.of_documents(list(chosen))
     return Neighbourhood(
@@ -163,6 +158,16 @@ def neighbourhood(
     )
 
 
+def _links_from(
+    reader: Reader, collection: str, documents: Sequence[DocumentInfo]
+) -> Iterator[tuple[int, int]]:
+    """The first thousands of links in some documents to others, as ids; some come twice."""
+    stored = reader.links.of_documents([each.id for each in documents])[:LINKS_AT_ONCE]
+    for link, target in resolved(reader, collection, stored):
+        if target.document_id is not None:
+            yield link.document_id, target.document_id
+
+
 def _links_of(
     reader: Reader, collection: str, documents: Sequence[DocumentInfo]
 ) -> Iterator[tuple[int, int]]:
@@ -171,14 +176,13 @@ def _links_of(
 
     Of a note that thousands link to, the first thousands are read.
     """
+    yield from _links_from(reader, collection, documents)
     ids = {each.id for each in documents}
     keys = {key for each in documents for key in link_keys_to(each.path)}
-    outgoing = reader.links.of_documents(list(ids))[:LINKS_AT_ONCE]
-    incoming = reader.links.to_keys(collection, sorted(keys), limit=LINKS_AT_ONCE)
-    for link, target in resolved(reader, collection, [*outgoing, *incoming]):
-        to = target.document_id
-        if to is not None and to != link.document_id and (link.document_id in ids or to in ids):
-            yield link.document_id, to
+    stored = reader.links.to_keys(collection, sorted(keys), limit=LINKS_AT_ONCE)
+    for link, target in resolved(reader, collection, stored):
+        if target.document_id in ids:
+            yield link.document_id, target.document_id
 
 
 def resolved(

@@ -25,26 +25,12 @@ MAX_COMPARED = 2_000_000
 def _history(visit: Visit) -> Shown:
     """The revisions of a file, and the difference that one of them makes."""
     kb, name = visit.kb, visit.file
-    number, with_now = visit.number(visit.query("revision")), visit.query("with") == "now"
+    with_now = visit.query("with") == "now"
     revisions = kb.revisions.history(name)
     present = _present(kb, name)
     with_content = [each for each in revisions if each.kind == "content"]
     shown_day = visit.query("day")
-    # What is shown: the text before `chosen`, compared with that after `last`.
-    chosen = last = next(iter(with_content), None)
-    if shown_day:
-        of_day = [each for each in with_content if _day_of(each) == shown_day]
-        if not of_day:
-            raise NotFoundError(
-                engine_text("No change of {name} on {day} is kept.", name=name, day=shown_day)
-            )
-        last, chosen = of_day[0], of_day[-1]
-    elif number is not None:
-        chosen = last = kb.revisions.before(revisions, number)
-        if chosen is None:
-            raise NotFoundError(
-                engine_text("No change {number} of {name} is kept.", number=number, name=name)
-            )
+    chosen, last = _chosen(visit, revisions, with_content)
     diff = None
     if chosen is not None and last is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)
@@ -65,6 +51,28 @@ def _history(visit: Visit) -> Shown:
         "read_only": not visit.site.may_write_in(name.partition("/")[0]),
     }
     return Shown("history.html", values)
+
+
+def _chosen(
+    visit: Visit, revisions: Sequence[Revision], with_content: Sequence[Revision]
+) -> tuple[Revision | None, Revision | None]:
+    """The first and the last of the changes that are shown as one; they may be the same."""
+    number, shown_day = visit.number(visit.query("revision")), visit.query("day")
+    if shown_day:
+        of_day = [each for each in with_content if _day_of(each) == shown_day]
+        if not of_day:
+            raise NotFoundError(
+                engine_text("No change of {name} on {day} is kept.", name=visit.file, day=shown_day)
+            )
+        return of_day[-1], of_day[0]
+    chosen = next(iter(with_content), None)
+    if number is not None:
+        chosen = visit.kb.revisions.before(revisions, number)
+        if chosen is None:
+            raise NotFoundError(
+                engine_text("No change {number} of {name} is kept.", number=number, name=visit.file)
+            )
+    return chosen, chosen
 
 
 def _restore(visit: Visit) -> str:

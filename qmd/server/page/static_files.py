@@ -13,7 +13,15 @@ from starlette.routing import Route
 
 from qmd.server.security import STATIC_PATH
 
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}  # fmt: skip
+#: The script that may answer for views, and for which.
+_POLICY_OF_WORKER = {
+    "content-security-policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
+}
+_WORKER, _VIEW_OF_WORKER = "capture-worker.js", "/add"
 _CACHED = "private, max-age=31536000, immutable"
 
 
@@ -50,6 +58,8 @@ class StaticFiles:
         is_versioned = request.query_params.get("v") == self._versions[name]
         etag = f'"{self._versions[name]}"'
         headers = {"cache-control": _CACHED if is_versioned else "no-cache", "etag": etag}
+        if name == _WORKER:
+            headers |= {"service-worker-allowed": _VIEW_OF_WORKER, **_POLICY_OF_WORKER}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)

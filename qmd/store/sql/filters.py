@@ -227,11 +227,6 @@ def tag_below(dialect: SqlDialect, tag: str, values: list[object]) -> str:
     )
 
 
-def tag_key(tag: str) -> str:
-    """A tag with its ASCII letters in lower case."""
-    return "".join(char.lower() if char.isascii() else char for char in tag)
-
-
 def tag_among(column: str, tag: str, values: list[object]) -> str:
     """
     The condition that a column of tags with blanks between has a tag, or one below it.
@@ -242,6 +237,11 @@ def tag_among(column: str, tag: str, values: list[object]) -> str:
     like = f"' ' || {column} || ' ' LIKE ? ESCAPE '\\'"
     values += [f"% {escaped} %", f"% {escaped}/%"]
     return f"({like} OR {like})"
+
+
+def tag_key(tag: str) -> str:
+    """A tag with its ASCII letters in lower case."""
+    return "".join(char.lower() if char.isascii() else char for char in tag)
 
 
 def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str:

@@ -30,7 +30,7 @@ export function announce(sentence) {
 }
 
 /**
- * Send a request to this server; `body` goes as a form. Rejects with an Error whose message can be
+ * Send a request to this server; `body` goes as a form, a file as it is. Rejects with an Error whose message can be
  * shown, or with an AbortError if `signal` was aborted.
  */
 export async function send(address, { body = null, signal = null, accept = "text/html" } = {}) {
@@ -38,7 +38,9 @@ export async function send(address, { body = null, signal = null, accept = "text
   if (body !== null) {
     options.method = "POST";
     options.headers["x-csrf-token"] = token();
-    options.body = body instanceof URLSearchParams ? body : new URLSearchParams(body);
+    const isFile = body instanceof Blob;
+    if (isFile) options.headers["content-type"] = "application/octet-stream";
+    options.body = isFile || body instanceof URLSearchParams ? body : new URLSearchParams(body);
   }
   let response;
   try {

@@ -5,6 +5,7 @@ import { announce, fill, part, send, textsOf } from "./base.js";
 import { offer } from "./suggest.js";
 import { editTable } from "./table.js";
 import { colour } from "./colours.js";
+import { attach, insert, takeFiles } from "./attach.js";
 
 const texts = textsOf("edit");
 const form = document.getElementById("editor");
@@ -444,6 +445,14 @@ function startEditor() {
     isComposing = false;
     saveLater();
   });
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.button > 0;
+    if (link === null || opensElsewhere || !mayAutosave() || !isDirty()) return;
+    event.preventDefault();
+    await saveNow();
+    location.assign(link.href); // the browser asks if it is not saved
+  });
   document.addEventListener("visibilitychange", () => { if (document.hidden) saveNow(); });
   if (auto !== null) {
     auto.checked = remembered("qmd-autosave") !== "0";
@@ -493,6 +502,17 @@ function startEditor() {
     area.scrollTop = (line - 4) * parseFloat(getComputedStyle(area).lineHeight);
   }
   if (mayWrite) area.focus({ preventScroll: true });
+  if (mayWrite && form.dataset.file) {
+    takeFiles(area, async (files) => {
+      for (const file of files) {
+        try {
+          insert(area, await attach(form.dataset.file, file, say));
+        } catch (error) {
+          say(error.message);
+        }
+      }
+    });
+  }
   if (saved === null) state.textContent = texts.state_unsaved;
   keysOf(area, save);
   show();

@@ -75,28 +75,31 @@ const places = layOut();
 
 // --- the picture ------------------------------------------------------------------------------
 
-let scale = 1;
+let scale = { x: 1, y: 1 };
+let unit = 1; // how much larger than usual letters are, on a very wide screen
+const MOST_STRETCHED = 1.8; // a wide canvas is filled by a wider picture
 let moved = { x: 0, y: 0 };
 let marked = -1; // the note under the pointer, or whose link has the focus
 
 function fit() {
   const [xs, ys] = [places.map((each) => each.x), places.map((each) => each.y)];
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-  scale = Math.min(
-    1.4, canvas.clientWidth / (right - left + 160), canvas.clientHeight / (bottom - top + 80),
-  );
-  moved = { x: -scale * (left + right) / 2, y: -scale * (top + bottom) / 2 };
+  unit = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  const high = Math.min(1.4 * unit, canvas.clientHeight / (bottom - top + 80));
+  const wide = Math.min(2 * unit, canvas.clientWidth / (right - left + 160));
+  scale = { x: Math.min(wide, high * MOST_STRETCHED), y: Math.min(high, wide * MOST_STRETCHED) };
+  moved = { x: -scale.x * (left + right) / 2, y: -scale.y * (top + bottom) / 2 };
 }
 
 function onScreen(at) {
   return {
-    x: canvas.clientWidth / 2 + moved.x + places[at].x * scale,
-    y: canvas.clientHeight / 2 + moved.y + places[at].y * scale,
+    x: canvas.clientWidth / 2 + moved.x + places[at].x * scale.x,
+    y: canvas.clientHeight / 2 + moved.y + places[at].y * scale.y,
   };
 }
 
 function radius(at) {
-  return at === 0 ? 7 : Math.min(7, 3 + Math.sqrt(degrees[at]) * 0.8);
+  return unit * (at === 0 ? 7 : Math.min(7, 3 + Math.sqrt(degrees[at]) * 0.8));
 }
 
 function draw() {
@@ -142,11 +145,11 @@ function drawNames(colour, isFaint) {
   context.textAlign = "center";
   context.textBaseline = "top";
   for (const at of order) {
-    context.font = `${at === 0 || at === marked ? 600 : 400} 13px ${getComputedStyle(frame).fontFamily}`;
+    context.font = `${at === 0 || at === marked ? 600 : 400} ${13 * unit}px ${getComputedStyle(frame).fontFamily}`;
     const name = notes[at].name.length > 28 ? `${notes[at].name.slice(0, 27)}…` : notes[at].name;
     const { x, y } = onScreen(at);
     const width = context.measureText(name).width;
-    const box = { left: x - width / 2 - 4, right: x + width / 2 + 4, top: y + radius(at) + 1, bottom: y + radius(at) + 18 };
+    const box = { left: x - width / 2 - 4, right: x + width / 2 + 4, top: y + radius(at) + 1, bottom: y + radius(at) + 18 * unit };
     const isFree = taken.every((other) =>
       box.left > other.right || box.right < other.left || box.top > other.bottom || box.bottom < other.top);
     if (!isFree && at !== marked) continue;
@@ -211,7 +214,8 @@ canvas.addEventListener("wheel", (event) => {
 }, { passive: false });
 
 function zoom(factor) {
-  scale = Math.min(4, Math.max(0.2, scale * factor));
+  if (scale.x * factor > 6 || scale.x * factor < 0.1) return;
+  scale = { x: scale.x * factor, y: scale.y * factor };
   moved = { x: moved.x * factor, y: moved.y * factor };
   draw();
 }
