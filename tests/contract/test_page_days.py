@@ -49,8 +49,8 @@ def test_a_month_shows_its_notes_and_what_is_due(client: httpx.Client) -> None:
     assert re.search(r'href="/days/2026-W47" class="has-note"', text)
     assert "1 due" in text
     assert "?month=2026-10" in text and "?month=2026-12" in text
-    assert "2026年11月" in client.get("/days?month=2026-11&lang=zh").text
     assert "No day, week or month" in client.get("/days?month=nowhere").text
+    assert "2026年11月" in client.get("/days?month=2026-11&lang=zh").text
 
 
 def test_a_day_leads_to_its_note_or_offers_to_create_it(
