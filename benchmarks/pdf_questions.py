@@ -3,8 +3,8 @@ How often a search shows the answer when it stands in a PDF, and when it stands 
 
     python benchmarks/pdf_questions.py --work DIR PDF=HTML_FOLDER [PDF=HTML_FOLDER ...]
 
-Each PDF is indexed beside the same book as Markdown, which qmd makes of its HTML edition, chapter by
-chapter. The questions are those of ``pdf_questions.toml`` whose ``book`` is the name of a PDF. A
+Each PDF is indexed beside the same book as Markdown, which qmd makes of its HTML edition, chapter
+by chapter. The questions are those of ``pdf_questions.toml`` whose ``book`` is the name of a PDF. A
 question is answered if its answer begins within `REACH` characters of the line that a hit names.
 Only the first hit counts, and it may be in the other book. The vectors stay in DIR.
 
@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from shutil import copyfile
 from typing import NamedTuple
+
+import tomllib
 
 from qmd import Filters, KnowledgeBase
 from qmd.parse.convert import html
