@@ -32,6 +32,7 @@ Every exception qmd raises on purpose.
     │  └─ SteeringFileError           an agent named a file that steers other programs
     ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
+    ├─ WebPageError                 a page of the web cannot, or must not, be fetched or saved
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
     ├─ PluginError                    the operation of a plugin failed
     ├─ RemoteError                    what the running server answered; it has the server's code
@@ -566,6 +567,13 @@ class ProtocolError(QmdError):
         super().__init__(message, hint=hint)
         self.number = number
         self.data = data
+
+
+class WebPageError(QmdError):
+    """A page of the web cannot be fetched or saved, or must not be."""
+
+    code = "web_page"
+    http_status = 409
 
 
 class RequestEndedError(QmdError):

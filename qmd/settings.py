@@ -117,6 +117,15 @@ class Settings:
             (`qmd.system.plugins`); they hold for the whole process.
         ocr: What reads the text in pictures: ``rapidocr``, if it is installed, ``none``, or what a
             program brings.
+        save_to: ``collection/folder`` for saved pages; None for the folder ``saved`` of the first
+            collection that may be written.
+        inbox: ``collection/path`` of the note for thoughts, in which ``{{date}}``, ``{{time}}`` and
+            ``{{title}}`` are replaced; None for ``Inbox.md`` of the first collection that may be
+            written.
+        inbox_template: ``collection/path`` of the note from which a new one of these is made; None
+            for none.
+        allow_private_addresses: Pages are also saved from this machine and from networks that are
+            not public.
         confirm_writes: For those who hand the tools to a language model. It is called with
             each change that a tool is about to write (`qmd.values.proposed`); only when it
             returns True is the change written. Tools then write inside the collections and
@@ -140,4 +149,8 @@ class Settings:
     exiftool: str | Path | None = None
     plugins: Sequence[str] = ()
     ocr: Recogniser | Literal["rapidocr", "none"] = "rapidocr"
+    save_to: str | None = None
+    inbox: str | None = None
+    inbox_template: str | None = None
+    allow_private_addresses: bool = False
     confirm_writes: Confirm | None = None

@@ -127,6 +127,17 @@ def _format_options(function: F) -> F:
 
 #: The options besides those of arguments. The other names in `Operation.options` are settings.
 _OPTIONS: Mapping[str, Decorator] = {
+    "again": click.option(
+        "--again", is_flag=True, help="Of several, update those that are saved already."
+    ),
+    "files": click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=complete.files,
+        help="Keep this file beside the note, and link to it; repeatable.",
+    ),
     "format": _format_options,
     "full": click.option("--full", is_flag=True, help="The whole text of each hit."),
     "full_path": click.option(

@@ -124,6 +124,10 @@ class Session:
             exiftool=settings.exiftool,
             plugins=settings.plugins,
             ocr="none" if settings.ocr == "none" else "rapidocr",
+            save_to=settings.save_to,
+            inbox=settings.inbox,
+            inbox_template=settings.inbox_template,
+            allow_private_addresses=settings.allow_private_addresses,
         )
         with progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(

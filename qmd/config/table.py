@@ -243,6 +243,24 @@ class Configuration:
         default="rapidocr",
         choices=("rapidocr", "none"),
     )
+    save_to: str | None = _setting(
+        "text", "the collection/folder for saved pages; unset means 'saved' in the first collection"
+    )
+    inbox: str | None = _setting(
+        "text",
+        "the note for thoughts, such as notes/{{date}}.md, notes/in/{{title}}.md or {{daily}};"
+        " unset means Inbox.md in the first collection",
+    )
+    inbox_template: str | None = _setting(
+        "text", "the note from which new notes for thoughts are made; unset means none"
+    )
+    allow_private_addresses: bool = _setting(
+        "switch",
+        "whether pages are also saved from this machine and networks that are not public",
+        "--allow-private-addresses",
+        None,
+        "Save pages of this machine and of networks that are not public, too.",
+    )
     ask_write: bool = _setting(
         "switch",
         "whether qmd ask may write, if you agree each time",

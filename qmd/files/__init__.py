@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
+    from qmd.files import captures as captures
     from qmd.files import chats as chats
     from qmd.files import days as days
     from qmd.files import indexed_file as indexed_file
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from qmd.files import pdf_pages as pdf_pages
     from qmd.files import pushed as pushed
     from qmd.files import revisions as revisions
+    from qmd.files import saved_pages as saved_pages
     from qmd.files import summary as summary
     from qmd.files import undo as undo
     from qmd.files import vault as vault

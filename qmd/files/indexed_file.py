@@ -44,7 +44,7 @@ def open_indexed_file(reader: Reader, file: str, *, database: DatabaseLocation) 
     if not any(each.path == path for each in named):
         raise DocumentNotFoundError(file)
     # Attachments match no mask, but a file that an ignore file names is nobody's to see.
-    rules = Rules(Path(root), "**/*", stored.ignore)
+    rules = Rules(Path(root), "**/*", stored.ignore, enters_pictures=True)
     try:
         if exclusion_of_new_file(rules, path) is not None:
             raise DocumentNotFoundError(file)

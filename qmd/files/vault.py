@@ -9,6 +9,7 @@ as in the ``file`` that a search returns.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,10 @@ from qmd.values.printable import is_safe_name, one_line
 ILLEGAL = '<>:"|?*'
 """Characters that some systems cannot store; no path of a new note may hold them."""
 
+#: Characters that a name may hold, but no link to it: those of paths, of headings and of wikilinks.
+_NOT_IN_LINKS = r"\\/#^\[\]\x00-\x1f"
+#: Characters of a name that is made of a title.
+MAX_NAME = 80
 MAX_PATH = 4096  # characters; no system takes a longer one
 
 
@@ -77,6 +82,13 @@ def plain_path(path: str) -> str:
     if ".." in names:
         raise InvalidPathError("Invalid path: '..' would lead out of a folder")
     return plain
+
+
+def file_name_of(title: str) -> str:
+    """The name of a new file for a title, without a suffix; "" if no letter of it may be in one."""
+    words = re.sub(f"[{re.escape(ILLEGAL)}{_NOT_IN_LINKS}]+", " ", title).split()
+    name = " ".join(words)[:MAX_NAME].strip(" .")
+    return "".join(each for each in name if is_safe_name(each)) if is_utf8(name) else ""
 
 
 def is_hidden(path: str) -> bool:

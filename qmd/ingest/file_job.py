@@ -16,6 +16,7 @@ from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
+from qmd.values.memory import Observation
 from qmd.values.pictures import Picture
 from qmd.values.tasks import Task
 
@@ -80,7 +81,7 @@ class FileJob(NamedTuple):
 _PLAIN = [
     name
     for name in ParsedDocument.__annotations__
-    if name not in {"headings", "links", "chunks", "anchors", "tasks"}
+    if name not in {"headings", "links", "chunks", "anchors", "tasks", "observations"}
 ]
 _parsed = attrgetter(*_PLAIN)
 _fulltext = attrgetter(*FullTextEntry.__annotations__)
@@ -115,6 +116,7 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         list(map(tuple, parsed.chunks)),
         list(map(tuple, parsed.anchors)),
         list(map(tuple, parsed.tasks)),
+        list(map(tuple, parsed.observations)),
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
         list(map(tuple, parsed_file.pictures)),
@@ -129,13 +131,15 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, tasks, fulltext, chunk_hashes, pictures = rest
+    digest, parsed, headings, links, chunks, anchors, tasks, observations, *rest = rest
+    fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
     fields["headings"] = tuple(map(Heading._make, headings))
     fields["links"] = tuple(map(Link._make, links))
     fields["chunks"] = tuple(map(Chunk._make, chunks))
     fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
     fields["tasks"] = tuple(map(Task._make, tasks))
+    fields["observations"] = tuple(map(Observation._make, observations))
     return NewDocument(
         path=path,
         state=FileState(*state),

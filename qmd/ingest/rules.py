@@ -43,7 +43,7 @@ from qmd.ingest.mask import compile_mask, expand_braces
 from qmd.ingest.vault import VAULT_FOLDER, ExcludedFiles, VaultRule, excluded_files, vault_settings
 from qmd.parse.formats import CANVAS, format_of
 from qmd.records import dataclass
-from qmd.system.regular_file import read_regular
+from qmd.system.settings_file import read_regular
 
 if TYPE_CHECKING:
     from qmd.values import Collection
@@ -68,6 +68,10 @@ class BuiltinRule:
 
 
 HIDDEN = BuiltinRule("hidden")
+#: Archives of posts and saved pages keep their pictures in such folders: no documents, but notes
+#: link to what is in them.
+PICTURES_FOLDER = ".assets"
+PICTURES = BuiltinRule("hidden")
 MASK = BuiltinRule("mask")
 #: Logseq copies each page that it changes into "logseq/bak".
 BACKUPS = BuiltinRule("Logseq backups")
@@ -120,14 +124,22 @@ class Rules:
         ignore: Patterns like lines of a .gitignore at the root, braces allowed.
         max_bytes: Larger files are reported as too large, unless their format has a limit of its
             own.
+        enters_pictures: Whether `PICTURES` excludes nothing: for files that notes link to.
 
     Raises:
         InputError: The mask or an ignore pattern is not valid.
     """
 
     def __init__(
-        self, root: Path, mask: str, ignore: Sequence[str] = (), max_bytes: int = MAX_BYTES
+        self,
+        root: Path,
+        mask: str,
+        ignore: Sequence[str] = (),
+        max_bytes: int = MAX_BYTES,
+        *,
+        enters_pictures: bool = False,
     ) -> None:
+        self._enters_pictures = enters_pictures
         self.root = root
         self.mask = mask
         self.max_bytes = max_bytes
@@ -192,6 +204,9 @@ class Rules:
 
     def exclude_directory(self, folder: RuledFolder, path: str, name: str) -> Exclusion | None:
         """The rule that excludes a directory in ``folder``, with all its content, or None."""
+        if name == PICTURES_FOLDER:
+            ignored = _ignored(folder.ignores, path, name, True)
+            return ignored or (None if self._enters_pictures else PICTURES)
         if name[0] == ".":
             return HIDDEN
         if name in DEPENDENCIES:

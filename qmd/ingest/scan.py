@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qmd.errors import InputError, NotFoundError
-from qmd.ingest.rules import DEPENDENCIES, HIDDEN, IGNORE_FILES, Exclusion, RuledFolder, Rules
+from qmd.ingest.rules import (
+    DEPENDENCIES,
+    HIDDEN,
+    IGNORE_FILES,
+    PICTURES,
+    Exclusion,
+    RuledFolder,
+    Rules,
+)
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
 from qmd.records import dataclass
@@ -210,7 +218,7 @@ class Scan:
     def _note_other(self, path: str, exclusion: Exclusion, status: os.stat_result | None) -> None:
         """Add an excluded entry to ``others`` if it belongs there; ``status`` as `decide`."""
         if status is None:
-            if isinstance(exclusion, VaultRule):
+            if isinstance(exclusion, VaultRule) or exclusion is PICTURES:
                 self._note_below(path)
         elif (
             exclusion is not HIDDEN
@@ -221,7 +229,7 @@ class Scan:
             self.others.append(path)
 
     def _note_below(self, folder_path: str) -> None:
-        """Note the files of a directory that Obsidian excludes from its search, not from links."""
+        """Note the files of a directory that is excluded from searches, not from links."""
 
         def is_listed(entry: os.DirEntry[str]) -> bool:
             return entry.name not in DEPENDENCIES and entry.name[0] != "."

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from qmd.records import dataclass
 from qmd.system.beneath import READ, open_beneath
-from qmd.system.regular_file import read_opened
+from qmd.system.settings_file import read_opened
 
 VAULT_FOLDER = ".obsidian"
 MAX_BYTES = 1024 * 1024  # of a file of settings

@@ -27,7 +27,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.collection_paths import locate
 from qmd.ingest.gitignore import IgnoreRule
-from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, Exclusion, Rules
+from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, PICTURES, Exclusion, Rules
 from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
 from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO, format_of
@@ -272,7 +272,7 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
                 f"Line {line} of {ignore_file or ''}, '{exclusion.pattern}', matches '{shown}'."
             )
             remedy = f"Remove that line, or {add_line}"
-    elif exclusion is HIDDEN:
+    elif exclusion in (HIDDEN, PICTURES):
         sentence = engine_text(
             "The {kind} '{name}' is hidden: its name begins with a dot.",
             kind="folder" if is_directory else "file",

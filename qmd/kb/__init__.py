@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 from qmd import values
 from qmd.files import writing
 from qmd.kb.access import AccessMethods
+from qmd.kb.capturing import CapturingMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.embedding import EmbeddingMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
+from qmd.kb.memory import MemoryMethods
 from qmd.kb.moving import MovingMethods
 from qmd.kb.photos import PhotoMethods
 from qmd.kb.pushing import PushingMethods
@@ -40,11 +42,13 @@ class KnowledgeBase(
     CollectionMethods,
     IndexingMethods,
     EmbeddingMethods,
+    MemoryMethods,
     GraphMethods,
     SearchMethods,
     PhotoMethods,
     DocumentMethods,
     MovingMethods,
+    CapturingMethods,
     ChatMethods,
     AccessMethods,
     TransferMethods,

@@ -1,26 +1,30 @@
-"""The graph of documents: their tags, what changed, what is similar, and how they are linked."""
+"""The graph of documents: tags, tasks, views, what changed, what is similar, what is linked."""
 
 from __future__ import annotations
 
 import sys
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from qmd import search, values
-from qmd.errors import InputError
+from qmd import files, parse, search, values
+from qmd.engine_text import engine_text
+from qmd.errors import InputError, NotFoundError
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
+from qmd.records import replace
 from qmd.search import graph, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from qmd.search.views.written import ViewBlock
     from qmd.store import Reader
     from qmd.values import DocumentInfo
     from qmd.values.documents import Link
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
+        Neighbourhood,
         NoteLink,
         NoteLinks,
         Orphans,
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
         TagTree,
     )
     from qmd.values.tasks import TaskList
+    from qmd.values.views import View, ViewList
 
 
 class GraphMethods(SearchMethods):
@@ -49,7 +54,9 @@ class GraphMethods(SearchMethods):
         Embeds and web addresses are links, too.
         """
         with self._store.reading() as reader:
-            return graph.links.links_in(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.links_in(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def link_targets(
@@ -76,7 +83,23 @@ class GraphMethods(SearchMethods):
     def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         with self._store.reading() as reader:
-            return graph.links.backlinks_to(reader, _document(reader, file), limit=_most(limit))
+            return graph.links.backlinks_to(
+                reader, document_named(reader, file), limit=most_listed(limit)
+            )
+
+    @open_to_scopes
+    def neighbourhood(self, file: str, *, steps: int = 2, most: int = 100) -> Neighbourhood:
+        """
+        The notes at most ``steps`` links away, in either direction, and the links among them.
+
+        Args:
+            most: At most so many notes. Of those at the same distance the ones with most links to
+                what is nearer stay.
+        """
+        with self._store.reading() as reader:
+            return graph.links.neighbourhood(
+                reader, document_named(reader, file), steps=steps, most=most
+            )
 
     @open_to_scopes
     def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
@@ -86,7 +109,9 @@ class GraphMethods(SearchMethods):
         A link to a heading or block that its note lacks is one of them; a web address is not.
         """
         with self._store.reading() as reader:
-            return graph.broken.broken_links(reader, collection=collection, limit=_most(limit))
+            return graph.broken.broken_links(
+                reader, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
@@ -96,7 +121,7 @@ class GraphMethods(SearchMethods):
         Embeds count as links; links of a document to itself do not. Photos are left out.
         """
         with self._store.reading() as reader:
-            return graph.broken.orphans(reader, collection=collection, limit=_most(limit))
+            return graph.broken.orphans(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
     def similar(
@@ -115,9 +140,9 @@ class GraphMethods(SearchMethods):
         with self._store.reading() as reader:
             return graph.similar.similar_documents(
                 reader,
-                _document(reader, file),
+                document_named(reader, file),
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 cache=self._vector_cache(),
             )
 
@@ -132,7 +157,9 @@ class GraphMethods(SearchMethods):
             prefix: ``work`` or ``work/``: only this tag and those below it; empty for all.
         """
         with self._store.reading() as reader:
-            return graph.tags.tag_tree(reader, prefix, collection=collection, limit=_most(limit))
+            return graph.tags.tag_tree(
+                reader, prefix, collection=collection, limit=most_listed(limit)
+            )
 
     @open_to_scopes
     def recent(
@@ -149,7 +176,7 @@ class GraphMethods(SearchMethods):
         """
         with self._store.reading() as reader:
             return search.ordering.recent_changes(
-                reader, since=since, collection=collection, limit=_most(limit)
+                reader, since=since, collection=collection, limit=most_listed(limit)
             )
 
     @open_to_scopes
@@ -183,13 +210,112 @@ class GraphMethods(SearchMethods):
                 due=due,
                 tags=tags,
                 collection=collection,
-                limit=_most(limit),
+                limit=most_listed(limit),
                 today=date.today(),
             )
 
+    @open_to_scopes
+    def views(
+        self,
+        file: str | None = None,
+        *,
+        text: str | None = None,
+        collection: str | None = None,
+        limit: int | None = 200,
+    ) -> ViewList:
+        """
+        Tables of notes by their properties: those that a note describes, or that a text does.
 
-def _most(limit: int | None) -> int:
-    """How many items to list; raises InputError if that is out of range."""
+        A note describes them in blocks of code (``qmd``, ``dataview``, ``base``), and is called
+        ``this`` in them. A view that cannot be made has a problem instead of rows.
+
+        Args:
+            file: A name as `get` takes it, or ``collection/path`` of a file ``.base``.
+            text: YAML of qmd, or a query of Dataview, instead of a note's.
+            collection: The only one with the notes; None: that of the note, and for a text all.
+            limit: The most rows of each view, 1 to 1000.
+
+        Raises:
+            InputError: There is neither a file nor a text, or both; or the limit is out of range.
+            NotFoundError: The note describes no view.
+        """
+        limit = most_listed(limit)
+        if (file is None) == (text is None):
+            raise InputError("Name a note with views, or give the text of one.")
+        this, blocks = None, [search.views.written.ViewBlock("qmd", text or "", 0)]
+        if file is not None:
+            this, blocks = self._blocks_of(file)
+        return values.views.ViewList(
+            tuple(
+                view
+                for block in blocks
+                for view in self._block_views(block, this=this, collection=collection, limit=limit)
+            )
+        )
+
+    def _blocks_of(self, name: str) -> tuple[str, list[ViewBlock]]:
+        """``collection/path`` of a note or a base, and the blocks that it has."""
+        store = self._store
+        with store.reading() as reader:
+            if name.lower().endswith(".base"):
+                opened = files.indexed_file.open_indexed_file(reader, name, database=store.location)
+                with opened:
+                    data = opened.read(search.views.written.MAX_TEXT + 1)
+                text = parse.decode.decode(data).text
+                return name, [search.views.written.ViewBlock("base", text, 0)]
+            document = document_named(reader, name)
+            blocks = search.views.written.view_blocks(reader.documents.text(document.id))
+            described = list(blocks)
+        if not described:
+            raise NotFoundError(
+                engine_text("{file} has no view.", file=document.file),
+                hint="A view is a block of code of qmd, dataview or base: docs/views.md",
+            )
+        return document.file, described
+
+    @open_to_scopes
+    def view_of_block(self, file: str, language: str, text: str, *, limit: int) -> list[View]:
+        """The views that a block of code of the note ``collection/path`` describes."""
+        block = search.views.written.ViewBlock(language, text, 0)
+        return list(self._block_views(block, this=file, collection=None, limit=limit))
+
+    def _block_views(
+        self, block: ViewBlock, *, this: str | None, collection: str | None, limit: int
+    ) -> Iterator[View]:
+        name = collection or (None if this is None else this.partition("/")[0])
+        line = block.line or None
+        try:
+            queries = search.views.written.read_views(block.language, block.text)
+        except InputError as error:
+            yield values.views.View("", line=line, problem=error.with_hint)
+            return
+        for query in queries:
+            try:
+                hits = None
+                if query.words:
+                    found_by_words = self.search(
+                        query.words,
+                        limit=values.graph.MAX_LISTED,
+                        filters=values.Filters(collections=(name,) if name else ()),
+                    )
+                    hits = [hit.file for hit in found_by_words.hits]
+                with self._store.reading() as reader:
+                    view = search.views.table.make_view(
+                        reader,
+                        query,
+                        collection=name,
+                        this=this,
+                        hits=hits,
+                        limit=limit,
+                        now=datetime.now(),
+                    )
+                yield replace(view, line=line)
+            except InputError as error:
+                yield values.views.View(query.name, line=line, problem=error.with_hint)
+
+
+def most_listed(limit: int | None) -> int:
+    """How many items to list, all for None. Raises InputError: it is out of range."""
     if limit is None:
         return sys.maxsize
     if not 1 <= limit <= values.graph.MAX_LISTED:
@@ -197,6 +323,6 @@ def _most(limit: int | None) -> int:
     return limit
 
 
-def _document(reader: Reader, file: str) -> DocumentInfo:
-    """Raises DocumentNotFoundError, AmbiguousNameError."""
+def document_named(reader: Reader, file: str) -> DocumentInfo:
+    """The document that a name refers to. Raises DocumentNotFoundError, AmbiguousNameError."""
     return lookup.resolve.resolve(reader, file).document

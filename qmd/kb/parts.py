@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qmd.ingest.keep.keeper import Keeper
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store, Writer
+    from qmd.system.web import Web
     from qmd.values.location import DatabaseLocation
 
 T = TypeVar("T")
@@ -96,6 +97,7 @@ class Parts:
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
         self._listener: ChangeListener | None = None
+        self._fetcher: Web | None = None
 
     def _open_parts(self, store: Store) -> OpenParts:
         settings = self._settings

@@ -34,7 +34,8 @@ __all__ = [
 __getattr__ = lazy.load(__name__)
 
 FAMILIES = (
-    *("searches", "reading", "graph", "documents", "tasks", "days", "editing"),
+    *("searches", "reading", "graph", "documents", "tasks", "views", "days", "memory"),
+    *("editing", "capture"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""

@@ -93,6 +93,10 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
     errors.WriteDeclinedError: Meaning(
         "A person was asked before the write, and did not agree.", "Leave the file as it is."
     ),
+    errors.WebPageError: Meaning(
+        "The page cannot be fetched or saved, or its site forbids it.",
+        "The message says why; save the page in a browser, and send the file with the shell.",
+    ),
     errors.UnencodableTextError: Meaning(
         "The encoding of the file lacks a character of the text.",
         "Convert the file to UTF-8 first.",

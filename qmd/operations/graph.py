@@ -11,10 +11,10 @@ from qmd.errors import (
     DocumentNotEmbeddedError,
     DocumentNotFoundError,
 )
-from qmd.operations.arguments import File, InCollection, Limit
+from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Joined, Replied, Row, Styled, operation
 from qmd.system import clock
-from qmd.values.facts import Describe, InSchema, Shell
+from qmd.values.facts import Describe, Shell
 from qmd.values.graph import (
     Backlinks,
     BrokenLinks,
@@ -267,10 +267,7 @@ def recent(
             "Since 7d, yesterday, 2026-11 or another date",
             zh="自 7d、yesterday、2026-11 或其他日期起",
         ),
-        InSchema(
-            pattern=r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
-            r"|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
-        ),
+        TIME_OR_SPAN,
         Shell("WHEN"),
     ] = None,
     collection: InCollection = None,

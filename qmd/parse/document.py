@@ -22,6 +22,11 @@ from qmd.parse.inline_fields import (
 )
 from qmd.parse.links import DocumentLinks, find_links, may_have_links
 from qmd.parse.markdown import outline
+from qmd.parse.observations import (
+    find_observations,
+    may_have_observations,
+    with_relations,
+)
 from qmd.parse.tags import find_aliases, find_tags, frontmatter_tags, may_have_tags
 from qmd.parse.tasks import find_tasks, may_have_tasks
 from qmd.parse.title import find_description, find_title, title_of_file
@@ -78,7 +83,9 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         properties = merged(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
-    tasks = find_tasks(structure, list(frontmatter_tags(page))) if may_have_tasks(text) else ()
+    page_tags = list(frontmatter_tags(page))
+    tasks = find_tasks(structure, page_tags) if may_have_tasks(text) else ()
+    observations = find_observations(structure, page_tags) if may_have_observations(text) else ()
     return ParsedDocument(
         text=text,
         encoding=decoded.encoding,
@@ -91,12 +98,13 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         aliases=find_aliases(page),
         date=date or _inline_date(fields) or journal_day(path),
         properties=properties,
-        links=links.links,
+        links=with_relations(links.links, structure),
         chunks=chunk(text, structure),
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
         tasks=tasks,
+        observations=observations,
     )
 
 

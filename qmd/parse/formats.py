@@ -86,7 +86,7 @@ MARKDOWN = FileFormat(
     "Markdown",
     (),
     parser="qmd.parse.document:parse_document",
-    version=1,
+    version=2,
     is_edited=True,
     is_note=True,
     has_links=True,

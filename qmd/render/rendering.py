@@ -12,6 +12,7 @@ from qmd.parse.frontmatter import split
 from qmd.render.clean import Marked
 from qmd.render.syntax import parser, parser_of_blocks
 from qmd.render.values import (
+    Embedded,
     LinkResolver,
     Options,
     RenderedHeading,
@@ -22,6 +23,7 @@ from qmd.render.values import (
 from qmd.render.writer import HtmlWriter
 
 MAX_EMBEDS = 30
+MAX_VIEWS = 10
 MAX_EMBED_DEPTH = 3
 MAX_EMBEDDED_CHARACTERS = 200_000  # of all embedded texts of a note
 _MAX_RAW_IMAGES = 200  # images in raw HTML whose address is asked for
@@ -35,6 +37,7 @@ class Rendering:
 
     marked: Marked = field(default_factory=Marked)
     embeds_left: int = MAX_EMBEDS
+    views_left: int = MAX_VIEWS
     characters_left: int = MAX_EMBEDDED_CHARACTERS
 
     def render(
@@ -61,6 +64,7 @@ class Rendering:
             may_tick=options.may_tick,
             breaks_lines=options.breaks_lines,
             embed=lambda target: self._embed(target, links, embedded_options, inside),
+            view=lambda language, code: self._view(language, code, links, inside),
         )
         _mark_lines(tokens, options.lines, first_line)
         return writer.html(tokens), headings
@@ -75,6 +79,19 @@ class Rendering:
         embedded = links.embedded(target)
         if embedded is None or embedded.identity in inside:
             return None
+        return self._inner(embedded, options, inside)
+
+    def _view(
+        self, language: str, code: str, links: LinkResolver, inside: tuple[str, ...]
+    ) -> str | None:
+        """The HTML of the tables that a block of code describes; None to show the code."""
+        if len(inside) >= MAX_EMBED_DEPTH or not self.views_left:
+            return None
+        self.views_left -= 1
+        tables = links.view(language, code)
+        return None if tables is None else self._inner(tables, Options(), inside)
+
+    def _inner(self, embedded: Embedded, options: Options, inside: tuple[str, ...]) -> str | None:
         if len(embedded.text) > self.characters_left:
             return None
         self.characters_left -= len(embedded.text)

@@ -144,6 +144,10 @@ class Embedded:
     identity: str
 
 
+#: The languages of the blocks of code that describe tables of notes.
+VIEWS = ("qmd", "dataview", "base")
+
+
 class LinkResolver(Protocol):
     """Where the links of one document lead."""
 
@@ -153,6 +157,10 @@ class LinkResolver(Protocol):
 
     def embedded(self, target: str) -> Embedded | None:
         """The content of an embedded document; None to show a link instead."""
+        ...
+
+    def view(self, language: str, text: str) -> Embedded | None:
+        """The tables that a block of code describes; None to show the code instead."""
         ...
 
 
@@ -168,4 +176,7 @@ class NoLinks:
         ]
 
     def embedded(self, target: str) -> Embedded | None:
+        return None
+
+    def view(self, language: str, text: str) -> Embedded | None:
         return None

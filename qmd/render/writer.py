@@ -9,11 +9,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from markdown_it.token import Token
 
-from qmd.render.clean import Marked
+from qmd.render.clean import Marked, RawHtml
 from qmd.render.code import Painter
-from qmd.render.raw_html import RawHtml
 from qmd.render.syntax import CALLOUTS, KINDS, parser
-from qmd.render.values import Target, link_id, shown_target
+from qmd.render.values import VIEWS, Target, link_id, shown_target
 
 _WIDTH = re.compile(r"(\d{1,4})(?:x(\d{1,4}))?")
 _BARE_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]（）【】，。；：！？、]{1,2000}")
@@ -36,6 +35,8 @@ class HtmlWriter:
         may_tick: Whether the boxes of its tasks can be changed.
         breaks_lines: Whether a line end inside a paragraph is shown as one.
         embed: The HTML of an embedded document; None to show a link.
+        view: The HTML of the tables that a block of code describes, by its language and its text;
+            None to show the code.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class HtmlWriter:
         may_tick: bool,
         breaks_lines: bool,
         embed: Callable[[str], str | None],
+        view: Callable[[str, str], str | None],
     ) -> None:
         self._marked = marked
         self._targets = targets
@@ -54,6 +56,7 @@ class HtmlWriter:
         self._may_tick = may_tick
         self._soft_break = "<br>\n" if breaks_lines else "\n"
         self._embed = embed
+        self._view = view
         self._painter = Painter()
         self._raw = RawHtml()
         self._floors: list[int] = []  # of the open blocks, see `RawHtml.enter`
@@ -166,8 +169,13 @@ class HtmlWriter:
             for name in ("data-line", "id", "class")
             if name in token.attrs
         )
+        words = token.info.split()
+        if words and words[0] in VIEWS:
+            tables = self._view(words[0], token.content)
+            if tables is not None:
+                return f"<div{attributes}>{tables}</div>\n"
         code = self._painter.code(token.content, token.info)
-        language = escape(token.info.split()[0][:30]) if token.info.split() else ""
+        language = escape(words[0][:30]) if words else ""
         label = f' title="{language}"' if language else ""
         code = code.replace('class="', f'class="{self._marked("")}')
         return f"<pre{attributes}{label}><code>{code}</code></pre>\n"
@@ -320,7 +328,8 @@ class HtmlWriter:
             return None
         token = children[0]
         target = self._targets[id(token)]
-        if target.kind != "note":
+        is_base = target.kind == "file" and token.content.lower().endswith(".base")
+        if target.kind != "note" and not is_base:
             return None
         self._set_attributes(tokens[at])
         inner = self._embed(token.content)

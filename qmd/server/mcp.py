@@ -52,8 +52,7 @@ from qmd.server.mcp_wire import (
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
-from qmd.tools.definition import Tool
-from qmd.tools.listing import listing
+from qmd.tools.definition import Tool, listing
 from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from qmd.operations.bounds import MAX_PATH
 from qmd.operations.definition import Language
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.server.mcp_sdk import CallNext, HandlerResult, MCPError, ServerRequestContext
-from qmd.tools.listing import ListedTool
+from qmd.tools.definition import ListedTool
 from qmd.values import Collection
 from qmd.values.printable import one_line
 

@@ -42,7 +42,8 @@ _MEANINGS = {
     403: "Not from this Host, Origin or user, or not on this server; `detail` names the option.",
     404: "What was named does not exist.",
     408: "The body did not arrive in time.",
-    409: "Not as things are now: a name is taken, a file has changed, or vectors are missing.",
+    409: "Not as things are now: a name is taken, a file has changed, vectors are missing, or a"
+    " page of the web cannot be fetched.",
     413: "The body is too large, or holds too much.",
     415: "The body is not `application/json`.",
     500: "Something unforeseen; the server's log tells more.",

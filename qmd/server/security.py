@@ -54,6 +54,10 @@ _log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """A request with a larger body is refused (413), with or without a Content-Length."""
 
+ATTACH_PATH = "/attach"
+MAX_FILE_BYTES = 32 * 1024 * 1024
+"""So large may a file be that a person puts beside a note on the page."""
+
 DISCARDED = 8
 DISCARD_S = 1.0
 """
@@ -267,6 +271,8 @@ class RequestGuard:
         try:
             await self._admit(scope, headers)
             limit = MAX_FORM_BYTES if self._takes_logins(scope) else self._security.max_body
+            if scope["path"] == ATTACH_PATH or scope["path"].startswith(f"{ATTACH_PATH}/"):
+                limit = max(limit, MAX_FILE_BYTES)
             with anyio.fail_after(self._security.body_timeout_s):
                 body = await _body(headers, receive, limit)
         except ClientDisconnect:

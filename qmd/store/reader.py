@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.meta import Meta, MetaWriter
     from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
     from qmd.store.sql.models import Models, ModelsWriter
+    from qmd.store.sql.observations import Observations
     from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
     from qmd.store.sql.pictures import Pictures, PicturesWriter
     from qmd.store.sql.properties import Properties
@@ -60,6 +61,7 @@ class Reader:
     tags: Tags
     pictures: Pictures
     tasks: Tasks
+    observations: Observations
     recent: Recent
     properties: Properties
     revisions: Revisions

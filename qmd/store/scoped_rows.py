@@ -54,6 +54,7 @@ def visible_rows(words: ScopeWords) -> dict[str, str]:
             f" AND p.page = t.page AND {words.of_document.format('p.document_id')})"
         ),
         "tasks": of_document,
+        "observations": of_document,
         "z_searchable": of_document,
         "z_document_tokens": of_document,
         "z_postings": of_document,

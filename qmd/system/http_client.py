@@ -1,11 +1,11 @@
 """
 Send an HTTP request and read the reply, within limits of time and size.
 
-This is the only HTTP client of qmd. It sends requests to model servers (`qmd.inference`) and to the
-qmd server on this machine (`running`). It uses the standard library's `http.client`, because the
-process of ``qmd search`` may need it, and httpx2 takes 0.2 s to import. The time limits of HTTP
-libraries apply to each read, so a server that sends one byte per second could block its caller for
-ever. Here each wait is cut to the time that remains.
+This is the only HTTP client of qmd. It sends requests to model servers (`qmd.inference`), to the
+qmd server on this machine (`running`), and for pages that are saved (`web`). It uses the standard
+library's `http.client`, because the process of ``qmd search`` may need it, and httpx2 takes 0.2 s
+to import. The time limits of HTTP libraries apply to each read, so a server that sends one byte per
+second could block its caller for ever. Here each wait is cut to the time that remains.
 
 Redirects are never followed, so no header (and no key) reaches a host that the caller did not
 name. Apart from ``User-Agent: qmd``, only the caller's data is sent.
@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from qmd.system import proxy
@@ -165,6 +165,7 @@ def request(
     headers: Mapping[str, str] | None = None,
     connect_s: float = CONNECT_S,
     use_proxy: bool = True,
+    address: str | None = None,
 ) -> Iterator[HttpReply]:
     """
     Send one request and yield the reply, whatever its status; close the connection at the end.
@@ -175,6 +176,7 @@ def request(
         body: The body of a POST; None to send a GET.
         connect_s: The longest wait for the connection alone.
         use_proxy: Whether to go through the proxy that the environment names.
+        address: Of the host, if the caller has looked it up; a proxy looks it up itself.
 
     Raises:
         UnreachableError: There is no connection, or the server does not speak HTTP (NotHttpError).
@@ -183,7 +185,9 @@ def request(
     """
     with ExitStack() as stack:
         try:
-            response = _exchange(url, limit, body, dict(headers or {}), connect_s, use_proxy, stack)
+            chosen_proxy = proxy.for_url(url) if use_proxy else None
+            link = _Link(chosen_proxy, address, connect_s)
+            response = _exchange(url, limit, body, dict(headers or {}), link, stack)
         except TimeoutError:
             raise TimeLimitError("no answer in time") from None
         except OSError as error:
@@ -202,13 +206,20 @@ def json_body(value: object) -> bytes:
     return json.dumps(value).encode("ascii")
 
 
+class _Link(NamedTuple):
+    """What to connect to, if not to the host of the address, and the longest wait for it."""
+
+    proxy: proxy.Proxy | None
+    address: str | None
+    connect_s: float
+
+
 def _exchange(
     url: str,
     limit: TimeLimit,
     body: bytes | None,
     headers: dict[str, str],
-    connect_s: float,
-    use_proxy: bool,
+    through: _Link,
     stack: ExitStack,
 ) -> http.client.HTTPResponse:
     """Send the request and receive the head of the reply; ``stack`` closes the connection."""
@@ -219,9 +230,9 @@ def _exchange(
     target = quote(parts.path, safe=_URL_SAFE) or "/"
     if parts.query:
         target += "?" + quote(parts.query, safe=_URL_SAFE)
-    chosen_proxy = proxy.for_url(url) if use_proxy else None
+    chosen_proxy, connect_s = through.proxy, through.connect_s
     if chosen_proxy is None:
-        link = _connect(host, port, limit, connect_s, stack)
+        link = _connect(through.address or host, port, limit, connect_s, stack)
     else:
         link = _connect(chosen_proxy.host, chosen_proxy.port, limit, connect_s, stack)
         if is_tls or chosen_proxy.is_socks:

@@ -21,6 +21,8 @@ TOOLSETS: Mapping[str, tuple[str, str]] = {
     "qmd": ("qmd", ""),
     "graph": ("qmd graph", ""),
     "edit": ("qmd edit", ""),
+    "capture": ("qmd capture", ""),
+    "memory": ("qmd memory", ""),
     "posts": ("AfdianToMarkdown", ""),
     "summary": ("SummaryMCP", ""),
     "notes": ("Axon", ""),

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from qmd.values import edits as edits
     from qmd.values import exports as exports
     from qmd.values import graph as graph
+    from qmd.values import memory as memory
+    from qmd.values import printable as printable
     from qmd.values import properties as properties
+    from qmd.values import tokens as tokens
     from qmd.values.documents import Chunk as Chunk
     from qmd.values.documents import DocumentAnchor as DocumentAnchor
     from qmd.values.documents import FileState as FileState

@@ -50,8 +50,12 @@ _SIGNS = {"≥": ">=", "≤": "<=", "＞＝": ">=", "＜＝": "<=", "＞": ">", 
 #: YAML reads these words as booleans, and people search for what they have written.
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 
-#: The keys that are about tasks, too, and the columns of ``tasks`` that they compare.
-TASK_COLUMNS = {"task": "status", "due": "due", "scheduled": "scheduled", "start": "start"}
+#: The keys that are about tasks and facts of notes, too, and the columns that they compare.
+LINE_COLUMNS = {
+    "task": "tasks.status",
+    **{key: f"tasks.{key}" for key in ("due", "scheduled", "start")},
+    "fact": "observations.category",
+}
 
 _HINT = "Write KEY:VALUE, such as status:draft, rating:>4, due:<2026-12-01 or author:*."
 

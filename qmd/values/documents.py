@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from qmd.records import dataclass
 
 if TYPE_CHECKING:
+    from qmd.values.memory import Observation
     from qmd.values.pictures import Picture
     from qmd.values.tasks import Task
 
@@ -25,7 +26,11 @@ class Heading(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link. ``target`` is spelled as in the text, without ``#heading`` and ``^block``."""
+    """
+    A link. ``target`` is spelled as in the text, without ``#heading`` and ``^block``.
+
+    ``relation``: what the note is to the target, as the list item says whose only link this is.
+    """
 
     kind: LinkKind
     target: str
@@ -33,6 +38,7 @@ class Link(NamedTuple):
     heading: str | None
     block: str | None
     line: int
+    relation: str | None = None
 
 
 class Chunk(NamedTuple):
@@ -116,7 +122,7 @@ class ParsedDocument:
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
         pictures: The pages of the file, from 1, that are pictures; a photo has one.
-        tasks: By their lines, ascending; none for a format that is no note.
+        tasks, observations: By their lines, ascending; none for a format that is no note.
     """
 
     text: str
@@ -136,6 +142,7 @@ class ParsedDocument:
     anchors: tuple[DocumentAnchor, ...] = ()
     pictures: tuple[int, ...] = ()
     tasks: tuple[Task, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
 class FileState(NamedTuple):

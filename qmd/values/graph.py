@@ -168,6 +168,7 @@ class NoteLink:
     target: Annotated[str, Describe("As written")]
     state: Annotated[LinkState, Describe("What it leads to")]
     file: Annotated[str | None, OmitDefault(), Describe("collection/path that it leads to")] = None
+    relation: Annotated[str | None, OmitDefault(), Describe("As in - part_of [[Note]]")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class Backlink:
     text: Annotated[str, Describe("The line with the link")]
     kind: LinkKind
     target: Annotated[str, Describe("As written")]
+    relation: Annotated[str | None, OmitDefault(), Describe("As in - part_of [[Note]]")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,37 @@ class Backlinks:
     file: Annotated[str, Describe("The note that they lead to")]
     links: tuple[Backlink, ...]
     total: Annotated[int, Range(0), _TOTAL]
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourNote:
+    """
+    A document of a neighbourhood.
+
+    Attributes:
+        steps: How many links lead from the note in the middle to it, in either direction.
+    """
+
+    file: str
+    title: str
+    steps: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """
+    The documents that a few links lead to, and the links among them.
+
+    Attributes:
+        notes: The one in the middle first, then by steps, and those with most links first.
+        links: From which to which of ``notes``, by their places in it; each pair once.
+        left_out: How many more were found.
+    """
+
+    notes: tuple[NeighbourNote, ...]
+    links: tuple[tuple[int, int], ...]
+    left_out: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,9 +278,50 @@ def test_the_editor_saves_by_itself_until_there_is_a_conflict(
         expect(saved).to_be_visible()
     assert _text(served) == words
     assert len(served.kb.revisions.history("notes/plan.md")) == 1  # undo takes back both
+    text.fill("# Plan\n\nThree.\n")
+    page.get_by_role("link", name="To the note").click()  # saves before the pause has passed
+    expect(page.locator(".content")).to_contain_text("Three.")
+    page.goto(f"{served.url}/edit/notes/plan.md")
     (served.folder / "plan.md").write_text("# Plan\n\nTheirs.\n", encoding="utf-8")
     served.kb.index()
     text.fill("# Plan\n\nMine.\n")
     page.get_by_role("button", name="See why").click()
     expect(page.get_by_role("heading", name="The note was changed meanwhile")).to_be_visible()
     assert _text(served) == "# Plan\n\nTheirs.\n"
+
+
+TABLE = "# T\n\n| a | 大小 |\n|--|:-:|\n| x \\| y | 1 |\n"
+
+
+def test_a_table_is_edited_as_a_table(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/edit/notes/plan.md")
+    text = page.get_by_label("Text of the note")
+    text.fill(TABLE)  # the caret is behind it
+    text.evaluate("area => area.setSelectionRange(area.value.length - 3, area.value.length - 3)")
+    page.get_by_role("button", name="Table").click()
+    dialog = page.get_by_role("dialog", name="Table")
+    first = dialog.get_by_role("textbox", name="Row 1, a")
+    expect(first).to_be_focused()
+    expect(first).to_have_value("x | y")
+    assert_accessible(page)
+    page.keyboard.press("Enter")  # a new row
+    page.keyboard.type("z")
+    dialog.get_by_role("button", name="Add column").click()
+    dialog.get_by_role("textbox", name="Head of column 2").fill("n")
+    dialog.get_by_label("Align").select_option("right")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(text).to_have_value(
+        "# T\n\n| a      |   n | 大小 |\n| ------ | --: | :--: |\n"
+        "| x \\| y |     | 1    |\n| z      |     |      |\n"
+    )
+    page.keyboard.press("Control+z")
+    expect(text).to_have_value(TABLE)
+    text.fill("")
+    page.get_by_role("button", name="Table").click()
+    page.keyboard.type("new")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(text).to_have_value("")
+    page.get_by_role("button", name="Table").click()
+    page.keyboard.type("new")
+    dialog.get_by_role("button", name="Apply").click()
+    expect(text).to_have_value("| new |     |\n| --- | --- |\n|     |     |\n\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -157,6 +158,7 @@ def test_the_view_is_accessible_and_fits(
     expect(page.get_by_role("button", name="复制链接")).to_be_visible()
     assert_fits(page)
     page.goto(f"{served.url}/graph/notes/plan.md")
+    expect(page.locator("canvas")).to_be_visible()
     assert_fits(page)
     formula = "$" + "a+" * 80 + "b$"
     (served.folder / "sums.md").write_text(f"{formula}\n\n- {formula}\n", "utf-8")
@@ -167,12 +169,25 @@ def test_the_view_is_accessible_and_fits(
     assert_accessible(page)
 
 
-def test_the_drawing_begins_with_the_note_in_a_narrow_window(
-    served: Served, new_page: Callable[..., Page]
-) -> None:
-    page = new_page(viewport={"width": 360, "height": 740})
-    page.goto(f"{served.url}/graph/notes/plan.md")
-    expect(page.locator(".graph .here")).to_be_in_viewport(ratio=1)
+def test_the_neighbourhood_is_drawn_and_leads_to_notes(served: Served, page: Page) -> None:
+    page.goto(f"{served.url}/graph/notes/Harbour.md")
+    canvas = page.get_by_role("img", name="Notes up to two links from Harbour: 2 notes, 2 links")
+    expect(canvas).to_be_visible()
+    expect(page.locator("svg.graph")).to_be_hidden()
+    painted = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(Boolean)"
+    assert canvas.evaluate(painted)
+    link = page.locator(".neighbours").last.get_by_role("link")
+    before = canvas.evaluate("c => c.toDataURL()")
+    link.focus()  # marks the note of the link
+    assert canvas.evaluate("c => c.toDataURL()") != before
+    assert_accessible(page)
+    assert_fits(page)
+    page.get_by_role("button", name="Larger").click()
+    page.get_by_role("button", name="Show all").click()
+    canvas.click()
+    page.get_by_label("Only notes with").select_option("work")
+    expect(page).to_have_url(re.compile("tag=work"))
+    expect(page.locator(".neighbours").first.get_by_role("link")).to_have_count(1)
 
 
 def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
@@ -199,3 +214,29 @@ def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
         page.goto(f"{served.url}/browse/notes/2025")
         assert_accessible(page)
         assert_fits(page)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_another_note_is_read_beside_this_one(
+    served: Served, new_page: Callable[..., Page], width: int
+) -> None:
+    page = new_page(viewport={"width": width, "height": 800})
+    page.goto(f"{served.url}/note/notes/plan.md")
+    link = page.locator(".content p").get_by_role("link", name="Harbour > Depth")
+    link.focus()
+    page.keyboard.press("Alt+Enter")
+    other = page.get_by_role("region", name="Harbour")
+    expect(other).to_be_focused()
+    expect(other.get_by_text("Five metres.")).to_be_in_viewport()
+    assert_accessible(page)
+    assert_fits(page)
+    page.keyboard.press("Escape")
+    expect(other).to_have_count(0)
+    expect(link).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("harb")
+    expect(page.get_by_role("option", name="Harbour")).to_be_visible()
+    page.keyboard.press("Shift+Enter")
+    expect(other).to_be_focused()
+    other.get_by_role("link", name="plan").click()
+    expect(page).to_have_url(f"{served.url}/note/notes/plan.md")

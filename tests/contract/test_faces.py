@@ -36,6 +36,7 @@ NOTES = {
     "plan.md": "---\ntags: [work]\nstatus: draft\nrating: 4\n---\n"
     "# Plan\n\n[[hub]] <https://example.org> 船\n",
     "tasks.md": "# Tasks\n\n- [ ] Call the bank\n- [x] Write\n",
+    "facts.md": "# Facts\n\n- [fact] Boats float #sea (2026-01-02; Li)\n- [fact] Boats sink\n",
     "sub/alone.md": "# Alone\n\n#work #other\n\nNobody links here, [[gone]].\n",
     "sub/many.md": "# Many\n\n" + "".join(f"[[gone {number}]] [[plan]]\n" for number in range(60)),
 }
@@ -56,7 +57,15 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "outline": [{"file": "plan"}, {"file": "parts", "max_tokens": 300}, {"file": "hub#Hub"}],
     "properties": [{}, {"limit": 1}, {"key": "status"}],
     "tasks": [{}, {"due": "none", "limit": 1}, {"done": True, "open": True, "max_tokens": 300}],
+    "view": [{"view": "TABLE rating, status FROM #work"}, {"view": "TASK", "limit": 3}],
     "periodic_note": [{"when": "2026-11-20"}, {"when": "2026-W47", "collection": "notes"}],
+    "recall": [
+        {},
+        {"query": "which boats float", "limit": 1},
+        {"about": "facts", "category": "fact", "tags": ["sea"], "since": "2026"},
+    ],
+    "build_context": [{"file": "hub"}, {"file": "plan", "max_tokens": 300, "steps": 2}],
+    "forget": [{"about": "facts", "fact": "Boats sink", "preview": True}],
     "edit_note": [
         {"file": "hub", "action": "append", "text": "more", "preview": True},
         {"file": "plan", "action": "set_property", "property": "n", "value": 3, "preview": True},
@@ -80,6 +89,7 @@ CHANGES: Mapping[str, dict[str, Any]] = {
     "create_periodic_note": {"when": "2026-11-20"},
     "index": {},
     "update": {"pull": True},
+    "remember": {"about": "Facts", "fact": "Boats swim", "tags": ["sea"], "source": "Li"},
     "rename_collection": {"name": "notes", "new_name": "work"},
     "exclude": {"name": "notes"},
     "include": {"name": "notes"},
@@ -103,8 +113,13 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "outline": {"file": "plan#nowhere"},
     "properties": {"key": "nowhere"},
     "tasks": {"due": "nowhere"},
+    "view": {"view": "nowhere"},
     "periodic_note": {"collection": "nowhere"},
     "create_periodic_note": {"collection": "nowhere"},
+    "recall": {"about": "nowhere"},
+    "build_context": {"file": "nowhere"},
+    "remember": {"about": "Facts", "fact": " "},
+    "forget": {"about": "facts", "fact": "nowhere"},
     "edit_note": {"file": "hub", "action": "replace", "old": "nowhere", "text": ""},
     "set_property": {"file": "nowhere", "property": "status", "value": "done"},
     "tick": {"file": "tasks", "task": "nowhere"},
@@ -134,7 +149,7 @@ SEARCHES = {each.name: each for each in operations_of("searches")}
 JOINED = {part: each for each in every_joined() for part in each.parts}
 TOOLS = {
     tool.name: tool
-    for toolset in ("qmd", "graph", "edit")
+    for toolset in ("qmd", "graph", "edit", "memory")
     for tool in tools_of_operations(toolset, alone=False)
 }
 
@@ -149,7 +164,7 @@ class Served:
 
     def python(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
         sent = dict(arguments)
-        budget = ListBudget(sent.pop("max_tokens", None))
+        budget = ListBudget(sent.pop("max_tokens", None) if operation.has_budget else None)
         return operation.call(self.kb, sent, budget)
 
     def command(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import socket
@@ -16,6 +17,7 @@ from PIL import Image
 from support import photos
 from support.site import NOTES, Served, http_client, serve
 
+from qmd.server.page.photos import MOST_IN_PLACE
 from qmd.values import PhotoChange
 
 
@@ -105,6 +107,24 @@ def test_small_pictures_are_jpegs_turned_as_the_camera_says(client: httpx.Client
     assert Image.open(BytesIO(answer.content)).size == (64, 96)
     again = client.get("/thumb/notes/meer.jpg", headers={"if-none-match": answer.headers["etag"]})
     assert again.status_code == 304
+
+
+def test_a_large_picture_in_a_note_is_sent_smaller(served: Served, client: httpx.Client) -> None:
+    noise = Image.frombytes("RGB", (2400, 1200), os.urandom(2400 * 1200 * 3))
+    noise.save(served.folder / "large.png")
+    (served.folder / "broken.png").write_bytes(b"x" * (MOST_IN_PLACE + 1))
+    (served.folder / "shows.md").write_text("![[large.png]] ![[meer.jpg]]\n[[large.png]]\n")
+    served.kb.index()
+    page = client.get("/note/notes/shows.md").text
+    assert '<img src="/shown/notes/large.png" alt="large.png" loading="lazy">' in page
+    assert 'href="/photo/notes/large.png"' in page or 'href="/file/notes/large.png"' in page
+    small = client.get("/shown/notes/large.png")
+    assert Image.open(BytesIO(small.content)).size == (1600, 800)
+    assert "sandbox" in small.headers["content-security-policy"]
+    same = client.get("/shown/notes/meer.jpg")
+    assert same.content == (served.folder / "meer.jpg").read_bytes()
+    assert client.get("/shown/notes/broken.png").headers["location"] == "/file/notes/broken.png"
+    assert client.get("/shown/notes/none.png").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["bomb.png", "c.heic"])

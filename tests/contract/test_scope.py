@@ -47,6 +47,7 @@ from qmd.store.sql.documents import Order
 from qmd.store.sql.embeddings import WaitingChunk
 from qmd.store.sql.filters import Selection
 from qmd.store.sql.models import StoredModel
+from qmd.store.sql.observations import ObservationFilter
 from qmd.store.sql.tasks import TaskFilter
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
@@ -54,6 +55,7 @@ from qmd.tools.toolsets import ALONE, select
 from qmd.values import Collection, DocumentAnchor
 from qmd.values.exports import KeptChange, KeptRevision
 from qmd.values.location import ServerDatabase
+from qmd.values.memory import NewFact
 from tests.support.embedder import HashEmbedder
 from tests.support.postgres import PostgresServer
 
@@ -127,9 +129,9 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def make(root: Path, stack: ExitStack, location: Path | ServerDatabase, *, closed: bool) -> Place:
     write(root, OPEN)
-    kb = stack.enter_context(
-        KnowledgeBase.open(location, Settings(embedder=HashEmbedder()), create=True)
-    )
+    # No note can have this name: what is tried writes nothing, and so both places stay alike.
+    settings = Settings(embedder=HashEmbedder(), inbox="inbox/a:b")
+    kb = stack.enter_context(KnowledgeBase.open(location, settings, create=True))
     for name in ("work", "inbox"):
         kb.add_collection(root / name, name=name)
     kb.index()
@@ -206,6 +208,8 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
         return Order("title")
     if kind is TaskFilter:
         return TaskFilter(("open",), [text])
+    if kind is ObservationFilter:
+        return ObservationFilter(None, text)
     if kind is WaitingChunk:
         return WaitingChunk(1, b"", "9999", 1)  # before all documents
     if "StoredModel" in shown:
@@ -348,6 +352,23 @@ def test_a_token_opens_its_collections_over_http(places: tuple[Place, Place]) ->
     assert client.get("/status", headers=admin).json()["total_documents"] == 6
 
 
+def test_what_a_client_remembers_is_its_own(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        place = make(tmp_path, stack, tmp_path / "index.sqlite", closed=True)
+        place.kb.remember(NewFact("The zeppelin is xylophonic", "Zebraword"))
+        noted = place.client.post("/remember", json={"about": "Zebraword", "fact": "A rocket"})
+        assert noted.json()["file"] == "inbox/memory/Zebraword.md"
+        assert "others" not in noted.json()
+        recalled = place.client.get("/recall", params={"about": "Zebraword"}).json()
+        assert [each["text"] for each in recalled["facts"]] == ["A rocket"]
+        assert place.part.recall("xylophonic").facts == ()
+        for about in ("Plan", "work/plan.md"):
+            refused = place.client.post("/remember", json={"about": about, "fact": "A rocket"})
+            assert refused.status_code == 403, refused.text
+        writers = {each.actor for each in place.kb.audit() if each.action == "remember"}
+        assert writers == {"narrow", ""}
+
+
 @pytest.mark.parametrize("token", ["qmd_wrong", "qmd_", "other"])
 def test_another_token_is_refused(places: tuple[Place, Place], token: str) -> None:
     answer = places[1].client.get("/status", headers={"authorization": f"Bearer {token}"})
@@ -382,8 +403,14 @@ def arguments_of(schema: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
             yield {**required, name: value}
 
 
+#: It writes whatever it is called with; see `test_what_a_client_remembers_is_its_own`.
+REMEMBER = "remember"
+
+
 @pytest.mark.parametrize(
-    "endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}"
+    "endpoint",
+    [each for each in ENDPOINTS if each.path != f"/{REMEMBER}"],
+    ids=lambda endpoint: f"{endpoint.method} {endpoint.path}",
 )
 def test_no_endpoint_tells_of_closed_collections(
     places: tuple[Place, Place], endpoint: RestEndpoint
@@ -407,7 +434,7 @@ def test_no_endpoint_tells_of_closed_collections(
 @pytest.mark.parametrize(
     "tool",
     [
-        *{tool.name: tool for tool in select().tools}.values(),
+        *{tool.name: tool for tool in select().tools if tool.name != REMEMBER}.values(),
         *select(sorted(ALONE)).tools,
     ],
     ids=lambda tool: f"{tool.name}",

@@ -493,9 +493,9 @@ def test_links_of_a_document_come_as_they_are_written(store: Store, linked: int)
         number = ids(reader)["deep/b.md"]
         links = reader.links.of_documents([number])
         assert [link[3:] for link in links] == [
-            (0, "wikilink", "A", "a", "shown", None, None, 3),
-            (1, "link", "../a.md", "a", None, "top", None, 3),
-            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4),
+            (0, "wikilink", "A", "a", "shown", None, None, 3, None),
+            (1, "link", "../a.md", "a", None, "top", None, 3, None),
+            (2, "embed", "Pic.PNG", "pic.png", None, None, None, 4, None),
         ]
         assert {link[:3] for link in links} == {(number, "linked", "deep/b.md")}
         web, *_ = reader.links.of_documents([ids(reader)["c.md"]])
@@ -674,6 +674,21 @@ def test_filters_select_documents(filled: Store, filters: Filters, paths: list[s
         assert set(texts) == {numbers[path] for path in paths}
         found = search(reader, any_of(YELLOW, SWEET), filters)
         assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]
+
+
+@pytest.mark.parametrize("tag", ["fruit", "FRUIT/Citrus", "fru", "fruit/citrus/lime"])
+def test_many_tags_select_as_few_do(filled: Store, tag: str) -> None:
+    many = [*(f"un'known/{number}" for number in range(2_000)), tag]
+    with filled.reading() as reader:
+        select = partial(reader.select, Filters())
+        for few, selection in (
+            (select(either=[[tag]]), select(either=[many])),
+            (select(none_of=[tag]), select(none_of=many)),
+        ):
+            expected = set(reader.documents.latest_ids(few))
+            assert set(reader.documents.latest_ids(selection)) == expected
+            hits = reader.full_text.search(any_of(YELLOW, SWEET), few, None)
+            assert reader.full_text.search(any_of(YELLOW, SWEET), selection, None) == hits
 
 
 def test_a_filter_by_an_unknown_collection_is_an_error(filled: Store) -> None:

@@ -21,7 +21,7 @@ from qmd.operations.definition import Language
 from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
-from qmd.tools.listing import listing as listed
+from qmd.tools.definition import listing as listed
 from qmd.tools.toolsets import ALONE, TOOLSETS, select, select_by_database, tools_of
 
 SIX = ["search", "vsearch", "query", "get", "multi_get", "status"]

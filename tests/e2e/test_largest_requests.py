@@ -1,4 +1,4 @@
-"""Every endpoint and tool with the largest input it takes, over 4,000 documents."""
+"""Every endpoint and tool with the largest input it takes, over 2,000 documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.unmeasured,
 ]
 
-DOCUMENTS = 4000
+DOCUMENTS = 2000
 MAX_CPU_S = 6.0
 """Of one request, on a slow machine; what this is about took 30 seconds to many minutes."""
 

@@ -51,8 +51,8 @@ class Trace:
     def command(self) -> list[str]:
         """To be put in front of the command; signals and pipes reach it as without."""
         calls = f"trace=network,{_FILE_CALLS}"
-        return ["strace", "-D", "-f", "-q", "-y", "-s", "4096", "-e", "signal=none",
-                "-e", calls, "-o", str(self.file)]  # fmt: skip
+        return ["strace", "-D", "-f", "--seccomp-bpf", "-q", "-y", "-s", "4096",
+                "-e", "signal=none", "-e", calls, "-o", str(self.file)]  # fmt: skip
 
     def wait(self, pid: int) -> None:
         """Until all that the process did is in the file; strace writes a moment behind it."""

@@ -276,3 +276,24 @@ def test_links_to_pages_of_logseq(tmp_path: Path) -> None:
         assert [each.document.path for each in kb.orphans().documents] == ["pages/x.md"]
         kb.move_note("graph/pages/a___b.md", "graph/pages/c.md")
     assert (root / "pages/x.md").read_text("utf-8").startswith("- [[c]] [[A/B c?]]")
+
+
+def test_the_neighbourhood_is_two_links_wide_in_both_directions(kb: KnowledgeBase) -> None:
+    near = kb.neighbourhood("2024/plan.md")
+    files = [each.file for each in near.notes]
+    assert [(each.file, each.steps) for each in near.notes] == [
+        ("notes/2024/plan.md", 0),
+        ("notes/MOC.md", 1),
+        ("notes/2025/plan.md", 1),
+    ]
+    assert near.left_out == 0
+    assert {(files[one], files[other]) for one, other in near.links} == {
+        ("notes/MOC.md", "notes/2024/plan.md"),
+        ("notes/MOC.md", "notes/2025/plan.md"),
+        ("notes/2025/plan.md", "notes/MOC.md"),
+        ("notes/2024/plan.md", "notes/2025/plan.md"),
+    }
+    nearest = kb.neighbourhood("2024/plan.md", most=2)
+    assert [each.file for each in nearest.notes][1:] == ["notes/MOC.md"]
+    assert nearest.left_out == 1
+    assert len(kb.neighbourhood("alone.md").notes) == 1

@@ -13,6 +13,7 @@ from support.site import Served, http_client, serve
 from qmd.render import NoLinks
 from qmd.server.page.note import lines_of
 from qmd.server.page.note_text import PART, part_with_line, parts_of, shown_markdown, shown_plain
+from qmd.system import clock
 
 NOTES = {
     "plan.md": (
@@ -173,6 +174,11 @@ def test_similar_notes_without_vectors_say_why(served: Served, client: httpx.Cli
 def test_the_graph_has_a_page_with_a_list(client: httpx.Client) -> None:
     page = client.get("/graph/notes/plan.md").text
     assert page.count('href="/note/notes/2025/diary.md"') == 2
+    assert '{"address": "/note/notes/Harbour.md", "file": "notes/Harbour.md"' in page
+    harbour = client.get("/graph/notes/Harbour.md").text
+    assert "Two links away" in harbour and 'href="/note/notes/2025/diary.md">diary' in harbour
+    tagged = client.get("/graph/notes/Harbour.md?tag=work").text
+    assert "2025/diary.md" not in tagged and "selected>#work" in tagged
     assert "linked from here" in page
     assert "No note is linked with it" in client.get("/graph/notes/empty.md").text
 
@@ -186,6 +192,11 @@ def test_the_history_is_shown_compared_and_restored(served: Served, client: http
     assert "<b>boat</b>" in client.get(f"/history/notes/Harbour.md?revision={first}").text
     now = client.get(f"/history/notes/Harbour.md?revision={first}&with=now").text
     assert "Nothing" in now
+    day = clock.local(served.kb.revisions.history("notes/Harbour.md")[0].created).date()
+    assert f'<a href="?day={day}">' in page and "2 changes" in page
+    of_day = client.get(f"/history/notes/Harbour.md?day={day}").text
+    assert "<b>The boat</b>" in of_day and "<b>Nothing</b>" in of_day and "The ship" not in of_day
+    assert client.get("/history/notes/Harbour.md?day=2020-01-01").status_code == 404
     form = {"revision": str(first), "csrf": "wrong"}
     assert client.post("/history/notes/Harbour.md", data=form).status_code == 403
     form["csrf"] = token(client)

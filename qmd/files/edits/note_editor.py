@@ -120,11 +120,13 @@ class NoteEditor:
         *,
         if_docid: str | None = None,
         preview: bool = False,
+        tool: str = EDIT,
     ) -> EditedNote:
         """
         Edit the text of a note; a function gets the text and returns the new one.
 
         Args:
+            tool: Who edits, for the history.
             if_docid: The docid that the note must have.
             preview: Write nothing, and return the diff.
 
@@ -151,7 +153,7 @@ class NoteEditor:
             return draft.content
 
         try:
-            written = self._files.rewrite(note.place, content, tool=EDIT)
+            written = self._files.rewrite(note.place, content, tool=tool)
         except OSError as error:
             raise FileAccessError(note.file, error) from error
         return EditedNote(
@@ -163,13 +165,14 @@ class NoteEditor:
             problem=written.problem,
         )
 
-    def create(self, note: NotePlace, text: str) -> EditedNote:
+    def create(self, note: NotePlace, text: str, *, tool: str = CREATE) -> EditedNote:
         """
         Create a note. Nothing is overwritten; missing folders are created.
 
         Args:
             note: A path that `Vault.check_new` takes.
             text: Written in UTF-8, with the line ends that it has.
+            tool: Who creates it, for the history.
 
         Raises:
             NoteExistsError: Something is at the path already.
@@ -188,7 +191,7 @@ class NoteEditor:
             return content
 
         try:
-            written = self._files.rewrite(note.place, new_content, tool=CREATE)
+            written = self._files.rewrite(note.place, new_content, tool=tool)
         except IsADirectoryError:
             raise NoteExistsError(note.file) from None
         except OSError as error:

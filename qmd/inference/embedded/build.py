@@ -128,7 +128,7 @@ def _build(
 def _converted(data: bytes) -> Iterator[tuple[str, bytes]]:
     """File names and contents."""
     weights = embedded.weights.read_weights(data)
-    for name, content in embedded.tokenizer.tokenizer_files(weights.vocabulary).items():
+    for name, content in embedded.weights.tokenizer_files(weights.vocabulary).items():
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         yield name, text.encode("utf-8")
     yield MODEL_FILE, embedded.graph.encoder_graph(weights)

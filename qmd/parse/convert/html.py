@@ -6,12 +6,15 @@ MHTML holds the page beside its images; only the page is read.
 
 from __future__ import annotations
 
+import binascii
 import email
 import json
 import re
 from collections.abc import Iterator, Mapping
 from email import policy
 from itertools import islice
+from typing import Any
+from urllib.parse import unquote
 
 from qmd.errors import DamagedFileError
 from qmd.parse.convert.article import find_article
@@ -51,34 +54,40 @@ def convert(path: str, data: bytes) -> Converted:
         DecodeError: The bytes are no text.
         DamagedFileError: An MHTML file holds no page.
     """
-    if path.lower().endswith((".mhtml", ".mht")):
+    if is_mhtml(path):
         data, charset, address = _page_of_mhtml(data)
         return convert_page(html_text(data, charset), address)
     return convert_page(html_text(data))
 
 
-def convert_page(text: str, address: str = "") -> Converted:
+def convert_page(
+    text: str, address: str = "", *, pictures: dict[str, str] | None = None
+) -> Converted:
     """
     The article of a page whose text is decoded.
 
     Args:
         address: Where the page was, if that is known; the page may name it, too.
+        pictures: For a page that becomes a note: as for `ElementWriter`.
     """
     blocks = Blocks()
     root, warnings = html_tree(text)
     if root is None:
         return blocks.converted()
     meta = _Meta(root)
-    address = meta.address or address or _saved_from(text)
+    # What a page calls its own address may be that of another; a note keeps where it came from.
+    stated = (meta.address, address) if pictures is None else (address, meta.address)
+    address = next(filter(None, stated), "") or _saved_from(text)
     body = root.find("body")
     article = find_article(root if body is None else body)
     title = meta.title(root)
     if title and next(_elements(article.root, "h1"), None) is None:
         blocks.markdown(heading_line(1, title))
-    writer = ElementWriter(blocks, base=meta.base or address, skipped=article.skipped)
+    base = meta.base or address
+    writer = ElementWriter(blocks, base=base, skipped=article.skipped, pictures=pictures)
     writer.write(article.root)
     if blocks.is_empty:  # a page of nothing but links
-        ElementWriter(blocks, base=meta.base or address).write(article.root)
+        ElementWriter(blocks, base=base, pictures=pictures).write(article.root)
     return blocks.converted(
         title=title,
         date=meta.date(),
@@ -211,6 +220,77 @@ def _saved_from(text: str) -> str:
     head = text[:4096]
     match = _SAVED_FROM.search(head) or _SAVED_BY.search(head)
     return match[1] if match else ""
+
+
+def page_to_save(
+    name: str, data: bytes, charset: str, address: str, pictures: dict[str, str]
+) -> tuple[Converted, dict[str, bytes]]:
+    """
+    A page as it becomes a note, and the pictures that its file holds, by their sources.
+
+    Args:
+        name: Of the file; its suffix says if it is MHTML.
+        charset, address: As the server says; "" if nobody does.
+        pictures: As for `convert_page`.
+
+    Raises: As `convert`.
+    """
+    held: dict[str, bytes] = {}
+    parts: Mapping[str, bytes] = {}
+    if is_mhtml(name):
+        parts = _parts_of_mhtml(data)
+        data, charset, address = _page_of_mhtml(data)
+    converted = convert_page(html_text(data, charset), address, pictures=pictures)
+    for source, target in pictures.items():
+        picture = parts.get(target) or _inline_picture(source)
+        if picture:
+            held[source] = picture
+    return converted, held
+
+
+def plain_page_to_save(job: Any) -> dict[str, Any]:
+    """`page_to_save` in a worker: the job and the answer are plain values."""
+    name, data, charset, address, pictures = job
+    page, held = page_to_save(name, data, charset, address, pictures)
+    facts = {each: page.properties.get(each) for each in ("author", "description", "source")}
+    return {
+        "title": page.title,
+        "date": page.date,
+        "text": page.markdown,
+        "pictures": pictures,
+        "held": held,
+        **facts,
+    }
+
+
+def is_mhtml(name: str) -> bool:
+    """Whether the name of a file is that of a page with its pictures in one file."""
+    return name.lower().endswith((".mhtml", ".mht"))
+
+
+def _inline_picture(source: str) -> bytes | None:
+    """The bytes of a picture whose source is a ``data:`` address in Base64."""
+    head, comma, content = source.partition(",")
+    if not (comma and head.startswith("data:image/") and head.endswith(";base64")):
+        return None
+    try:
+        return binascii.a2b_base64(unquote(content))
+    except ValueError:
+        return None
+
+
+def _parts_of_mhtml(data: bytes) -> dict[str, bytes]:
+    """The pictures of an MHTML file, by their addresses."""
+    message = email.message_from_bytes(data, policy=policy.compat32)
+    parts: dict[str, bytes] = {}
+    for part in islice(message.walk(), MAX_PARTS):
+        payload = None
+        if part.get_content_maintype() == "image":
+            payload = part.get_payload(decode=True)
+        if isinstance(payload, bytes):
+            parts.setdefault(str(part.get("Content-Location") or "").strip(), payload)
+            parts.setdefault("cid:" + str(part.get("Content-ID") or "").strip("<> "), payload)
+    return parts
 
 
 def _page_of_mhtml(data: bytes) -> tuple[bytes, str, str]:

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 
 from qmd.parse.convert.blocks import Blocks, heading_line
-from qmd.parse.convert.inert import code_span, inert, link
+from qmd.parse.convert.inert import code_span, in_note, inert, inert_in_note, link
 from qmd.parse.convert.tables import MAX_CELL, MAX_COLUMNS, piped, table_lines
 
 Element = etree._Element  # lxml has no other name for their type
@@ -50,6 +50,12 @@ _LINE_NUMBERS = re.compile(
 _SPACES = re.compile(r"[^\S\u3000]+")
 _NUMBER = re.compile(r"[-+−]?\d{1,3}")
 _HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_TINY = ("0", "1", "2")
+_SIZE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)[wx]")
+#: Where pages keep the source of a picture that a script loads when it comes into view.
+_LATER = ("data-src", "data-original", "data-lazy-src", "data-actualsrc", "data-url")
+#: Characters of a picture that stands in the page itself.
+MAX_INLINE = 8_000_000
 _SCHEMES = ("http", "https", "mailto", "ftp", "tel", "doi")
 
 
@@ -97,6 +103,7 @@ class _Link:
     def __init__(self, target: str, before: list[_Inline]) -> None:
         self.target = target
         self.before = before
+        self.has_image = False
 
 
 class _Table:
@@ -134,6 +141,9 @@ class ElementWriter:
         skipped: Elements that are left out.
         only_web: Links to what is not on the web lead into the file that holds the page, and so
             are only their text, as are its pictures.
+        pictures: For what becomes a note, in which tags, wikilinks, fields and tasks would count:
+            the source of each picture, and the target that is written for it. Those that are not
+            there are added, with their addresses.
     """
 
     def __init__(
@@ -143,7 +153,9 @@ class ElementWriter:
         base: str = "",
         skipped: frozenset[Element] = frozenset(),
         only_web: bool = False,
+        pictures: dict[str, str] | None = None,
     ) -> None:
+        self._pictures = pictures
         self._blocks = blocks
         self._base = base
         self._skipped = skipped
@@ -245,9 +257,13 @@ class ElementWriter:
             return
         parts, self._parts = self._parts, []
         if self._heading:
-            self._blocks.markdown(heading_line(self._heading, _plain(parts)))
+            line = heading_line(self._heading, _plain(parts))
+            self._blocks.markdown(line if self._pictures is None else _without_tags(line))
         else:
-            self._blocks.markdown(_paragraph(parts))
+            self._blocks.markdown(self._paragraph(parts))
+
+    def _paragraph(self, parts: list[_Inline]) -> str:
+        return _paragraph(parts, inert if self._pictures is None else inert_in_note)
 
     def _end_code(self) -> None:
         if self._code is not None:
@@ -305,6 +321,8 @@ class ElementWriter:
         return False
 
     def _enter_image(self, element: Element, name: str) -> bool:
+        if self._pictures is not None and not self._heading:
+            return self._enter_kept_image(element, self._pictures)
         label = " ".join((element.get("alt") or "").split())
         source = element.get("src") or ""
         target = "" if source.startswith("data:") else self._target(source)
@@ -314,6 +332,21 @@ class ElementWriter:
         else:
             written = link(inert(label) or "image", target)
             self._mark(f"!{written}" if written.endswith(")") else written)
+        return False
+
+    def _enter_kept_image(self, element: Element, pictures: dict[str, str]) -> bool:
+        source = image_source(element)
+        target = source if source.startswith(("data:", "cid:")) else self._target(source)
+        if target and not (source.startswith("data:") and len(source) > MAX_INLINE):
+            written = pictures.setdefault(source, target)
+            label = " ".join((element.get("alt") or "").split())
+            image = link(inert_in_note(label) or "image", written)
+            if image.endswith(")"):
+                self._mark(f"!{image}")
+                if self._links:  # a link around a picture leads to a larger one, as a rule
+                    self._links[-1].has_image = True
+            else:
+                self._text(f" {label} ")
         return False
 
     def _enter_raised(self, element: Element, name: str) -> bool:
@@ -414,7 +447,10 @@ class ElementWriter:
             return
         self._end_code()
         opened = self._links.pop()
-        label = _paragraph(self._parts)
+        if opened.has_image:
+            self._parts = opened.before + self._parts
+            return
+        label = self._paragraph(self._parts)
         self._parts = opened.before
         raw = "".join(part.text for part in self._parts[-1:])
         if raw.endswith("!"):
@@ -453,7 +489,7 @@ class ElementWriter:
         parts, self._parts = self._parts, []
         row = table.rows[-1]
         if len(row) < MAX_COLUMNS:
-            text = " ".join(_paragraph(parts).split())
+            text = " ".join(self._paragraph(parts).split())
             row.append(piped(text))
             span = element.get("colspan") or "1"
             if re.fullmatch(r"\d{1,3}", span):
@@ -544,7 +580,33 @@ def _has_lines(element: Element) -> bool:
     return len(element) > 0 or "\n" in (element.text or "").strip()
 
 
-def _paragraph(parts: list[_Inline]) -> str:
+def image_source(element: Element) -> str:
+    """
+    Where a picture is: also of one that a script would load later, the largest of several; "" for
+    one that only counts visitors.
+    """
+    if any((element.get(side) or "").strip() in _TINY for side in ("width", "height")):
+        return ""
+    sources = [element.get(name) or "" for name in ("src", *_LATER)]
+    sources += [_largest(element.get(name)) for name in ("srcset", "data-srcset")]
+    parent = element.getparent()
+    if parent is not None and local_name(parent) == "picture":
+        sources += [_largest(each.get("srcset")) for each in parent]
+    # What stands in for a picture until that is loaded is short, and comes last.
+    sources.sort(key=lambda each: each.startswith("data:") and len(each) < 300)
+    return next(filter(None, sources), "").strip()
+
+
+def _largest(sources: str | None) -> str:
+    """The source of a ``srcset`` with the most pixels; "" without one."""
+    sized = []
+    for each in filter(None, map(str.split, re.split(r",\s+", (sources or "")[:20_000]))):
+        size = _SIZE.fullmatch(each[-1])
+        sized.append((float(size[1]) if size else 0.0, each[0]))
+    return max(sized, key=lambda each: each[0])[1].rstrip(",") if sized else ""
+
+
+def _paragraph(parts: list[_Inline], inert: Callable[[str], str] = inert) -> str:
     """The parts of a paragraph as Markdown, on one line but for breaks."""
     written: list[str] = []
     for part in _joined(parts):
@@ -581,6 +643,11 @@ def _joined(parts: list[_Inline]) -> Iterator[_Inline]:
         yield part
     if texts:
         yield _Inline("".join(texts), is_text=True)
+
+
+def _without_tags(heading: str) -> str:
+    marks, _, text = heading.partition(" ")
+    return f"{marks} {in_note(text)}"
 
 
 def _plain(parts: list[_Inline]) -> str:

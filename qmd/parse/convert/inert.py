@@ -27,6 +27,12 @@ _LINE_BEGINNING = re.compile(
 )
 
 
+#: Tags, wikilinks, fields, boxes of tasks, formulas, and emphasis that the page did not mean.
+_OF_NOTES = re.compile(
+    r"\\.|(?<!\S)#(?=[\w/-]*[^\W\d_])|\[(?=\[)|::(?=\s)|\[(?=[ xX/\-]\]\s)"
+    r"|\$(?=[^\s$][^$\n]*\$)|\*(?=\*|[^\s*][^*\n]*\*)|(?<!\w)_(?=\w)|~(?=~)|=(?==\w)",
+    re.DOTALL,
+)
 _IN_LABEL = re.compile(r"\\.|[\[\]]|\\\Z", re.DOTALL)
 _UNLINKABLE = re.compile(r"[<>`\x00-\x1f\x7f]|%%")
 _IN_ANGLES = re.compile(r"[\s()\\]")
@@ -41,6 +47,29 @@ def inert(text: str) -> str:
     `inert_lines` also takes care of what begins a line.
     """
     return _SIGNS.sub(_marked, text)
+
+
+def inert_in_note(text: str) -> str:
+    """
+    Text inside a paragraph of a note: also without tags, wikilinks, fields, tasks and formulas.
+
+    Other than the text of a file, which is read as text, a note would have them.
+    """
+    return in_note(inert(text))
+
+
+def in_note(markdown: str) -> str:
+    """Markdown of text without what only a note would have."""
+    return _OF_NOTES.sub(_marked_in_note, markdown)
+
+
+def _marked_in_note(match: re.Match[str]) -> str:
+    sign = match.group()
+    if sign[0] == "\\":
+        return sign
+    if sign == "::":  # a field is a key, two colons and a blank
+        return ":\\:"
+    return f"\\{sign}"
 
 
 def inert_lines(text: str) -> str:

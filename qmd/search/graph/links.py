@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.link_targets import LinkTargets
 from qmd.store.sql.links import StoredLink
-from qmd.values.graph import Backlink, Backlinks, NoteLink, NoteLinks
+from qmd.values.graph import Backlink, Backlinks, Neighbourhood, NeighbourNote, NoteLink, NoteLinks
 from qmd.values.names import link_key, link_keys_to
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def targets_of(
             link.heading,
             link.block,
             link.line,
+            link.relation,
         )
         for number, link in enumerate(links)
     ]
@@ -69,6 +71,7 @@ def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> t
             written_target(link),
             target.kind,
             None if target.path is None else f"{link.collection}/{target.path}",
+            link.relation,
         )
         for link, target in zip(links, targets, strict=True)
     )
@@ -86,6 +89,7 @@ def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backl
             lines.around(link),
             link.kind,
             written_target(link),
+            link.relation,
         )
         for link in shown
     )
@@ -113,6 +117,72 @@ def linked_documents(reader: Reader, document: DocumentInfo, others: Sequence[in
         elif target.document_id == document.id:
             linked.add(link.document_id)
     return linked.intersection(others)
+
+
+def neighbourhood(
+    reader: Reader, document: DocumentInfo, *, steps: int, most: int
+) -> Neighbourhood:
+    """
+    The documents at most ``steps`` links away in either direction, and the links among them.
+
+    Args:
+        most: At most so many documents; of those of a step the ones with most links stay.
+    """
+    chosen = {document.id: 0}
+    links: dict[tuple[int, int], None] = {}
+    left_out, frontier = set[int](), [document]
+    for step in range(1, steps + 1):
+        near = Counter[int]()
+        for pair in _links_of(reader, document.collection, frontier):
+            links[pair] = None
+            near.update(each for each in pair if each not in chosen)
+        nearest = sorted(near, key=lambda each: (-near[each], each))
+        room = max(0, most - len(chosen))
+        left_out.update(nearest[room:])
+        chosen |= dict.fromkeys(nearest[:room], step)
+        frontier = reader.documents.by_ids(nearest[:room])
+    links |= dict.fromkeys(_links_from(reader, document.collection, frontier))
+    places = {each: place for place, each in enumerate(chosen)}
+    tags = reader.tags.of_documents(list(chosen))
+    return Neighbourhood(
+        tuple(
+            NeighbourNote(each.file, each.title, chosen[each.id], tuple(tags.get(each.id, ())))
+            for each in reader.documents.by_ids(list(chosen))
+        ),
+        tuple(
+            (places[source], places[target])
+            for source, target in links
+            if source in places and target in places and source != target
+        ),
+        len(left_out),
+    )
+
+
+def _links_from(
+    reader: Reader, collection: str, documents: Sequence[DocumentInfo]
+) -> Iterator[tuple[int, int]]:
+    """The first thousands of links in some documents to others, as ids; some come twice."""
+    stored = reader.links.of_documents([each.id for each in documents])[:LINKS_AT_ONCE]
+    for link, target in resolved(reader, collection, stored):
+        if target.document_id is not None:
+            yield link.document_id, target.document_id
+
+
+def _links_of(
+    reader: Reader, collection: str, documents: Sequence[DocumentInfo]
+) -> Iterator[tuple[int, int]]:
+    """
+    The links from and to some documents of a collection, as ids of documents; some come twice.
+
+    Of a note that thousands link to, the first thousands are read.
+    """
+    yield from _links_from(reader, collection, documents)
+    ids = {each.id for each in documents}
+    keys = {key for each in documents for key in link_keys_to(each.path)}
+    stored = reader.links.to_keys(collection, sorted(keys), limit=LINKS_AT_ONCE)
+    for link, target in resolved(reader, collection, stored):
+        if target.document_id in ids:
+            yield link.document_id, target.document_id
 
 
 def resolved(

@@ -13,7 +13,9 @@ from starlette.routing import BaseRoute
 from qmd.server.endpoints import client_paths  # noqa: F401 - makes "file" known to routes
 from qmd.server.page import (
     ask,
+    capture,
     change,
+    days,
     edit,
     files,
     health,
@@ -43,6 +45,7 @@ _VIEWS = (
     *edit.VIEWS,
     *new_note.VIEWS,
     *change.VIEWS,
+    *days.VIEWS,
     *history.VIEWS,
     *files.VIEWS,
     *tree.VIEWS,
@@ -56,7 +59,7 @@ _VIEWS = (
 
 def page_routes(site: Site) -> list[BaseRoute]:
     """The routes of all views and of the files that they load."""
-    of_site = (login, pdf, photos, suggest)  # which keep something, or need the event loop
+    of_site = (capture, login, pdf, photos, suggest)  # which keep something, or need the event loop
     return [
         site.static.route(),
         *view_routes(site, _VIEWS),

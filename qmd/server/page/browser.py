@@ -33,6 +33,7 @@ from qmd.server.sessions import cookies, set_cookie
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"
+FILE_TYPE = "application/octet-stream"
 
 READS = ("GET", "HEAD")
 """The methods that change nothing, and need no token."""
@@ -211,6 +212,12 @@ async def read_form(request: Request) -> Form:
     if len(body) > _LONG:  # 4 MiB take half a second
         return await anyio.to_thread.run_sync(_parsed, body)
     return _parsed(body)
+
+
+async def read_file(request: Request) -> bytes:
+    """The bytes of a file that a script sends; none if the body is of another type."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return await request.body() if kind == FILE_TYPE else b""
 
 
 def _parsed(body: bytes) -> Form:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Literal, NamedTuple
 
 from qmd.engine_text import engine_text
@@ -15,6 +15,7 @@ from qmd.kb import KnowledgeBase
 from qmd.parse.decode import decode
 from qmd.server.page.links import note_address
 from qmd.server.page.views import PageView, Shown, Visit
+from qmd.system import clock
 from qmd.values import Revision
 
 MAX_COMPARED = 2_000_000
@@ -24,22 +25,17 @@ MAX_COMPARED = 2_000_000
 def _history(visit: Visit) -> Shown:
     """The revisions of a file, and the difference that one of them makes."""
     kb, name = visit.kb, visit.file
-    number, with_now = visit.number(visit.query("revision")), visit.query("with") == "now"
+    with_now = visit.query("with") == "now"
     revisions = kb.revisions.history(name)
     present = _present(kb, name)
     with_content = [each for each in revisions if each.kind == "content"]
-    chosen = next(iter(with_content), None)
-    if number is not None:
-        chosen = kb.revisions.before(revisions, number)
-        if chosen is None:
-            raise NotFoundError(
-                engine_text("No change {number} of {name} is kept.", number=number, name=name)
-            )
+    shown_day = visit.query("day")
+    chosen, last = _chosen(visit, revisions, with_content)
     diff = None
-    if chosen is not None and chosen.kind == "content":
+    if chosen is not None and last is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)
         after = present
-        at = with_content.index(chosen)
+        at = with_content.index(last)
         if not with_now and at:
             after = _text(kb, name, with_content[at - 1])
         if before is not None:
@@ -47,13 +43,36 @@ def _history(visit: Visit) -> Shown:
     values = {
         "file": name,
         "exists": present is not None,
-        "revisions": revisions,
+        "days": [(date, list(each)) for date, each in groupby(revisions, _day_of)],
+        "shown_day": shown_day,
         "chosen": chosen,
         "diff": diff,
         "with_now": with_now,
         "read_only": not visit.site.may_write_in(name.partition("/")[0]),
     }
     return Shown("history.html", values)
+
+
+def _chosen(
+    visit: Visit, revisions: Sequence[Revision], with_content: Sequence[Revision]
+) -> tuple[Revision | None, Revision | None]:
+    """The first and the last of the changes that are shown as one; they may be the same."""
+    number, shown_day = visit.number(visit.query("revision")), visit.query("day")
+    if shown_day:
+        of_day = [each for each in with_content if _day_of(each) == shown_day]
+        if not of_day:
+            raise NotFoundError(
+                engine_text("No change of {name} on {day} is kept.", name=visit.file, day=shown_day)
+            )
+        return of_day[-1], of_day[0]
+    chosen = next(iter(with_content), None)
+    if number is not None:
+        chosen = visit.kb.revisions.before(revisions, number)
+        if chosen is None:
+            raise NotFoundError(
+                engine_text("No change {number} of {name} is kept.", number=number, name=visit.file)
+            )
+    return chosen, chosen
 
 
 def _restore(visit: Visit) -> str:
@@ -63,6 +82,11 @@ def _restore(visit: Visit) -> str:
     restored = visit.kb.revisions.restore(visit.file, number)
     visit.notify(visit.text("history.restored", n=number), restored.problem)
     return note_address(visit.file)
+
+
+def _day_of(revision: Revision) -> str:
+    """The day of a change in the server's time zone, ``2026-11-20``."""
+    return clock.local(revision.created).strftime("%Y-%m-%d")
 
 
 VIEWS = (PageView("/history/{file:file}", _history, _restore, "writer"),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
 from qmd.values.graph import NoteLink
 from qmd.values.names import link_anchor
+from qmd.values.views import View
 
 MAX_LINKS = 20_000
 """The most links of one text that are resolved; those behind them are shown as missing."""
@@ -21,8 +23,13 @@ MAX_LINKS = 20_000
 MAX_CHECKED = 200
 """In a text with more links to headings and blocks of other notes, these are not looked for."""
 
+_MAX_ROWS = 100  # of a view of a note
+
 MAX_EMBEDDED_BYTES = 250_000
 """Of a longer document only a section or a block is embedded."""
+
+SHRUNK = (".jpg", ".jpeg", ".png", ".webp")
+"""The pictures of which `/shown/` sends a smaller one if they are large."""
 
 ShownKind = Literal["image", "audio", "video"]
 
@@ -42,15 +49,23 @@ class PageLinks:
         create_title: What is shown over a link to a note that does not exist; "" if the server
             takes no new notes, and the link leads nowhere.
         no_section_title: What is shown over a link to a heading or block that its note lacks.
+        translated: Gives a sentence of the engine in the language of the person.
     """
 
     def __init__(
-        self, kb: KnowledgeBase, file: str, *, create_title: str = "", no_section_title: str = ""
+        self,
+        kb: KnowledgeBase,
+        file: str,
+        *,
+        create_title: str = "",
+        no_section_title: str = "",
+        translated: Callable[[str], str] = str,
     ) -> None:
         self._kb = kb
         self._file = file
         self._create_title = create_title
         self._no_section_title = no_section_title
+        self._translated = translated
 
     def resolve(self, written: Sequence[WrittenTarget]) -> Sequence[Target]:
         """
@@ -62,12 +77,19 @@ class PageLinks:
         resolved = self._kb.link_targets(
             self._file, links, check_sections=with_section <= MAX_CHECKED
         )
-        targets = [self._target(link, to) for link, to in zip(links, resolved, strict=True)]
+        targets = [
+            _in_place(target) if link.kind in ("embed", "image") else target
+            for link, target in (
+                (link, self._target(link, to)) for link, to in zip(links, resolved, strict=True)
+            )
+        ]
         return targets + [Target("missing", "")] * (len(written) - len(targets))
 
     def embedded(self, target: str) -> Embedded | None:
         link = make_link("embed", target, None, 1)
         (resolved,) = self._kb.link_targets(self._file, [link])
+        if resolved.file is not None and resolved.file.lower().endswith(".base"):
+            return self._base(resolved.file)
         if resolved.file is None or resolved.state != "document":
             return None
         if not format_of(resolved.file).is_note:  # a whole book would be shown
@@ -88,8 +110,34 @@ class PageLinks:
             resolved.file,
             create_title=self._create_title,
             no_section_title=self._no_section_title,
+            translated=self._translated,
         )
         return Embedded(part.text, links, f"{resolved.file}#{anchor}")
+
+    def view(self, language: str, text: str) -> Embedded | None:
+        try:
+            views = self._kb.view_of_block(self._file, language, text, limit=_MAX_ROWS)
+        except QmdError:  # the note or its collection has gone meanwhile
+            return None
+        return self._tables(views)
+
+    def _base(self, file: str) -> Embedded | None:
+        """The views of a base, as the note sees them that embeds it."""
+        try:
+            with self._kb.open_file(file) as opened:
+                text = opened.read(MAX_EMBEDDED_BYTES).decode(errors="replace")
+        except (QmdError, OSError):
+            return None
+        return self.view("base", text)
+
+    def _tables(self, views: Sequence[View]) -> Embedded:
+        """Views as Markdown, each below its name."""
+        parts = []
+        for view in views:
+            named = [f"**{view.name}**"] if view.name else []
+            shown = replace(view, problem=self._translated(view.problem)) if view.problem else view
+            parts += [*named, shown.markdown]
+        return Embedded("\n\n".join(parts), self, "")
 
     def _target(self, link: Link, to: NoteLink) -> Target:
         if to.state == "web":
@@ -140,6 +188,13 @@ def shown_kind(file: str) -> ShownKind | None:
     """As what a browser shows a file in place; None if it does not."""
     name = file.lower()
     return next((kind for kind, suffixes in _SHOWN.items() if name.endswith(suffixes)), None)
+
+
+def _in_place(target: Target) -> Target:
+    """A picture that stands in a text: a large one is sent smaller."""
+    if target.kind != "image" or not target.address.lower().endswith(SHRUNK):
+        return target
+    return replace(target, address=target.address.replace("/file/", "/shown/", 1))
 
 
 def _file_target(file: str, place: str) -> Target:

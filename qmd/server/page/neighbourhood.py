@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from unicodedata import east_asian_width
 
 from qmd.server.page.links import note_address
-from qmd.values.graph import Backlinks, NoteLinks
+from qmd.values.graph import Backlinks, Neighbourhood, NoteLinks
 from qmd.values.names import file_stem
 
 MOST_DRAWN = 40
 """Neighbours in the large drawing; the small one has room for `MOST_IN_COLUMN`."""
 
 MOST_IN_COLUMN = 16
+MOST_NEAR = 100
+"""Notes on the canvas, the one in the middle among them."""
+
 _ROW = 26  # pixels between names
 _CHARACTER = 6.6  # pixels of a Latin letter at this size; others take twice as much
 
@@ -115,6 +118,30 @@ def draw(file: str, around: Sequence[Neighbour], *, width: int, most: int) -> Dr
     ]
     label = _cut(file_stem(file), width * 0.5)
     return Drawing(width, height, *middle, label, tuple(nodes), len(around) - len(shown))
+
+
+def near_notes(near: Neighbourhood, places: Sequence[int]) -> list[dict[str, object]]:
+    """Some notes of a neighbourhood, as the script and the list need them."""
+    return [
+        {
+            "name": file_stem(note.file),
+            "file": note.file,
+            "address": note_address(note.file),
+            "steps": note.steps,
+        }
+        for note in (near.notes[place] for place in places)
+    ]
+
+
+def links_among(near: Neighbourhood, places: Sequence[int]) -> list[tuple[int, int]]:
+    """The links among them, by their places in this selection; those in both directions once."""
+    numbers = {place: number for number, place in enumerate(places)}
+    pairs = {
+        (min(numbers[one], numbers[other]), max(numbers[one], numbers[other]))
+        for one, other in near.links
+        if one in numbers and other in numbers
+    }
+    return sorted(pairs)
 
 
 def _side(

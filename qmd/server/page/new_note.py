@@ -7,6 +7,7 @@ import re
 from starlette.responses import JSONResponse
 
 from qmd.errors import ConflictError
+from qmd.files.vault import file_name_of
 from qmd.kb import KnowledgeBase
 from qmd.server.page.browser import Form
 from qmd.server.page.links import note_address
@@ -14,8 +15,6 @@ from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.values import Collection
 
 _HEADING = re.compile(r"^(?:---\n.*?\n---\n)?\s*#?[ \t]*([^\n]*)", re.DOTALL)
-_NOT_IN_NAMES = re.compile(r'[\\/<>:"|?*#^\[\]\x00-\x1f]+')
-_MAX_NAME = 80  # characters of a suggested name
 _MAX_FOLDERS = 500
 _READ_DOCUMENTS = 20_000
 
@@ -89,9 +88,7 @@ def _sent(form: Form, collections: list[Collection]) -> dict[str, str]:
 def suggested_name(text: str) -> str:
     """A file name made of the first heading or line of a text; empty without one."""
     match = _HEADING.match(text[:10_000])
-    title = match[1] if match is not None else ""
-    words = _NOT_IN_NAMES.sub(" ", title.strip("# \t")).split()
-    return " ".join(words)[:_MAX_NAME].strip(" .")
+    return file_name_of(match[1].strip("# \t") if match is not None else "")
 
 
 def _folders(kb: KnowledgeBase, collections: list[str]) -> list[str]:

@@ -30,7 +30,10 @@ from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.neighbourhood import (
     MOST_DRAWN,
     MOST_IN_COLUMN,
+    MOST_NEAR,
     draw,
+    links_among,
+    near_notes,
     neighbours,
 )
 from qmd.server.page.note_body import shown_body
@@ -88,11 +91,31 @@ def _note(visit: Visit) -> Answer:
 
 def _graph(visit: Visit) -> Shown:
     document = visit.kb.get(visit.file, max_lines=1).document
+    near = visit.kb.neighbourhood(document.file, most=MOST_NEAR)
+    tags = sorted({tag for each in near.notes for tag in each.tags}, key=str.casefold)
+    chosen = visit.query("tag")
+    shown = [
+        at for at, each in enumerate(near.notes) if not at or not chosen or chosen in each.tags
+    ]
+    files = {near.notes[at].file for at in shown}
     links = visit.kb.links(document.file, limit=MOST_LINKS)
     backlinks = visit.kb.backlinks(document.file, limit=MOST_LINKS)
-    around = neighbours(document.file, links, backlinks)
-    drawing = draw(document.file, around, width=_LARGE, most=MOST_DRAWN)
-    values = {"document": document, "neighbours": around, "drawing": drawing}
+    around = [
+        each
+        for each in neighbours(document.file, links, backlinks)
+        if not chosen or each.file in files
+    ]
+    values = {
+        "document": document,
+        "neighbours": around,
+        "farther": near_notes(near, [at for at in shown if near.notes[at].steps > 1]),
+        "drawing": draw(document.file, around, width=_LARGE, most=MOST_DRAWN),
+        "notes": near_notes(near, shown),
+        "links": links_among(near, shown),
+        "tags": tags,
+        "chosen": chosen,
+        "left_out": near.left_out,
+    }
     return Shown("note_graph.html", values)
 
 
@@ -150,6 +173,7 @@ def _view(
         document.file,
         create_title="" if visit.site.read_only else visit.text("note.create"),
         no_section_title=visit.text("note.no_section"),
+        translated=lambda sentence: visit.site.translated(visit.request, sentence),
     )
     may_edit = (
         is_shown_as_markdown(document.path)

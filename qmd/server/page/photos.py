@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, replace
 from urllib.parse import urlencode
 
@@ -13,11 +14,15 @@ from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, InputError
 from qmd.files.photos.thumbnail import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.links import note_address
+from qmd.server.page.files import file_response
+from qmd.server.page.links import SHRUNK, address, note_address
 from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values.photos import PhotoChange, PhotoFilter
+
+MOST_IN_PLACE = 400_000
+"""Bytes of a picture that is sent as it is where a note shows it."""
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000
@@ -25,9 +30,11 @@ _SEPARATORS = str.maketrans("，、;；\n", ",,,,,")
 
 
 def routes(site: Site) -> list[Route]:
+    pictures = _Pictures(site)
     return [
         *view_routes(site, _VIEWS),
-        site.route("/thumb/{file:file}", _Thumbnails(site).answer, compress=False),
+        site.route("/thumb/{file:file}", pictures.thumbnail, compress=False),
+        site.route("/shown/{file:file}", pictures.in_place, compress=False),
     ]
 
 
@@ -92,20 +99,39 @@ _VIEWS = (
 )
 
 
-class _Thumbnails:
+class _Pictures:
+    """Photos, and pictures that stand in notes, no larger than a browser shows them."""
+
     def __init__(self, site: Site) -> None:
         self._site = site
         self._kept = KeptPictures()
 
-    async def answer(self, request: Request) -> Response:
-        site, file = self._site, _photo_file(request.path_params["file"])
+    async def thumbnail(self, request: Request) -> Response:
+        file = _photo_file(request.path_params["file"])
         side = SIDES[1] if request.query_params.get("size") == "large" else SIDES[0]
+        return await self._smaller(request, file, side)
+
+    async def in_place(self, request: Request) -> Response:
+        """The file itself, but of a large picture one of at most `SIDES` pixels."""
+        site, file = self._site, request.path_params["file"]
+        opened = await site.run(request, lambda: site.kb.open_file(file))
+        is_large = os.fstat(opened.fileno()).st_size > MOST_IN_PLACE
+        if not (is_large and file.lower().endswith(SHRUNK)):
+            return file_response(request, opened, file)
+        opened.close()
+        return await self._smaller(request, file, SIDES[1], otherwise=f"/file/{address(file)}")
+
+    async def _smaller(
+        self, request: Request, file: str, side: int, *, otherwise: str = ""
+    ) -> Response:
+        site = self._site
 
         def make() -> tuple[Picture | None, str]:
             small, version = site.kb.thumbnail(file, side=side)
             return None if small is None else (small, "image/jpeg"), version
 
-        return await picture_response(site, request, self._kept, (file, side), make)
+        key = (file, side)
+        return await picture_response(site, request, self._kept, key, make, otherwise=otherwise)
 
 
 def _photo_file(file: str) -> str:

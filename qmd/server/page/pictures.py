@@ -60,6 +60,8 @@ async def picture_response(
     kept: KeptPictures,
     key: tuple[str | int, ...],
     make: Callable[[], tuple[Picture | None, str]],
+    *,
+    otherwise: str = "",
 ) -> Response:
     """
     A picture of a file: a kept one, or one that is made now.
@@ -67,6 +69,8 @@ async def picture_response(
     Args:
         key: ``collection/path``, and what else says which picture of it this is.
         make: The picture, and `KnowledgeBase.file_version` of the file that it shows.
+        otherwise: The address to send the browser to if there is no picture; "" for a sign that
+            says so.
     """
     version = await site.run(request, lambda: site.kb.file_version(str(key[0])))
     what = "-".join(map(str, key[1:]))
@@ -81,6 +85,8 @@ async def picture_response(
         picture, version = await site.run(request, make, paints=True)
         headers["etag"] = f'"{what}-{version}"'
         kept.keep((*key, version), picture)
+    if picture is None and otherwise:
+        return site.redirect(otherwise)
     if picture is None:
         return Response(_NO_PICTURE, media_type="image/svg+xml", headers=headers)
     return Response(picture[0], media_type=picture[1], headers=headers)

@@ -28,6 +28,7 @@ from qmd.server.page.browser import (
     Browsers,
     Form,
     FormNotice,
+    read_file,
     read_form,
     require_own_page,
 )
@@ -43,7 +44,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 
 READ_S = 30.0
@@ -168,6 +170,7 @@ class Site:
                 if request.method not in READS:
                     require_own_page(request)
                     request.state.form = await read_form(request)
+                    request.state.file = await read_file(request)
                     is_stale = not self._browsers.has_token(browser, request, request.state.form)
                 if not is_stale:
                     response = await self._recorded(path, handler, request)

@@ -7,13 +7,23 @@ import hashlib
 import mimetypes
 from importlib.resources import files
 
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from qmd.server.security import STATIC_PATH
 
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}  # fmt: skip
+#: The script that may answer for views, and for which.
+_POLICY_OF_WORKER = {
+    "content-security-policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'"
+}
+_WORKER, _VIEW_OF_WORKER = "capture-worker.js", "/add"
 _CACHED = "private, max-age=31536000, immutable"
 
 
@@ -37,7 +47,8 @@ class StaticFiles:
         return f"{STATIC_PATH}{name}?v={self._versions[name]}"
 
     def route(self) -> Route:
-        return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"])
+        gzip = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
+        return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"], middleware=[gzip])
 
     async def _serve(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -50,6 +61,8 @@ class StaticFiles:
         is_versioned = request.query_params.get("v") == self._versions[name]
         etag = f'"{self._versions[name]}"'
         headers = {"cache-control": _CACHED if is_versioned else "no-cache", "etag": etag}
+        if name == _WORKER:
+            headers |= {"service-worker-allowed": _VIEW_OF_WORKER, **_POLICY_OF_WORKER}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=kind, headers=headers)

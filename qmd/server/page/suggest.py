@@ -32,7 +32,7 @@ MAX_TYPED = 500
 
 _NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
 _LINKS = 8
-_NAMED, _FOUND = 6, 6  # notes of the palette: by their names, and by their words
+_NAMED, _HITS = 6, 6  # notes of the palette: by their names, and by their words
 _MOST_NAMED = 200  # files with such a name that are looked at, to tell those with the same name
 _MOST_LISTED = 200  # tags, or keys, in the lists of the fields that filter
 _MOST_READ = 1_000  # tags, or values of a property, of those that most documents have
@@ -168,10 +168,10 @@ def palette(kb: KnowledgeBase, typed: str) -> list[Suggestion]:
     suggested = _notes(kb, typed, limit=_NAMED)
     addresses = {each.address for each in suggested}
     if not _is_short(typed):
-        request = SearchRequest(typed, limit=_NAMED + _FOUND, spelling=False)
+        request = SearchRequest(typed, limit=_NAMED + _HITS, spelling=False)
         for hit in kb.run_search("search", request).hits:
             address = note_address(hit.file)
-            if address not in addresses and len(suggested) < _NAMED + _FOUND:
+            if address not in addresses and len(suggested) < _NAMED + _HITS:
                 folder = hit.file.rpartition("/")[0]
                 suggested.append(Suggestion("note", hit.title, folder, address=address))
     search = f"/?{urlencode({'q': typed})}"

@@ -66,6 +66,12 @@ class Visit:
         form: Form = getattr(self.request.state, "form", _NO_FORM)
         return form
 
+    @property
+    def sent_file(self) -> bytes:
+        """The bytes of a file that a script has sent instead of a form."""
+        sent: bytes = getattr(self.request.state, "file", b"")
+        return sent
+
     def __getitem__(self, field: str) -> str:
         """The first value of a field of the form; "" if it was not sent."""
         return self.form.get(field)

@@ -117,6 +117,7 @@ class SqlDialect:
             "aliases",
             "anchors",
             "tasks",
+            "observations",
             "z_names",
             "z_links",
             "z_properties",
@@ -191,7 +192,7 @@ class _PostgresDialect(SqlDialect):
     repeats_tags = False
     text_index = None
     parsed_tables = (
-        *("tags", "aliases", "anchors", "tasks"),
+        *("tags", "aliases", "anchors", "tasks", "observations"),
         *("z_names", "links", "properties", "z_pictures"),
     )
     has_link_targets = False

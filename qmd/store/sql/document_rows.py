@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sql import Sql, links, meta, pictures, properties, tasks
+from qmd.store.sql import Sql, links, meta, observations, pictures, properties, tasks
 from qmd.system import clock
 from qmd.values import NewDocument, ParsedDocument
 from qmd.values.names import fold, name_key
@@ -207,6 +207,10 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
     )
     properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
     tasks.put(sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks])
+    observations.put(
+        sql,
+        [(number, parsed.observations) for number, parsed in documents if parsed.observations],
+    )
 
 
 def _name_rows(number: int, parsed: ParsedDocument) -> Iterator[tuple[int, str, str]]:

@@ -51,6 +51,26 @@ class DocumentFacts(NamedTuple):
     aliases: Sequence[str]
 
 
+class ListedFacts(NamedTuple):
+    """
+    What a table of documents may show.
+
+    Attributes:
+        modified: ISO 8601 UTC.
+        date, properties, tags: As `DocumentFacts` has them.
+    """
+
+    id: int
+    collection: str
+    path: str
+    title: str
+    modified: str
+    bytes: int
+    date: str | None
+    properties: Mapping[str, object]
+    tags: Sequence[str]
+
+
 class DocumentName(NamedTuple):
     """
     A name of a document, and where the document is.
@@ -541,6 +561,28 @@ class Documents:
             for table, column in (("tags", "tag"), ("aliases", "alias"))
         ]
         return DocumentFacts(date, description, self._sql.dialect.parsed(properties), *names)
+
+    def listed_facts(self, selection: Selection) -> Iterator[ListedFacts]:
+        """The facts of the selected documents, by collection and path."""
+        return self._listed_facts(selection.sql, selection.values)
+
+    def listed_facts_of(self, document_ids: Sequence[int]) -> Iterator[ListedFacts]:
+        """The facts of these documents, by collection and path."""
+        dialect = self._sql.dialect
+        return self._listed_facts(f"d.id {dialect.among}", [dialect.array(document_ids)])
+
+    def _listed_facts(self, condition: str, values: Sequence[object]) -> Iterator[ListedFacts]:
+        dialect = self._sql.dialect
+        tags = dialect.listed.format(
+            "tag", f"FROM tags WHERE document_id = d.id ORDER BY {self._key('tag')}"
+        )
+        for row in self._sql.run(
+            "SELECT d.id, c.name, d.path, d.title, d.modified_at, d.bytes, d.date, d.properties,"
+            f" {tags} {_FROM} WHERE {condition} ORDER BY c.name, d.path",
+            values,
+        ):
+            facts = ListedFacts(*row)
+            yield facts._replace(properties=dialect.parsed(row[-2]), tags=dialect.parsed(row[-1]))
 
     def identities(self) -> list[tuple[int, str, str, str]]:
         """Id, collection, path and content hash of every document."""

@@ -24,6 +24,7 @@ class StoredLink(NamedTuple):
             link inside its own note.
         text: What a wikilink shows (``[[target|text]]``); None for other kinds.
         line: From 1.
+        relation: As `qmd.values.documents.Link.relation`.
     """
 
     document_id: int
@@ -37,6 +38,7 @@ class StoredLink(NamedTuple):
     heading: str | None
     block: str | None
     line: int
+    relation: str | None = None
 
 
 class NamedFile(NamedTuple):
@@ -55,7 +57,7 @@ class NamedFile(NamedTuple):
 #: The columns of a `StoredLink`.
 LINK = (
     "l.document_id, c.name, d.path, l.seq, l.kind, l.target, l.target_key, l.text, l.heading,"
-    " l.block, l.line"
+    " l.block, l.line, l.relation"
 )
 SELECT_LINKS = f"SELECT {LINK}"
 _FROM = (
@@ -80,6 +82,7 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
                 link.text if link.kind in {"wikilink", "embed"} else None,
                 link.heading,
                 link.block,
+                link.relation,
             ),
         )
         for document_id, links in documents
@@ -89,15 +92,16 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
     if sql.dialect.has_link_targets:
         ids = _target_ids(sql, keys)
         sql.many(
-            "INSERT INTO z_links (target_id, document_id, seq, line, text, heading, block)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO z_links"
+            " (target_id, document_id, seq, line, text, heading, block, relation)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [(ids[target], *row) for target, row in rows],
         )
     else:
         sql.many(
             "INSERT INTO links"
-            " (kind, target, target_key, document_id, seq, line, text, heading, block)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " (kind, target, target_key, document_id, seq, line, text, heading, block, relation)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(*target, keys[target], *row) for target, row in rows],
         )
 
@@ -144,17 +148,23 @@ class Links:
             [dialect.array(document_ids)],
         )
 
-    def to_keys(self, collection: str, keys: Iterable[str]) -> list[StoredLink]:
+    def to_keys(
+        self, collection: str, keys: Iterable[str], *, limit: int | None = None
+    ) -> list[StoredLink]:
         """
         The links in a collection whose ``target_key`` is one of these, by path and ``seq``.
 
         For the backlinks of a file pass `qmd.values.names.link_keys_to` of its path. These are
         candidates: ``[[b/plan]]`` has the key of ``a/plan.md``, too.
+
+        Args:
+            limit: At most so many, the first ones; None for all.
         """
         return self._sql.all(
             StoredLink,
             f"{SELECT_LINKS} {_FROM} WHERE l.target_key {self._sql.dialect.among}"
-            f" AND {self._of_collection} ORDER BY d.path, l.seq",
+            f" AND {self._of_collection} ORDER BY d.path, l.seq"
+            + ("" if limit is None else f" LIMIT {int(limit)}"),
             [self._sql.dialect.array(keys), collection],
         )
 

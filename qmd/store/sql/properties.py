@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import Selection
+from qmd.store.sql.filters import Selection, first_lines
+from qmd.store.sql.observations import Observations
 from qmd.store.sql.tasks import Tasks
-from qmd.values.conditions import TASK_COLUMNS
+from qmd.values.conditions import LINE_COLUMNS, PropertyCondition
 from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
 
 
@@ -57,15 +58,25 @@ class Properties:
         self._sql = sql
 
     def existing_keys(self, keys: Collection[str]) -> frozenset[str]:
-        """Those of ``keys`` that a document, or a task of one, has."""
+        """Those of ``keys`` that a document, or a task or fact of one, has."""
         rows = self._sql.run(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
             [self._sql.dialect.array(keys)],
         )
         existing = frozenset(key for (key,) in rows)
-        about_tasks = TASK_COLUMNS.keys() & set(keys) - existing
+        about_lines = LINE_COLUMNS.keys() & set(keys) - existing
+        about_facts = about_lines & {"fact"}
+        if about_facts and Observations(self._sql).exist():
+            existing |= about_facts
+        about_tasks = about_lines - about_facts
         return existing | about_tasks if about_tasks and Tasks(self._sql).exist() else existing
+
+    def first_lines(
+        self, groups: Sequence[Sequence[str | PropertyCondition]], document_ids: Sequence[int]
+    ) -> dict[int, int]:
+        """As `filters.first_lines`."""
+        return first_lines(self._sql, groups, document_ids)
 
     def summaries(self, selection: Selection) -> list[PropertySummary]:
         """The keys of the selected documents, those of most documents first, then by name."""

@@ -1,4 +1,4 @@
-"""Counting the documents of tags."""
+"""The tags of documents, and how many documents have each."""
 
 from __future__ import annotations
 
@@ -54,6 +54,20 @@ class Tags:
         ]
         sql = f"SELECT count(DISTINCT document_id) FROM ({' UNION ALL '.join(parts)}) AS tagged"
         return self._sql.number(sql, values)
+
+    def of_documents(self, document_ids: Sequence[int]) -> dict[int, list[str]]:
+        """The tags of documents, as they are written, by document id; only of those with tags."""
+        dialect = self._sql.dialect
+        rows = self._sql.rows(
+            (int, str),
+            f"SELECT t.document_id, t.tag FROM tags t WHERE t.document_id {dialect.among}"
+            " ORDER BY t.document_id, t.tag",
+            [dialect.array(document_ids)],
+        )
+        tags: dict[int, list[str]] = {}
+        for document_id, tag in rows:
+            tags.setdefault(document_id, []).append(tag)
+        return tags
 
     def _in(self, selection: Selection, values: list[object]) -> str:
         """A further condition, whose values are appended to ``values``."""

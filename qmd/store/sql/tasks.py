@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import Selection
+from qmd.store.sql.filters import Selection, tag_among
 from qmd.values.tasks import Task, TaskStatus
 
 _COLUMNS = "line, status, text, tags, priority, due, scheduled, start, finished"
@@ -88,10 +88,7 @@ def _condition(which: TaskFilter) -> tuple[str, list[object]]:
     parts = [f"t.status IN ({', '.join('?' * len(which.statuses))})"]
     values: list[object] = [*which.statuses]
     for tag in which.tags:
-        escaped = tag.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        like = "' ' || t.tags || ' ' LIKE ? ESCAPE '\\'"
-        parts.append(f"({like} OR {like})")
-        values += [f"% {escaped} %", f"% {escaped}/%"]
+        parts.append(tag_among("t.tags", tag, values))
     for day, sign in ((which.first, ">="), (which.last, "<=")):
         if day is not None:
             parts.append(f"t.due {sign} ?")

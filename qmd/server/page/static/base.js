@@ -30,7 +30,7 @@ export function announce(sentence) {
 }
 
 /**
- * Send a request to this server; `body` goes as a form. Rejects with an Error whose message can be
+ * Send a request to this server; `body` goes as a form, a file as it is. Rejects with an Error whose message can be
  * shown, or with an AbortError if `signal` was aborted.
  */
 export async function send(address, { body = null, signal = null, accept = "text/html" } = {}) {
@@ -38,7 +38,9 @@ export async function send(address, { body = null, signal = null, accept = "text
   if (body !== null) {
     options.method = "POST";
     options.headers["x-csrf-token"] = token();
-    options.body = body instanceof URLSearchParams ? body : new URLSearchParams(body);
+    const isFile = body instanceof Blob;
+    if (isFile) options.headers["content-type"] = "application/octet-stream";
+    options.body = isFile || body instanceof URLSearchParams ? body : new URLSearchParams(body);
   }
   let response;
   try {
@@ -75,9 +77,4 @@ async function problemOf(response) {
   }
   const parsed = new DOMParser().parseFromString(body, "text/html");
   return parsed.querySelector(".notice")?.textContent.trim() || `HTTP ${response.status}`;
-}
-
-// A drawing that is wider than the window is scrolled to its middle, where the note stands.
-for (const box of document.querySelectorAll("[data-centred]")) {
-  box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
 }

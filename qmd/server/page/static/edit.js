@@ -3,7 +3,9 @@
 
 import { announce, fill, part, send, textsOf } from "./base.js";
 import { offer } from "./suggest.js";
+import { editTable } from "./table.js";
 import { colour } from "./colours.js";
+import { attach, insert, takeFiles } from "./attach.js";
 
 const texts = textsOf("edit");
 const form = document.getElementById("editor");
@@ -260,6 +262,10 @@ function startEditor() {
     complete(area, placeOf, () => field("collection")?.value ?? file.split("/", 1)[0]);
   }
 
+  form.querySelector("[data-edit-table]")?.addEventListener("click", () => {
+    editTable(area, (start, end, words) => type(area, start, end, words), say);
+  });
+
   const isDirty = () => area.value !== saved;
   const field = (name) => form.elements.namedItem(name);
 
@@ -439,6 +445,14 @@ function startEditor() {
     isComposing = false;
     saveLater();
   });
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a[href]");
+    const opensElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.button > 0;
+    if (link === null || opensElsewhere || !mayAutosave() || !isDirty()) return;
+    event.preventDefault();
+    await saveNow();
+    location.assign(link.href); // the browser asks if it is not saved
+  });
   document.addEventListener("visibilitychange", () => { if (document.hidden) saveNow(); });
   if (auto !== null) {
     auto.checked = remembered("qmd-autosave") !== "0";
@@ -488,6 +502,17 @@ function startEditor() {
     area.scrollTop = (line - 4) * parseFloat(getComputedStyle(area).lineHeight);
   }
   if (mayWrite) area.focus({ preventScroll: true });
+  if (mayWrite && form.dataset.file) {
+    takeFiles(area, async (files) => {
+      for (const file of files) {
+        try {
+          insert(area, await attach(form.dataset.file, file, say));
+        } catch (error) {
+          say(error.message);
+        }
+      }
+    });
+  }
   if (saved === null) state.textContent = texts.state_unsaved;
   keysOf(area, save);
   show();

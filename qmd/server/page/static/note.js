@@ -27,6 +27,18 @@ for (const frame of document.querySelectorAll(".content :is(.scroll, pre, .formu
   if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
 }
 
+// A picture leads to its file, which may be larger than what is shown.
+for (const picture of document.querySelectorAll(".content img")) {
+  if (picture.closest("a, button, figure.page") !== null) continue;
+  const address = new URL(picture.src, location.href).pathname.replace(/^\/shown\//, "/file/");
+  if (!address.startsWith("/file/")) continue;
+  const link = document.createElement("a");
+  link.href = address;
+  if (!picture.alt) link.setAttribute("aria-label", texts.picture);
+  picture.replaceWith(link);
+  link.append(picture);
+}
+
 // --- the current section ---
 
 const links = new Map();

@@ -1,0 +1,267 @@
+"""Recalls the facts that notes state: by subject, words and meaning, category, tags and time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from qmd.parse.segment import fold, segment
+from qmd.search import lookup
+from qmd.search.query import dates
+from qmd.store.sql.documents import NAME_KINDS
+from qmd.store.sql.observations import DatedObservation, ObservationFilter
+from qmd.values import Filters
+from qmd.values.memory import RecalledFact, RecalledFacts
+
+if TYPE_CHECKING:
+    from qmd.store import Reader
+    from qmd.store.sql.filters import Selection
+    from qmd.values import DocumentInfo
+
+#: Documents whose facts are compared with a query.
+MAX_DOCUMENTS = 20
+#: Facts that are compared; of more, the newest.
+MAX_COMPARED = 5000
+#: The part of a query's words, by their weight, that a fact has if its note is not near.
+LEAST_SHARE = 0.3
+#: Words of a query that count.
+MAX_TERMS = 64
+#: Facts of one subject and category that stand together though only one of them fits the query.
+MAX_TOGETHER = 5
+#: Notes of the same name.
+_MAX_SUBJECTS = 50
+_LEAST_STEM = 4  # letters that a word shares with another form of it
+
+
+class FactRequest(NamedTuple):
+    """
+    Which facts are recalled.
+
+    Attributes:
+        about: The name or the title of the notes that state them; None for any.
+        category, tags: As they are written; a tag stands for those below it.
+        since: A span such as ``7d`` or a date; None for any time.
+        expired: Whether facts that hold no more are recalled, too.
+        collection: None for all.
+        today: ISO 8601.
+    """
+
+    about: str | None
+    category: str | None
+    tags: Sequence[str]
+    since: str | None
+    expired: bool
+    collection: str | None
+    today: str
+
+
+def recalled(
+    reader: Reader,
+    which_facts: FactRequest,
+    *,
+    query: str | None,
+    files: Sequence[str],
+    limit: int,
+) -> RecalledFacts:
+    """
+    The facts that fit a query best, or without one the newest.
+
+    Args:
+        files: ``collection/path`` of the documents with facts that fit the query best, best first;
+            not needed with ``about``.
+
+    Raises:
+        CollectionNotFoundError: There is no such collection.
+        DocumentNotFoundError: No note has the name ``about``.
+        InputError: ``since`` is no time.
+    """
+    filters = Filters(collections=(which_facts.collection,) if which_facts.collection else ())
+    selection = reader.select(filters)
+    which = ObservationFilter(
+        None if which_facts.expired else which_facts.today,
+        folded_category(which_facts.category) if which_facts.category else None,
+        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
+        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
+        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
+    )
+    if query is None or not query.strip():
+        newest = reader.observations.listed(selection, which, limit=limit)
+        return RecalledFacts(
+            _facts(reader, _together(newest), which_facts.today),
+            reader.observations.count(selection, which),
+        )
+    candidates = reader.observations.listed(selection, which, limit=MAX_COMPARED)
+    near: Sequence[int] = ()
+    if which.documents is None:
+        near = _documents(reader, files)
+        if len(candidates) == MAX_COMPARED:  # there are more, and some of those may fit better
+            listed = {(each.document_id, each.observation.line) for each in candidates}
+            more = reader.observations.listed(
+                selection, which._replace(documents=near), limit=MAX_COMPARED
+            )
+            candidates += [
+                each for each in more if (each.document_id, each.observation.line) not in listed
+            ]
+    ranked = _ranked(candidates, query, near)
+    return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
+
+
+def named(reader: Reader, about: str, selection: Selection) -> list[int]:
+    """
+    The ids of the documents that a subject means: those with this title, alias or file name.
+
+    A path or a docid means one document, as everywhere.
+
+    Raises:
+        AmbiguousNameError: It is the end of several paths.
+    """
+    name = about.strip().removeprefix("[[").removesuffix("]]").strip()
+    ids = {
+        document_id
+        for kind in NAME_KINDS
+        for document_id in reader.documents.named(kind, name, selection, _MAX_SUBJECTS)
+    }
+    if not ids and (document := lookup.resolve.find_document(reader, about)) is not None:
+        ids = {document.id}
+    return sorted(ids)
+
+
+def others(
+    reader: Reader, document: DocumentInfo, *, category: str, but: int, today: str
+) -> tuple[RecalledFact, ...]:
+    """The other facts of a document and category that hold, the newest first, but for one line."""
+    which = ObservationFilter(today, category, documents=[document.id])
+    observations = reader.observations.listed(reader.all_documents, which, limit=MAX_TOGETHER + 1)
+    rest = [each for each in observations if each.observation.line != but][:MAX_TOGETHER]
+    return _facts(reader, rest, today)
+
+
+def folded_category(category: str) -> str:
+    """A category as the store has it."""
+    return " ".join(category.strip().strip("[]").lower().split())
+
+
+def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
+    """As `named`. Raises DocumentNotFoundError: There is none."""
+    return named(reader, about, selection) or [lookup.resolve.resolve(reader, about).document.id]
+
+
+def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
+    """The ids of documents, in this order."""
+    places = (file.partition("/") for file in files)
+    infos = (reader.documents.by_path(collection, path) for collection, _, path in places)
+    return [each.id for each in infos if each is not None]
+
+
+def _ranked(
+    candidates: Sequence[DatedObservation], query: str, near: Sequence[int]
+) -> list[DatedObservation]:
+    """
+    Facts by how many words of the query they have, rare ones counting more, and by their document.
+
+    Args:
+        near: The documents that fit the query, the best first. Facts of others are left out unless
+            they have `LEAST_SHARE` of its words.
+    """
+    terms = set(_words(query)[:MAX_TERMS])
+    has = []
+    for each in candidates:
+        fact = each.observation
+        words = set(_words(f"{fact.category} {fact.text} {fact.context}"))
+        has.append({term for term in terms if _has(term, words)})
+    counts = Counter(term for each in has for term in each)
+    weights = {term: math.log(1 + len(candidates) / counts[term]) for term in counts}
+    full = sum(weights.values()) or 1.0
+    place = {document_id: number for number, document_id in enumerate(near)}
+    scores: dict[int, float] = {}
+    for number, (each, shared) in enumerate(zip(candidates, has, strict=True)):
+        share = sum(weights[term] for term in shared) / full
+        if each.document_id in place:
+            scores[number] = share + 0.5 / (1 + place[each.document_id] / 5)
+        elif share >= LEAST_SHARE:
+            scores[number] = share
+    order = sorted(scores, key=lambda number: -scores[number])
+    return _together([candidates[number] for number in order])
+
+
+def _together(facts: Sequence[DatedObservation]) -> list[DatedObservation]:
+    """
+    Facts in their order, but those of a subject and category follow the first, the newest first.
+
+    Of many, `MAX_TOGETHER` do, and the others stay where they are.
+    """
+    groups: dict[tuple[int, str], list[DatedObservation]] = {}
+    for each in facts:
+        group = groups.setdefault((each.document_id, each.observation.category), [])
+        if len(group) < MAX_TOGETHER:
+            group.append(each)
+    ordered: dict[tuple[int, int], DatedObservation] = {}
+    for each in facts:
+        group = groups[each.document_id, each.observation.category]
+        if each is group[0]:
+            group = sorted(group, key=lambda one: (one.day, one.observation.line), reverse=True)
+        else:
+            group = [each]
+        for one in group:
+            ordered.setdefault((one.document_id, one.observation.line), one)
+    return list(ordered.values())
+
+
+def _facts(
+    reader: Reader, observations: Sequence[DatedObservation], today: str
+) -> tuple[RecalledFact, ...]:
+    ids = list(dict.fromkeys(each.document_id for each in observations))
+    infos = {each.id: each for each in reader.documents.by_ids(ids)}
+    newest = dict(_newest(reader, observations, today))
+    facts = []
+    for each in observations:
+        fact, info = each.observation, infos[each.document_id]
+        first = newest.get((each.document_id, fact.category))
+        is_older = first is not None and first.observation.line != fact.line
+        expired = fact.expires is not None and fact.expires < today
+        newer = None
+        if is_older and first is not None and not expired and first.observation.text != fact.text:
+            newer = f"{info.file}:{first.observation.line}"
+        facts.append(
+            RecalledFact(
+                info,
+                fact.line,
+                fact.category,
+                fact.text,
+                each.day,
+                until=fact.expires,
+                expired=expired,
+                newer=newer,
+                context=fact.context,
+                tags=fact.tags,
+            )
+        )
+    return tuple(facts)
+
+
+def _newest(
+    reader: Reader, observations: Iterable[DatedObservation], today: str
+) -> Iterator[tuple[tuple[int, str], DatedObservation]]:
+    """The newest fact that holds of each subject and category among some facts."""
+    for document_id, category in dict.fromkeys(
+        (each.document_id, each.observation.category) for each in observations
+    ):
+        which = ObservationFilter(today, category, documents=[document_id])
+        for first in reader.observations.listed(reader.all_documents, which, limit=1):
+            yield (document_id, category), first
+
+
+def _words(text: str) -> list[str]:
+    return segment(fold(text)).split()
+
+
+def _has(term: str, words: set[str]) -> bool:
+    """Whether one of the words is the term, or another form of it, such as its plural."""
+    if term in words:
+        return True
+    if len(term) < _LEAST_STEM or not term.isascii():
+        return False
+    stem = term[: max(_LEAST_STEM, len(term) - 2)]
+    return any(word.startswith(stem) and len(word) <= len(term) + 3 for word in words)

@@ -1,0 +1,201 @@
+// The box for a thought: keys, files, and a queue in this browser for when the server is away.
+
+import { announce, fill, send, textsOf } from "./base.js";
+import { attach, insert, takeFiles } from "./attach.js";
+
+const DATABASE = "qmd-capture";
+const STORE = "waiting";
+const LOCK = "qmd-capture";
+
+// --- the queue: what was typed without a connection ----------------------------------------
+
+function opened() {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+async function store(mode, work) {
+  const database = await opened();
+  try {
+    return await new Promise((resolve, reject) => {
+      const transaction = database.transaction(STORE, mode);
+      const request = work(transaction.objectStore(STORE));
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onerror = () => reject(transaction.error);
+      transaction.onabort = () => reject(transaction.error);
+    });
+  } finally {
+    database.close();
+  }
+}
+
+const queue = {
+  all: () => store("readonly", (waiting) => waiting.getAll()),
+  put: (thought) => store("readwrite", (waiting) => waiting.put(thought)),
+  drop: (id) => store("readwrite", (waiting) => waiting.delete(id)),
+};
+
+/** Send a thought with its files; the answer of the server. Rejects without `status` if it is away. */
+async function deliver(thought, say) {
+  const links = [];
+  for (const file of thought.files) links.push(await attach("", file, say));
+  const body = new URLSearchParams({
+    action: "add", id: thought.id, at: thought.at,
+    text: [thought.text, ...links].filter(Boolean).join("\n"),
+  });
+  const response = await send("/add", { body, accept: "application/json" });
+  return response.json();
+}
+
+function isAway(error) {
+  return error.status === undefined && !(error instanceof RangeError);
+}
+
+export function boxOf(form, opener) {
+  const texts = JSON.parse(form.querySelector("#texts-capture").textContent);
+  const dialog = document.createElement("dialog");
+  dialog.id = "capture-box";
+  dialog.setAttribute("aria-labelledby", "capture-title");
+  const title = document.createElement("h2");
+  title.id = "capture-title";
+  title.textContent = texts.title;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.textContent = texts.close;
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(title, form);
+  dialog.querySelector(".capture-bar").append(close);
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+  dialog.addEventListener("close", () => opener.focus());
+  return dialog;
+}
+
+export function startCapture(form) {
+  const texts = textsOf("capture");
+  const field = form.querySelector("textarea");
+  const state = form.querySelector("#capture-state");
+  const picker = form.querySelector("input[type=file]");
+  let files = []; // chosen while the server was away
+
+  function say(sentence, address = null) {
+    state.textContent = sentence;
+    if (address) {
+      const link = document.createElement("a");
+      link.href = address;
+      link.textContent = decodeURI(address).replace(/^\/note\//, "");
+      const [before, after = ""] = sentence.split(link.textContent);
+      state.replaceChildren(before, link, after);
+    }
+    announce(sentence);
+  }
+
+  async function sayWaiting() {
+    const waiting = await queue.all();
+    if (waiting.length) {
+      const text = waiting.length === 1 ? texts.waiting_one : texts.waiting;
+      say(fill(text, { n: waiting.length }));
+    }
+    return waiting;
+  }
+
+  /** Send what waits, the oldest first; one tab at a time. */
+  function flush() {
+    return navigator.locks.request(LOCK, { ifAvailable: true }, async (lock) => {
+      if (!lock) return;
+      let sent = 0;
+      for (const thought of (await queue.all()).sort((a, b) => (a.at < b.at ? -1 : 1))) {
+        try {
+          await deliver(thought, say);
+        } catch (error) {
+          if (isAway(error) || error.status >= 500 || error.status === 403) break;
+          say(fill(texts.refused, { problem: error.message }));
+          field.value = [field.value, thought.text].filter(Boolean).join("\n\n");
+        }
+        await queue.drop(thought.id);
+        sent += 1;
+      }
+      const left = await sayWaiting();
+      if (sent && !left.length) say(texts.sent);
+    });
+  }
+
+  async function add() {
+    const text = field.value.trim();
+    if (!text && !files.length) return;
+    const thought = { id: crypto.randomUUID(), at: new Date().toISOString(), text, files };
+    say(texts.sending);
+    try {
+      const { said, address } = await deliver(thought, say);
+      say(said, address);
+    } catch (error) {
+      if (!isAway(error)) {
+        say(error.message);
+        return;
+      }
+      await queue.put(thought);
+      await sayWaiting();
+    }
+    field.value = "";
+    files = [];
+    field.focus();
+  }
+
+  async function savePage() {
+    say(texts.saving);
+    const body = new URLSearchParams({ action: "save", url: form.elements.url.value });
+    try {
+      const { said, address } = await (await send("/add", { body, accept: "application/json" })).json();
+      say(said, address);
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
+  async function take(chosen) {
+    for (const file of chosen) {
+      try {
+        insert(field, await attach("", file, say));
+        say("");
+      } catch (error) {
+        say(error.message);
+        if (!isAway(error)) continue;
+        files.push(file);
+        say(file.name);
+      }
+    }
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (event.submitter?.value === "save") savePage();
+    else add();
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      add();
+    }
+  });
+  picker.parentElement.hidden = false;
+  picker.addEventListener("change", async () => {
+    await take([...picker.files]);
+    picker.value = "";
+  });
+  takeFiles(field, take);
+  addEventListener("online", flush);
+  document.addEventListener("visibilitychange", () => document.hidden || flush());
+  flush();
+}
+
+const form = document.querySelector("main #capture");
+if (form) {
+  startCapture(form);
+  form.querySelector("textarea").focus();
+  navigator.serviceWorker?.register("/static/capture-worker.js", { scope: "/add" });
+}

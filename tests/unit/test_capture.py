@@ -1,0 +1,197 @@
+"""Thoughts go where the setting says, with their files, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from support.cli import Scratch
+from support.web_site import png
+
+from qmd import KnowledgeBase, Settings
+from qmd.errors import InputError, InvalidPathError, OutsideRootsError
+from qmd.values.captures import Attachment
+
+AT = "2026-11-25T14:05:07"
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    (tmp_path / "notes").mkdir()
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def opened(notes: Path) -> Iterator[Callable[..., KnowledgeBase]]:
+    with ExitStack() as stack:
+
+        def open_(**settings: object) -> KnowledgeBase:
+            database = notes.parent / "index.sqlite"
+            kb = KnowledgeBase.open(database, Settings(**settings), create=True)  # type: ignore[arg-type]
+            if not kb.collections():
+                kb.add_collection(notes)
+            return stack.enter_context(kb)
+
+        yield open_
+
+
+def test_thoughts_are_a_list_in_the_inbox(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    kb = opened()
+    first = kb.capture("A thought #idea", at=AT)
+    assert (first.file, first.line) == ("notes/Inbox.md", 1)
+    kb.capture("Two lines\n\n```\ncode\n```", at=AT)
+    kb.capture("[ ] Call the bank 📅 2026-12-01", at=AT)
+    last = kb.capture("- an item", at=AT)
+    assert (notes / "Inbox.md").read_text() == (
+        "- 2026-11-25 14:05 A thought #idea\n"
+        "- 2026-11-25 14:05 Two lines\n\n  ```\n  code\n  ```\n"
+        "- [ ] Call the bank 📅 2026-12-01\n"
+        "- an item\n"
+    )
+    assert last.line == 8
+    assert [each.text for each in kb.tasks().tasks] == ["Call the bank"]
+    assert [each.file for each in kb.search("idea").hits] == ["notes/Inbox.md"]
+    kb.undo.undo_change(last.change or 0)
+    assert "an item" not in (notes / "Inbox.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file", "text"),
+    [
+        ("notes/{{date}}", "notes/2026-11-25.md", "- 14:05 # A plan: x?\n"),
+        ("notes/in/{{title}}.md", "notes/in/A plan x.md", "# A plan: x?\n"),
+        ("notes/{{ date }} {{time}}", "notes/2026-11-25 140507.md", "# A plan: x?\n"),
+    ],
+)
+def test_the_setting_says_where(
+    opened: Callable[..., KnowledgeBase], notes: Path, pattern: str, file: str, text: str
+) -> None:
+    assert opened(inbox=pattern).capture("# A plan: x?", at=AT).file == file
+    assert (notes.parent / file).read_text() == text
+
+
+def test_a_new_note_is_made_by_the_template(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    (notes / "Template.md").write_text("---\nday: {{date}}\n---\n# {{title}}\n\n{{text}}\n\nEnd\n")
+    kb = opened(inbox="notes/{{title}}", inbox_template="notes/Template")
+    kb.index()
+    kept = kb.capture("Boats {{date}}\n\nmore", at=AT)
+    assert (notes.parent / kept.file).read_text() == (
+        "---\nday: 2026-11-25\n---\n# Boats {{date}}\n\nBoats {{date}}\n\nmore\n\nEnd\n"
+    )
+    assert kept.line == 6
+
+
+@pytest.mark.parametrize("pattern", ["{{daily}}", "notes/{{ daily }}"])
+def test_a_thought_goes_into_the_daily_note_of_the_vault(
+    opened: Callable[..., KnowledgeBase], notes: Path, pattern: str
+) -> None:
+    settings = {"folder": "days", "format": "YYYY/MM-DD", "template": "Day"}
+    (notes / ".obsidian").mkdir()
+    (notes / ".obsidian/daily-notes.json").write_text(json.dumps(settings))
+    (notes / "Day.md").write_text("# {{title}}\n\n## Log\n")
+    kb = opened(inbox=pattern)
+    first = kb.capture("one", at=AT)
+    assert first.file == "notes/days/2026/11-25.md"
+    kb.capture("two", at="2026-11-25T15:00")
+    text = (notes / "days/2026/11-25.md").read_text()
+    assert text == "# 11-25\n\n## Log\n\n- 14:05 one\n- 15:00 two\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# In\n", "# In\n\n- 2026-11-25 14:05 x\n"),
+        ("# In\n\n- a\n\n\n", "# In\n\n- a\n- 2026-11-25 14:05 x\n"),
+        ("- a\r\n- b", "- a\r\n- b\r\n- 2026-11-25 14:05 x\r\n"),
+        ("---\na: 1\n---\n", "---\na: 1\n---\n\n- 2026-11-25 14:05 x\n"),
+        ("", "- 2026-11-25 14:05 x\n"),
+    ],
+)
+def test_what_is_there_stays(
+    opened: Callable[..., KnowledgeBase], notes: Path, before: str, after: str
+) -> None:
+    (notes / "Inbox.md").write_bytes(before.encode())
+    opened().capture("x", at=AT)
+    assert (notes / "Inbox.md").read_bytes().decode() == after
+
+
+def test_files_are_kept_beside_the_note(opened: Callable[..., KnowledgeBase], notes: Path) -> None:
+    kb = opened()
+    files = [
+        Attachment("a b.PNG", png(1)),
+        Attachment("../../a b.png", png(2)),
+        Attachment("..\\x\\letter (1).pdf", b"%PDF"),
+        Attachment("\u202e.md\n", b"x"),
+    ]
+    kept = kb.capture("Look", attachments=files, at=AT)
+    assert kept.attachments[:2] == ("notes/a b.png", "notes/a b 2.png")
+    assert kept.attachments[2] == "notes/letter (1).pdf"
+    assert all((notes.parent / each).resolve().parent == notes for each in kept.attachments)
+    text = (notes / "Inbox.md").read_text()
+    assert "![a b.PNG](<a b.png>)\n  ![a b.png](<a b 2.png>)" in text
+    assert not kb.broken_links().links
+    kb.undo.undo_change(kept.change or 0)
+    assert list(notes.iterdir()) == []
+
+
+def test_a_file_is_kept_beside_any_note(opened: Callable[..., KnowledgeBase], notes: Path) -> None:
+    (notes / "sub").mkdir()
+    (notes / "sub/plan.md").write_text("# Plan\n")
+    kb = opened()
+    kb.index()
+    kept = kb.attach("plan", Attachment("x.png", png()))
+    assert (kept.file, kept.link) == ("notes/sub/x.png", "![x.png](x.png)")
+    assert (notes / "sub/plan.md").read_text() == "# Plan\n"
+
+
+def test_nothing_and_too_much_are_refused(opened: Callable[..., KnowledgeBase]) -> None:
+    kb = opened()
+    for text in ("", " \n", "x" * 1_000_001, "a\0b"):
+        with pytest.raises(InputError):
+            kb.capture(text)
+    with pytest.raises(InputError):
+        kb.capture("x", at="yesterday")
+    with pytest.raises(InputError):
+        kb.capture("x", attachments=[Attachment("a", b"")] * 21)
+    for pattern in ("nowhere/x", "notes/../../x", "notes/a:b"):
+        with pytest.raises(InvalidPathError):
+            opened(inbox=pattern).capture("x")
+    with pytest.raises(OutsideRootsError):
+        opened(read_only_files=True, inbox="notes/x").capture("x")
+
+
+def test_a_hundred_thoughts_at_once_all_stay(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    kb = opened()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: kb.capture(f"thought {number}"), range(100)))
+    lines = (notes / "Inbox.md").read_text().splitlines()
+    assert sorted(int(line.rpartition(" ")[2]) for line in lines) == list(range(100))
+
+
+def test_the_command_takes_words_pipes_and_files(tmp_path: Path, notes: Path) -> None:
+    scratch = Scratch(tmp_path, {"QMD_INBOX": "notes/in"})
+    scratch.ok("collection", "add", str(notes))
+    (tmp_path / "boat.png").write_bytes(png())
+    boat = os.fspath(tmp_path / "boat.png")
+    assert scratch.ok("add", "a", "thought", "#idea").out.startswith("Added to notes/in.md:1 ")
+    done = scratch.run_raw("add", "--file", boat, stdin=b"from a pipe\n")
+    assert b"Kept notes/boat.png" in done.stdout, done.stderr
+    text = (notes / "in.md").read_text()
+    assert "a thought #idea\n" in text and "from a pipe\n  ![boat.png](boat.png)\n" in text
+    assert scratch.call("add", "x", "--file", "gone.png").code == 1

@@ -1,0 +1,251 @@
+"""Facts and relations of notes: what is one, remembering, recalling and forgetting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from qmd import KnowledgeBase
+from qmd.errors import AmbiguousNameError, DocumentNotFoundError, EditError, InputError
+from qmd.parse.document import parse_document
+from qmd.values.memory import NewFact, Observation, RecalledFacts
+from tests.support.postgres import PostgresServer
+
+TODAY = date.today().isoformat()
+YESTERDAY = (date.today() - timedelta(days=1)).isoformat()
+TOMORROW = (date.today() + timedelta(days=1)).isoformat()
+
+NOTES = {
+    "coffee.md": (
+        "---\ntitle: Coffee Brewing\ntags: [coffee]\n---\n# Coffee Brewing\n\n## Observations\n"
+        "- [method] Pour over is clearer than French press #brewing (2026-01-02; a barista)\n"
+        "- [technique] Water at 96 degrees\n"
+        f"- [offer] Half price until the end (2026-01-01; until {YESTERDAY})\n\n"
+        '## Relations\n- requires [[Grinding]]\n- "contrasts with" [[Tea]] (taste)\n'
+    ),
+    "grinding.md": "# Grinding\n\nA burr grinder is even.\n\n- [price] 90 euros (2026-02-01)\n",
+    "tea.md": "# Tea\n\n- [water] 80 degrees for green tea (2026-03-01)\n- see also [[Coffee]]\n",
+    "部署.md": "# 部署\n\n- [决定] 数据库用 SQLite（2026-04-01；会议；至 2999-01-01）\n",
+}
+
+
+def opened(request: pytest.FixtureRequest, folder: Path) -> KnowledgeBase:
+    notes = folder / "notes"
+    notes.mkdir()
+    for name, text in NOTES.items():
+        (notes / name).write_text(text, encoding="utf-8")
+    location: object = folder / "index.sqlite"
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        location = server.migrated()
+    kb = KnowledgeBase.open(location, create=True)  # type: ignore[arg-type]
+    kb.add_collection(notes, name="notes")
+    kb.index()
+    return kb
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def kb(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KnowledgeBase]:
+    """Only read."""
+    with opened(request, tmp_path_factory.mktemp("memory")) as kb:
+        yield kb
+
+
+@pytest.fixture(params=["sqlite"])
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KnowledgeBase]:
+    with opened(request, tmp_path) as kb:
+        yield kb
+
+
+def texts(recalled: RecalledFacts) -> list[str]:
+    return [each.text for each in recalled.facts]
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("- [decision] We use SQLite", Observation(1, "decision", "We use SQLite")),
+        ("* [Big Idea] a #x/y b", Observation(1, "big idea", "a #x/y b", ("x/y",))),
+        ("  1. [tech] a (b) c", Observation(1, "tech", "a (b) c")),
+        ("- [tech] a (see (b))", Observation(1, "tech", "a", context="see (b)")),
+        ("- [tech] file(s)", Observation(1, "tech", "file(s)")),
+        (
+            "- [fact] a (2026-11-20; Li; until 2027-01-01)",
+            Observation(1, "fact", "a", (), "Li", "2026-11-20", "2027-01-01"),
+        ),
+        ("- [fact] a (until May)", Observation(1, "fact", "a", context="until May")),
+        (
+            "- [事实] 甲（2026-11-20；至 2027-01-01）",
+            Observation(1, "事实", "甲", (), "", "2026-11-20", "2027-01-01"),
+        ),
+    ],
+)
+def test_a_list_item_with_a_category_is_a_fact(line: str, fact: Observation) -> None:
+    assert parse_document("note.md", line.encode()).observations == (fact,)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("- [ ] task", "- [x] task", "- [1] reference", "- [00:11] said", "- [^1] footnote"),
+        *("- [text](http://a)", "- [[Note]] x", "> - [info] quoted", "[a b] no item"),
+        *("- [category]no blank", "```\n- [code] a\n```", "- [a(b)] c", "- [!info] callout"),
+    ],
+)
+def test_other_items_are_no_facts(line: str) -> None:
+    assert parse_document("note.md", line.encode()).observations == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "relation"),
+    [
+        ("- part_of [[Plan]]", "part_of"),
+        ('- "works on" [[Plan|the plan]] (2026)', "works on"),
+        ("- up:: [[Plan]]", "up"),
+        ("- 属于 [[Plan]]", "属于"),
+        ("- [[Plan]]", None),
+        ("- see the [[Plan]]", None),
+        ("- uses [[Plan]] and more", None),
+        ("part_of [[Plan]]", None),
+    ],
+)
+def test_a_list_item_with_one_link_relates_the_notes(line: str, relation: str | None) -> None:
+    [link] = parse_document("note.md", line.encode()).links
+    assert link.relation == relation
+
+
+def test_links_say_the_relation_in_both_directions(kb: KnowledgeBase) -> None:
+    assert [each.relation for each in kb.links("coffee").links] == ["requires", "contrasts with"]
+    [back] = kb.backlinks("grinding").links
+    assert (back.file, back.relation) == ("notes/coffee.md", "requires")
+
+
+def test_the_newest_facts_are_recalled_without_those_that_hold_no_more(kb: KnowledgeBase) -> None:
+    everything = kb.recall()
+    assert everything.total == 5
+    assert {TODAY} == {each.day for each in everything.facts if each.category == "technique"}
+    assert not any(each.expired for each in everything.facts)
+    [offer] = kb.recall(category="[Offer]", expired=True).facts
+    assert (offer.until, offer.expired) == (YESTERDAY, True)
+    assert kb.recall(category="offer").facts == ()
+
+
+def test_facts_are_recalled_by_subject_words_tag_and_time(kb: KnowledgeBase) -> None:
+    assert texts(kb.recall(about="Coffee Brewing")) == texts(kb.recall(about="coffee"))
+    assert kb.recall(about="notes/tea.md").facts[0].subject == "Tea"
+    assert "Water at 96 degrees" in texts(kb.recall("temperature of the water"))[:2]
+    assert texts(kb.recall("数据库")) == ["数据库用 SQLite"]
+    assert texts(kb.recall("water", about="tea")) == ["80 degrees for green tea"]
+    assert texts(kb.recall(tags=["brewing"])) == ["Pour over is clearer than French press #brewing"]
+    assert {each.category for each in kb.recall(tags=["coffee"]).facts} == {"method", "technique"}
+    assert set(texts(kb.recall(since="2026-03-01", category="water"))) == {
+        "80 degrees for green tea"
+    }
+    with pytest.raises(DocumentNotFoundError):
+        kb.recall(about="nobody at all")
+    with pytest.raises(InputError):
+        kb.recall(since="whenever")
+
+
+def test_a_search_finds_notes_by_their_facts(kb: KnowledgeBase) -> None:
+    assert [hit.file for hit in kb.search("fact:price").hits] == ["notes/grinding.md"]
+    found = kb.search("water fact:technique").hits
+    assert [hit.file for hit in found] == ["notes/coffee.md"]
+
+
+def test_context_is_a_note_with_the_notes_around_it(kb: KnowledgeBase) -> None:
+    context = kb.build_context("coffee")
+    assert context.text.startswith("# Coffee Brewing")
+    assert "Half price" not in context.text
+    related = {each.file: (each.relations, each.steps) for each in context.notes}
+    assert related == {
+        "notes/grinding.md": (("requires →",), 1),
+        "notes/tea.md": (("contrasts with →", "←"), 1),
+    }
+    assert "burr grinder" in context.notes[1].text
+    far = kb.build_context("grinding", steps=2)
+    assert [(each.file, each.steps) for each in far.notes] == [
+        ("notes/coffee.md", 1),
+        ("notes/tea.md", 2),
+    ]
+    with pytest.raises(InputError):
+        kb.build_context("coffee", steps=9)
+
+
+def test_two_clients_remember_and_contradict_each_other(written: KnowledgeBase) -> None:
+    first = written.remember(NewFact("Lives in Paris", "Alice", "home", source="Bob"))
+    assert (first.file, first.written, first.others) == ("notes/memory/Alice.md", True, ())
+    assert first.fact == f"- [home] Lives in Paris ({TODAY}; Bob)"
+    second = written.remember(NewFact("Lives in Rome", "alice", "home", tags=("moved",)))
+    assert [each.text for each in second.others] == ["Lives in Paris"]
+    newest, older = written.recall("where does Alice live").facts[:2]
+    assert (newest.text, newest.newer) == ("Lives in Rome #moved", None)
+    assert (older.text, older.newer) == ("Lives in Paris", f"{newest.file}:{newest.line}")
+
+    written.forget("Alice", "Paris")
+    assert texts(written.recall(about="Alice")) == ["Lives in Rome #moved"]
+    written.undo.undo_last()
+    assert len(written.recall(about="Alice").facts) == 2
+    assert [change.tool for change in written.undo.changes()][:3] == ["undo", "forget", "remember"]
+
+
+def test_nothing_but_the_line_of_a_fact_is_forgotten(
+    written: KnowledgeBase, tmp_path: Path
+) -> None:
+    note = tmp_path / "notes/lists.md"
+    note.write_bytes(b"# Lists\r\n- [big] one\r\n- [bit] one\r\n- [big] last")
+    written.index()
+    with pytest.raises(EditError, match="2 facts have this text, at lines 2 and 3"):
+        written.forget("lists", "one")
+    written.forget("lists", "[bit] one")
+    assert note.read_bytes() == b"# Lists\r\n- [big] one\r\n- [big] last"
+    written.forget("lists", "last")
+    assert note.read_bytes() == b"# Lists\r\n- [big] one\r\n"
+
+
+def test_the_same_fact_again_is_updated(written: KnowledgeBase, tmp_path: Path) -> None:
+    fact = NewFact("Closed on Mondays", "Museum", "hours", until=TOMORROW)
+    assert written.remember(fact).written
+    assert not written.remember(fact).written
+    later = written.remember(
+        NewFact("Closed on  Mondays", "Museum", "hours", source="its site (x)")
+    )
+    assert later.written
+    text = (tmp_path / "notes/memory/Museum.md").read_text()
+    assert text.count("Closed on Mondays") == 1
+    assert text.endswith(f"## Observations\n- [hours] Closed on Mondays ({TODAY}; its site [x])\n")
+
+
+def test_a_fact_is_added_to_a_note_that_exists(written: KnowledgeBase, tmp_path: Path) -> None:
+    written.remember(NewFact("Black tea needs 95 degrees", "Tea", "water"))
+    text = (tmp_path / "notes/tea.md").read_text()
+    assert text.endswith(f"\n## Observations\n- [water] Black tea needs 95 degrees ({TODAY})\n")
+    written.remember(NewFact("A good one", "coffee"))
+    text = (tmp_path / "notes/coffee.md").read_text()
+    assert f"- [fact] A good one ({TODAY})\n\n## Relations" in text
+
+
+def test_what_no_note_can_state_is_refused(written: KnowledgeBase, tmp_path: Path) -> None:
+    for fact in (
+        NewFact(" ", "A"),
+        NewFact("x" * 3000, "A"),
+        NewFact("x", " "),
+        NewFact("x", "A", category="[1]"),
+        NewFact("x", "A", tags=("a b",)),
+        NewFact("x", "A", until="soon"),
+        NewFact("x", "///"),
+    ):
+        with pytest.raises(EditError):
+            written.remember(fact)
+    with pytest.raises(EditError, match="states no such fact"):
+        written.forget("tea", "nothing of the kind")
+    (tmp_path / "notes/two").mkdir()
+    (tmp_path / "notes/two/tea.md").write_text("# Tea\n")
+    written.index()
+    with pytest.raises(AmbiguousNameError):
+        written.remember(NewFact("x", "Tea"))

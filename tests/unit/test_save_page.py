@@ -1,0 +1,246 @@
+"""Pages of the web become notes: what is kept of them, and what a second time changes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import Scratch
+from support.web_site import Reply, Site, page, png, redirect
+
+from qmd import KnowledgeBase, Settings
+from qmd.errors import (
+    CollectionNotFoundError,
+    DocumentNotFoundError,
+    InvalidPathError,
+    OutsideRootsError,
+    WebPageError,
+)
+from qmd.parse import frontmatter
+
+HEAD = (
+    '<meta name="author" content="Anna: the &quot;A&quot;"><script type="application/ld+json">'
+    '{"@type":"Article","headline":"On boats","datePublished":"2026-01-02T23:00:00Z"}</script>'
+)
+BODY = """<p>A #tag, [[a wikilink]], key:: value, 2*3*4 and __init__.</p>
+<pre><code class="language-c">#include &lt;boat.h&gt;
+[[x]]</code></pre>
+<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+<ul><li>[ ] no task</li></ul>
+<p><a href="/large.png"><img src="/boat.png" alt="A [boat]"></a>
+<img src="data:image/gif;base64,R0lGOD" data-src="later.png"> <img src="gone.png">
+<img src="/text.png"><img width="1" height="1" src="/count.png"></p>"""
+PICTURES = {
+    "/boat.png": Reply(png(1), "image/png"),
+    "/later.png": Reply(png(2), "application/octet-stream"),
+    "/text.png": Reply(b"<script>alert(1)</script>", "image/png"),
+}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    (tmp_path / "notes").mkdir()
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def kb(notes: Path) -> Iterator[KnowledgeBase]:
+    settings = Settings(allow_private_addresses=True)
+    with KnowledgeBase.open(notes.parent / "index.sqlite", settings, create=True) as opened:
+        opened.add_collection(notes)
+        yield opened
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site({"/boats": page("On boats", BODY, head=HEAD), **PICTURES}) as opened:
+        yield opened
+
+
+def test_a_page_becomes_a_note_with_its_pictures(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    saved = kb.save_page(f"{site.url}/boats#part")
+    assert (saved.file, saved.saved_as) == ("notes/saved/On boats.md", "saved")
+    assert (saved.pictures, saved.left_out) == (2, 2)
+    text = (notes / "saved/On boats.md").read_text()
+    found = frontmatter.split(text).properties
+    assert (found["title"], found["author"]) == ("On boats", 'Anna: the "A"')
+    assert (str(found["date"]), found["source"]) == ("2026-01-02", f"{site.url}/boats")
+    assert "Imprint" not in text and "count.png" not in text
+    assert "```c\n#include <boat.h>\n[[x]]\n```" in text and "| 1 | 2 |" in text
+    held = {each.name: each.read_bytes() for each in (notes / "saved/.assets").iterdir()}
+    assert sorted(held.values()) == sorted((png(1), png(2)))
+    assert all(f"](.assets/{name})" in text for name in held)
+    assert f"]({site.url}/gone.png)" in text
+    assert kb.get("On boats").document.title == "On boats"
+    assert not kb.tags().tags
+    assert not kb.broken_links().links and not kb.tasks().tasks
+    assert "key" not in {each.key for each in kb.properties()}
+    assert [each.state for each in kb.links("On boats").links] == [
+        *("attachment", "attachment", "web", "web")
+    ]
+
+
+def test_again_updates_the_note_and_keeps_what_a_person_added(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    first = kb.save_page(f"{site.url}/boats")
+    kb.edit_note(first.file, lambda text: text.replace("title:", "rating: 5\ntitle:"))
+    kb.move_note(first.file, "notes/read/Boats")
+    assert kb.save_page(f"{site.url}/boats").saved_as == "unchanged"
+    site.pages["/boats"] = page("On ships", "<p>All of it is new.</p>", head=HEAD)
+    again = kb.save_page(f"{site.url}/boats")
+    assert (again.file, again.saved_as) == ("notes/read/Boats.md", "updated")
+    text = (notes / "read/Boats.md").read_text()
+    assert "rating: 5" in text and "All of it is new." in text and "wikilink" not in text
+    kb.undo.undo_change(again.change or 0)
+    assert "wikilink" in (notes / "read/Boats.md").read_text()
+
+
+def test_an_undone_page_leaves_no_picture(kb: KnowledgeBase, site: Site, notes: Path) -> None:
+    saved = kb.save_page(f"{site.url}/boats")
+    kb.undo.undo_change(saved.change or 0)
+    assert [each for each in notes.rglob("*") if each.is_file()] == []
+
+
+def test_two_pages_of_one_title_are_two_notes(kb: KnowledgeBase, site: Site) -> None:
+    site.pages["/other"] = page("On boats", "<p>Others.</p>")
+    site.pages["/short"] = redirect("/other")
+    assert kb.save_page(f"{site.url}/boats").file == "notes/saved/On boats.md"
+    assert kb.save_page(f"{site.url}/short").file == "notes/saved/On boats 2.md"
+    assert kb.saved_note(f"{site.url}/other") == "notes/saved/On boats 2.md"
+    assert kb.saved_note(f"{site.url}/short") == "notes/saved/On boats 2.md"
+    assert kb.saved_note(f"{site.url}/none") is None
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("../../etc/passwd", "etc passwd"),
+        ("a/b: c? [d] #e", "a b c d e"),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("数据库备份" * 30, "数据库备份" * 16),
+        ("...", "page"),
+    ],
+)
+def test_a_title_gives_a_name_that_leads_nowhere_else(
+    kb: KnowledgeBase, site: Site, title: str, name: str
+) -> None:
+    site.pages["/x"] = page(title, "<p>Text.</p>")
+    assert kb.save_page(f"{site.url}/x").file == f"notes/saved/{name}.md"
+
+
+def test_only_where_notes_may_be_written(kb: KnowledgeBase, site: Site, tmp_path: Path) -> None:
+    for folder in ("notes/../..", "nowhere/x", "notes/a:b"):
+        with pytest.raises((InvalidPathError, CollectionNotFoundError)):
+            kb.save_page(f"{site.url}/boats", folder=folder)
+    closed = Settings(read_only_files=True, allow_private_addresses=True)
+    with (
+        KnowledgeBase.open(tmp_path / "index.sqlite", closed) as other,
+        pytest.raises(OutsideRootsError),
+    ):
+        other.save_page(f"{site.url}/boats", folder="notes/x")
+    assert site.asked == []
+
+
+def test_what_is_no_page_is_told(kb: KnowledgeBase, site: Site) -> None:
+    site.pages["/a.zip"] = Reply(b"PK", "application/zip")
+    site.pages["/empty"] = Reply(b"<html><body><script>x()</script></body></html>")
+    with pytest.raises(WebPageError, match="application/zip"):
+        kb.save_page(f"{site.url}/a.zip")
+    with pytest.raises(WebPageError, match="has no text"):
+        kb.save_page(f"{site.url}/empty")
+
+
+def test_a_saved_file_with_its_folder(kb: KnowledgeBase, site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "downloads/Boats_files"
+    folder.mkdir(parents=True)
+    (folder / "a b.png").write_bytes(png(7))
+    (tmp_path / "secret.png").write_bytes(png(8))
+    inline = base64.b64encode(png(9)).decode()
+    body = (
+        '<p><img src="./Boats_files/a%20b.png"><img src="../secret.png">'
+        f'<img src="data:image/png;base64,{inline}" alt="x"></p>' + "<p>Text. </p>" * 3
+    )
+    file = tmp_path / "downloads/Boats.html"
+    data = page("Boats", body).body
+    assert isinstance(data, bytes)
+    file.write_bytes(data)
+    saved = kb.save_page(file)
+    held = {each.read_bytes() for each in (tmp_path / "notes/saved/.assets").iterdir()}
+    assert png(7) in held and png(8) not in held
+    assert kb.save_page(file).saved_as == "unchanged"
+    assert saved.address == "Boats.html"
+
+
+MHTML = """From: <Saved by Blink>
+Snapshot-Content-Location: https://example.org/boats
+MIME-Version: 1.0
+Content-Type: multipart/related; type="text/html"; boundary="b"
+
+--b
+Content-Type: text/html
+Content-Transfer-Encoding: 8bit
+Content-Location: https://example.org/boats
+
+<html><head><title>Boats</title></head><body><article><h1>Boats</h1>
+<p>{words}</p><p><img src="boat.png" alt="boat"><img src="cid:two@x"></p></article></body></html>
+--b
+Content-Type: image/png
+Content-Transfer-Encoding: base64
+Content-Location: https://example.org/boat.png
+
+{one}
+--b
+Content-Type: image/png
+Content-Transfer-Encoding: base64
+Content-ID: <two@x>
+
+{two}
+--b--
+"""
+
+
+def test_an_mhtml_file_brings_its_pictures(kb: KnowledgeBase, tmp_path: Path) -> None:
+    one, two = (base64.b64encode(png(colour)).decode() for colour in (1, 2))
+    file = tmp_path / "boats.mhtml"
+    file.write_text(MHTML.format(words="Some words. " * 50, one=one, two=two))
+    saved = kb.save_page(file)
+    assert (saved.pictures, saved.address) == (2, "https://example.org/boats")
+
+
+def test_a_list_goes_on_where_it_stopped(tmp_path: Path, site: Site) -> None:
+    scratch = Scratch(tmp_path, {"QMD_ALLOW_PRIVATE_ADDRESSES": "true"})
+    (tmp_path / "notes").mkdir()
+    scratch.ok("collection", "add", str(tmp_path / "notes"))
+    site.pages |= {f"/{number}": page(f"Page {number}", "<p>x</p>") for number in range(3)}
+    links = "".join(f"- {site.url}/{name}\n" for name in (0, 1, "gone", 2))
+    assert scratch.ok("save", f"{site.url}/1").out.startswith("Saved notes/saved/Page 1.md")
+    site.asked.clear()
+    done = scratch.run_raw("save", stdin=links.encode())
+    assert done.returncode == 1
+    assert b"answered 404" in done.stderr and b"1 of 4 are saved" in done.stderr
+    assert done.stdout.count(b"Saved ") == 2
+    assert site.asked == ["/robots.txt", "/0", "/gone", "/2"]
+    assert "stays as it is" in scratch.ok("save", f"{site.url}/0", f"{site.url}/1", "--again").out
+
+
+def test_what_lies_in_a_folder_of_pictures_is_shown_but_no_document(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    saved = kb.save_page(f"{site.url}/boats")
+    folder = notes / "saved/.assets"
+    (folder / "note.md").write_text("# Hidden\n")
+    [first, *_] = (each.name for each in folder.iterdir() if each.suffix == ".png")
+    with kb.open_file(f"notes/saved/.assets/{first}") as file:
+        assert file.read(4) == b"\x89PNG"
+    kb.index()  # which walks everything
+    assert [each.file for each in kb.documents()] == [saved.file]
+    assert not kb.broken_links().links
+    (notes / ".gitignore").write_text(".assets/\n")
+    kb.index()
+    with pytest.raises(DocumentNotFoundError):
+        kb.open_file(f"notes/saved/.assets/{first}")
