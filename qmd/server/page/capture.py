@@ -24,7 +24,7 @@ from qmd.system.web import addresses_in
 from qmd.values.captures import Attachment
 
 #: A page with its pictures may take so long.
-_SAVE_S = 120.0
+_SAVE_S = 90.0
 #: Thoughts whose ids are remembered, so that one that is sent twice is kept once.
 _REMEMBERED = 1000
 _MAX_ID = 100
