@@ -249,9 +249,12 @@ def _refuse_comments(text: str) -> None:
         ) from error
 
 
-def _with_entry(client: Client, file: Path, data: bytes, name: str, values: object) -> bytes:
+def _with_entry(
+    client: Client, file: Path, data: bytes, name: str, values: Entry | list[object]
+) -> bytes:
     def change(text: str) -> str:
         if client.format == "toml":
+            assert isinstance(values, dict), "only files in JSON have lists of hooks"
             return toml_text.with_member(text, (client.key, name), values)
         text = text if text.strip() else "{}\n"
         changed = jsonc.with_member(text, (client.key, name), values)
