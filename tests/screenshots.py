@@ -206,7 +206,7 @@ VIEWS = {
 }
 SHOTS = {
     "search": Shot(VIEWS["search"]),
-    "note": Shot(VIEWS["note"], height=1000),
+    "note": Shot(VIEWS["note"], width=1400, height=1000),
     "edit": Shot(VIEWS["edit"]),
     "ask": Shot(VIEWS["ask"], before=ask),
     "photos": Shot(VIEWS["photos"]),

@@ -208,7 +208,7 @@ class Backlinks:
 
 
 @dataclass(frozen=True, slots=True)
-class NearNote:
+class NeighbourNote:
     """
     A document of a neighbourhood.
 
@@ -233,7 +233,7 @@ class Neighbourhood:
         left_out: How many more were found.
     """
 
-    notes: tuple[NearNote, ...]
+    notes: tuple[NeighbourNote, ...]
     links: tuple[tuple[int, int], ...]
     left_out: int
 

@@ -214,3 +214,29 @@ def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
         page.goto(f"{served.url}/browse/notes/2025")
         assert_accessible(page)
         assert_fits(page)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_another_note_is_read_beside_this_one(
+    served: Served, new_page: Callable[..., Page], width: int
+) -> None:
+    page = new_page(viewport={"width": width, "height": 800})
+    page.goto(f"{served.url}/note/notes/plan.md")
+    link = page.locator(".content p").get_by_role("link", name="Harbour > Depth")
+    link.focus()
+    page.keyboard.press("Alt+Enter")
+    other = page.get_by_role("region", name="Harbour")
+    expect(other).to_be_focused()
+    expect(other.get_by_text("Five metres.")).to_be_in_viewport()
+    assert_accessible(page)
+    assert_fits(page)
+    page.keyboard.press("Escape")
+    expect(other).to_have_count(0)
+    expect(link).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("harb")
+    expect(page.get_by_role("option", name="Harbour")).to_be_visible()
+    page.keyboard.press("Shift+Enter")
+    expect(other).to_be_focused()
+    other.get_by_role("link", name="plan").click()
+    expect(page).to_have_url(f"{served.url}/note/notes/plan.md")

@@ -122,9 +122,11 @@ def test_each_text_is_used_and_each_used_text_exists() -> None:
     beginnings = {name for name in used if name.endswith("_")}
     assert used - beginnings <= names
     in_scripts = {
-        f"{path.stem}.{word}"
+        f"{view}.{word}"
         for path in (FOLDER / "static").glob("*.js")
-        for word in re.findall(r"texts\.([a-z_0-9]+)", path.read_text(encoding="utf-8"))
+        for script in [path.read_text(encoding="utf-8")]
+        for view in {path.stem, *re.findall(r'textsOf\("(\w+)"\)', script)}
+        for word in re.findall(r"texts\.([a-z_0-9]+)", script)
     }
     unused = {
         name

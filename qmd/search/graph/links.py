@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from qmd.parse.lines import split_lines
 from qmd.search.lookup.link_targets import LinkTargets
 from qmd.store.sql.links import StoredLink
-from qmd.values.graph import Backlink, Backlinks, NearNote, Neighbourhood, NoteLink, NoteLinks
+from qmd.values.graph import Backlink, Backlinks, Neighbourhood, NeighbourNote, NoteLink, NoteLinks
 from qmd.values.names import link_key, link_keys_to
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def neighbourhood(
     tags = reader.tags.of_documents(list(chosen))
     return Neighbourhood(
         tuple(
-            NearNote(each.file, each.title, chosen[each.id], tuple(tags.get(each.id, ())))
+            NeighbourNote(each.file, each.title, chosen[each.id], tuple(tags.get(each.id, ())))
             for each in reader.documents.by_ids(list(chosen))
         ),
         tuple(

@@ -98,10 +98,10 @@ class _Captures:
 
 def _save(visit: Visit) -> Answer:
     saved = visit.kb.save_page(visit["url"])
-    same = "_same" if saved.saved_as == "unchanged" else ""
-    words = visit.text(f"capture.saved{same}", file=saved.file)
+    is_same = saved.saved_as == "unchanged"
+    words = visit.text("capture.saved_same" if is_same else "capture.saved", file=saved.file)
     if saved.left_out:
-        words = f"{words} {visit.text('capture.left_out', n=saved.left_out)}"
+        words += " " + visit.text("capture.left_out", n=saved.left_out)
     return _answer(visit, saved.file, words, saved.problem, saved.change)
 
 

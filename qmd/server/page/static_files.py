@@ -7,6 +7,8 @@ import hashlib
 import mimetypes
 from importlib.resources import files
 
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -45,7 +47,8 @@ class StaticFiles:
         return f"{STATIC_PATH}{name}?v={self._versions[name]}"
 
     def route(self) -> Route:
-        return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"])
+        gzip = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
+        return Route(STATIC_PATH + "{name}", self._serve, methods=["GET"], middleware=[gzip])
 
     async def _serve(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -58,15 +58,22 @@ function choice(kind, text, detail, act) {
   return element;
 }
 
+/** The words of an element without the keys that it shows. */
+function wordsOf(element) {
+  const copy = element.cloneNode(true);
+  for (const key of copy.querySelectorAll("kbd, select, input")) key.remove();
+  return copy.textContent.trim();
+}
+
 /** What can be done here: the links and buttons of the frame and of the view. */
 function things() {
   const found = document.querySelectorAll(
     ".top nav a, .note-actions :is(a, button), [data-key], .foot :is(a, button)",
   );
-  const isThere = (each) => !each.closest("[hidden], dialog, :disabled")
+  const isThere = (each) => !each.closest("[hidden], dialog, :disabled, [data-palette]")
     && (each.getClientRects().length > 0 || each.closest("details:not([open])") !== null);
   return [...new Set(found)].filter(isThere).map((each) => ({
-    text: each.getAttribute("aria-label") || each.labels?.[0]?.textContent || each.textContent.trim(),
+    text: each.getAttribute("aria-label") || wordsOf(each.labels?.[0] ?? each),
     key: each.dataset.key ?? "",
     act: () => (each.matches("input, select, textarea") ? each.focus() : each.click()),
   })).concat([
@@ -109,10 +116,16 @@ offer(field, list, {
     if (!typed || typed.startsWith(">")) return null;
     return `/part/palette?${new URLSearchParams({ q: typed })}`;
   },
-  take(chosen) {
+  take(chosen, event) {
     dialog.close();
-    if (chosen.dataset.address) location.assign(chosen.dataset.address);
-    else commands[Number(chosen.id.replace("command-", ""))]();
+    const { address } = chosen.dataset;
+    if (address === undefined) {
+      commands[Number(chosen.id.replace("command-", ""))]();
+      return;
+    }
+    // A view of a note may show another one beside it.
+    const beside = new CustomEvent("qmd-beside", { detail: address, cancelable: true });
+    if (!event.shiftKey || document.dispatchEvent(beside)) location.assign(address);
   },
 });
 

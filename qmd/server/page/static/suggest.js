@@ -47,9 +47,9 @@ export function offer(
     expand(false);
   }
 
-  function choose(choice) {
+  function choose(choice, event) {
     close();
-    take(choice);
+    take(choice, event);
   }
 
   async function show(source) {
@@ -99,12 +99,13 @@ export function offer(
   }
 
   /** Returns whether the key did something with the list. */
-  function press(key) {
+  function press(event) {
+    const { key } = event;
     const all = [...list.children];
     const at = all.indexOf(selected());
     if (key === "ArrowDown" && at < all.length - 1) select(all[at + 1]);
     else if (key === "ArrowUp" && at >= 0) select(all[at - 1] ?? (selectsFirst() ? all[0] : null));
-    else if (key === "Enter" && at >= 0) choose(all[at]);
+    else if (key === "Enter" && at >= 0) choose(all[at], event);
     else if (key === "Escape") close();
     else return false;
     return true;
@@ -123,7 +124,7 @@ export function offer(
       if (event.key === "Enter") close(); // a request may be under way
       return;
     }
-    if (press(event.key)) {
+    if (press(event)) {
       event.preventDefault();
       event.stopImmediatePropagation();
     } else if (event.key === "ArrowDown" && !selectsFirst()) close(); // behind the last one the hits follow
@@ -131,6 +132,6 @@ export function offer(
   list.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
   list.addEventListener("click", (event) => {
     const choice = event.target.closest("[role=option]");
-    if (choice) choose(choice);
+    if (choice) choose(choice, event);
   });
 }
