@@ -146,6 +146,8 @@ def test_conditions(kb: KnowledgeBase, condition: str, names: list[str]) -> None
         ("choice(rating, rating, 0) + 0.5", "5.5"),
         ("[1, 2] + 3", "1, 2, 3"),
         ("nothing.more.of(it)", ""),
+        ("file.links", "[[Frank Herbert]], [[Sand]], [[Spice]], [[Sand]]"),
+        ("length(file.outlinks)", "4"),
     ],
 )
 def test_columns_are_computed(kb: KnowledgeBase, expression: str, text: str) -> None:

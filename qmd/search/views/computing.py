@@ -20,6 +20,7 @@ MAX_STEPS = 3_000_000
 
 _MAX_TEXT = 10_000  # characters of a computed text
 _MAX_LIST = 2_000
+_LOOKED_UP = 500  # steps of a question to the database
 _DATE = re.compile(
     r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
     re.ASCII,
@@ -101,12 +102,14 @@ class ViewContext(NamedTuple):
     Attributes:
         this: The note that holds the view.
         linking: Gives the ids of the notes that link to a note.
+        links: Gives the targets of the links in a note by its id, as they are written.
         formulas: Expressions by name.
     """
 
     now: datetime
     this: ViewNote | None
     linking: Callable[[str], frozenset[int]]
+    links: Callable[[int], Sequence[str]]
     formulas: Mapping[str, Expression]
 
 
@@ -156,6 +159,9 @@ class Computer:
                     return self._context.this and _File(self._context.this)
         value = self.value(first, note)
         if isinstance(value, _File):
+            if name in ("links", "outlinks"):
+                self._steps += _LOOKED_UP
+                return [NoteName(each) for each in self._context.links(value.note.id)[:_MAX_LIST]]
             return _member_of_file(value.note, name)
         if isinstance(value, list):
             return (
@@ -244,7 +250,7 @@ class Computer:
         if isinstance(target, _File):
             target = target.note.link
         text = target.target if isinstance(target, NoteName) else str(target or "")
-        self._steps += 500  # a note that was not asked for before is looked up
+        self._steps += _LOOKED_UP
         return note.id in self._context.linking(text)
 
     def _asked_of(self, note: ViewNote, name: str, values: list[Any]) -> Any:

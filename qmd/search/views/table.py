@@ -52,9 +52,13 @@ def make_view(
         CollectionNotFoundError.
         InputError: The view asks for something that is not known, or for too much.
     """
-    context = ViewContext(
-        now, _note_named(reader, this), _linking(reader, collection), query.formulas
-    )
+
+    def links(document_id: int) -> list[str]:
+        return [each.target for each in reader.links.of_documents([document_id])]
+
+    this_note = _note_named(reader, this)
+    linking = _linking(reader, collection)
+    context = ViewContext(now, this_note, linking, links, query.formulas)
     computer = Computer(context)
     notes = _selected(reader, query, collection, computer, hits)
     notes = _sorted(notes, query, computer)
