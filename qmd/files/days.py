@@ -232,6 +232,8 @@ def read_template(root: Path, path: str) -> str:
     """
     name = path if path.lower().endswith(".md") else f"{path}.md"
     try:
+        if any(part.startswith(".") for part in name.split("/")):  # no rule shows what is hidden
+            raise FileNotFoundError
         data = read_opened(open_beneath(root, name, READ), MAX_TEMPLATE, name)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise NotFoundError(

@@ -286,8 +286,8 @@ class GraphMethods(SearchMethods):
         line = block.line or None
         try:
             queries = search.views.written.read_views(block.language, block.text)
-        except InputError as error:
-            yield values.views.View("", line=line, problem=error.with_hint)
+        except (InputError, RecursionError) as error:
+            yield _not_shown("", line, error)
             return
         for query in queries:
             try:
@@ -310,8 +310,13 @@ class GraphMethods(SearchMethods):
                         now=datetime.now(),
                     )
                 yield replace(view, line=line)
-            except InputError as error:
-                yield values.views.View(query.name, line=line, problem=error.with_hint)
+            except (InputError, RecursionError) as error:
+                yield _not_shown(query.name, line, error)
+
+
+def _not_shown(name: str, line: int | None, error: InputError | RecursionError) -> View:
+    problem = error.with_hint if isinstance(error, InputError) else "This view nests too deep."
+    return values.views.View(name, line=line, problem=problem)
 
 
 def most_listed(limit: int | None) -> int:

@@ -53,6 +53,7 @@ from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select
 from qmd.values import Collection, DocumentAnchor
+from qmd.values.conditions import PropertyCondition, parse_filter
 from qmd.values.exports import KeptChange, KeptRevision
 from qmd.values.location import ServerDatabase
 from qmd.values.memory import NewFact
@@ -206,6 +207,8 @@ def argument(kind: Any, name: str, text: str, reader: Reader) -> Any:
         return reader.collections.all()[0]
     if kind is Order:
         return Order("title")
+    if kind is PropertyCondition:
+        return parse_filter("task:open")[0]
     if kind is TaskFilter:
         return TaskFilter(("open",), [text])
     if kind is ObservationFilter:

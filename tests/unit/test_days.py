@@ -211,6 +211,10 @@ def test_a_note_is_created_only_when_asked_to(kb: KnowledgeBase, tmp_path: Path)
     long = kb.periodic_note("2026-12-01")
     assert len(long.text) == 20_000 and long.more_lines == 10_000
     (root / "Templates/Day.md").unlink()
+    (root / ".obsidian/daily-notes.json").write_text('{"template": ".obsidian/app"}')
+    with pytest.raises(NotFoundError, match=r"app\.md does not exist"):
+        kb.create_periodic_note("2026-11-19")
+    (root / ".obsidian/daily-notes.json").write_text('{"template": "Templates/Day"}')
     with pytest.raises(NotFoundError, match=r"Templates/Day\.md does not exist"):
         kb.create_periodic_note("2026-11-20")
 

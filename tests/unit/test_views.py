@@ -146,6 +146,8 @@ def test_conditions(kb: KnowledgeBase, condition: str, names: list[str]) -> None
         ("choice(rating, rating, 0) + 0.5", "5.5"),
         ("[1, 2] + 3", "1, 2, 3"),
         ("nothing.more.of(it)", ""),
+        ("file.links", "[[Frank Herbert]], [[Sand]], [[Spice]], [[Sand]]"),
+        ("length(file.outlinks)", "4"),
     ],
 )
 def test_columns_are_computed(kb: KnowledgeBase, expression: str, text: str) -> None:
@@ -257,6 +259,20 @@ def test_the_work_of_a_view_is_bounded(kb: KnowledgeBase, monkeypatch: pytest.Mo
     monkeypatch.setattr("qmd.search.views.computing.MAX_STEPS", 100)
     (view,) = kb.views(text="LIST WHERE " + " + ".join("1" * 60)).views
     assert "takes too long" in view.problem
+
+
+def test_formulas_do_not_nest_without_end(kb: KnowledgeBase) -> None:
+    names = [f"f{number}" for number in range(90)]
+    formulas = "".join(
+        f"  {name}: formula.{after}{'+1' * 60}\n"
+        for name, after in zip(names, [*names[1:], "f0"], strict=True)
+    )
+    text = f"formulas:\n{formulas}views:\n  - order: [formula.f0]\n"
+    (view,) = kb.view_of_block("notes/own.md", "base", text, limit=3)
+    assert view.problem == "This view nests too deep."
+    text = "formulas:\n  a: formula.b + 1\n  b: formula.a + 1\nviews:\n  - order: [formula.a]\n"
+    (view,) = kb.view_of_block("notes/own.md", "base", text, limit=1)
+    assert view.rows[0].cells == ("",)
 
 
 def test_signs_bind_as_usual() -> None:

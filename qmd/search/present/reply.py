@@ -53,18 +53,14 @@ def present(
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     query_needles = needles(query)
     keys = frozenset[str]() if query.groups else query.property_keys
-    asked_lines: Mapping[int, int] = {}  # of the tasks and facts that a query without words wants
-    if not keys.isdisjoint(LINE_COLUMNS):
-        asked_lines = reader.properties.first_lines(
-            query.either, [each.document_id for each in judged]
-        )
+    of_tasks = _lines_of_tasks(reader, query, keys, judged)
     snippets = [
         _snippet(
             each,
             query_needles,
             spans.get(each.chunk_id or 0),
             keys,
-            asked_lines.get(each.document_id),
+            of_tasks.get(each.document_id),
         )
         for each in judged
     ]
@@ -100,6 +96,16 @@ def present(
     return budget.fit_hits(
         reply, request.max_tokens, budget.hit_tokens, frame_tokens=budget.FRAME_TOKENS
     )
+
+
+def _lines_of_tasks(
+    reader: Reader, query: ParsedQuery, keys: frozenset[str], judged: Sequence[Candidate]
+) -> Mapping[int, int]:
+    """Document id → the line of its first task or fact, if the query asks for these alone."""
+    if keys.isdisjoint(LINE_COLUMNS):
+        return {}
+    groups = [[each for each in group if not isinstance(each, str)] for group in query.either]
+    return reader.properties.first_lines(groups, [each.document_id for each in judged])
 
 
 def _snippet(

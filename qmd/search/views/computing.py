@@ -20,6 +20,7 @@ MAX_STEPS = 3_000_000
 
 _MAX_TEXT = 10_000  # characters of a computed text
 _MAX_LIST = 2_000
+_LOOKED_UP = 500  # steps of a question to the database
 _DATE = re.compile(
     r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
     re.ASCII,
@@ -101,12 +102,14 @@ class ViewContext(NamedTuple):
     Attributes:
         this: The note that holds the view.
         linking: Gives the ids of the notes that link to a note.
+        links: Gives the targets of the links in a note by its id, as they are written.
         formulas: Expressions by name.
     """
 
     now: datetime
     this: ViewNote | None
     linking: Callable[[str], frozenset[int]]
+    links: Callable[[int], Sequence[str]]
     formulas: Mapping[str, Expression]
 
 
@@ -156,6 +159,9 @@ class Computer:
                     return self._context.this and _File(self._context.this)
         value = self.value(first, note)
         if isinstance(value, _File):
+            if name in ("links", "outlinks"):
+                self._steps += _LOOKED_UP
+                return [NoteName(each) for each in self._context.links(value.note.id)[:_MAX_LIST]]
             return _member_of_file(value.note, name)
         if isinstance(value, list):
             return (
@@ -186,7 +192,9 @@ class Computer:
             if _is_true(first) == (sign == "||"):
                 return first
             return self.value(right, note)
-        return _combined(sign, self.value(left, note), self.value(right, note))
+        values = self.value(left, note), self.value(right, note)
+        self._count(values)
+        return _combined(sign, *values)
 
     def call(self, node: Expression, note: ViewNote) -> Any:
         name = str(node.value)
@@ -214,11 +222,16 @@ class Computer:
         function = _FUNCTIONS.get(name)
         if function is None:
             raise InputError(engine_text("A view has no function {name}.", name=name[:60]))
-        self._steps += sum(len(each) for each in values if isinstance(each, (list, str))) // 10
+        self._count(values)
         try:
             return function(*values)
         except TypeError:  # it takes more or fewer values, or others
             return None
+
+    def _count(self, values: Sequence[Any]) -> None:
+        """Long values take more than one step."""
+        self._steps += sum(len(each) for each in values if isinstance(each, list))
+        self._steps += sum(len(each) for each in values if isinstance(each, str)) // 100
 
     def _part(self, node: Expression, number: int, note: ViewNote) -> Any:
         return self.value(node.parts[number], note) if number < len(node.parts) else None
@@ -237,6 +250,7 @@ class Computer:
         if isinstance(target, _File):
             target = target.note.link
         text = target.target if isinstance(target, NoteName) else str(target or "")
+        self._steps += _LOOKED_UP
         return note.id in self._context.linking(text)
 
     def _asked_of(self, note: ViewNote, name: str, values: list[Any]) -> Any:
@@ -574,11 +588,24 @@ def shown(value: Any) -> str:
         case _File():
             return shown(value.note.link)
         case list():
-            return ", ".join(filter(None, map(shown, value[:_MAX_LIST])))[:_MAX_TEXT]
+            return _joined(value, ", ")
         case dict():
             parts = (f"{key}: {shown(_read(each))}" for key, each in list(value.items())[:50])
             return ", ".join(parts)[:_MAX_TEXT]
     return str(value)[:_MAX_TEXT]
+
+
+def _joined(values: Sequence[Any], sign: str) -> str:
+    """The values as one text, of which no more is made than a cell may hold."""
+    parts: list[str] = []
+    room = _MAX_TEXT
+    for value in values:
+        if room <= 0:
+            break
+        if text := shown(value):
+            parts.append(text)
+            room -= len(text) + len(sign)
+    return sign.join(parts)[:_MAX_TEXT]
 
 
 def _shown_span(value: timedelta) -> str:
@@ -672,11 +699,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "trim": lambda value: shown(value).strip(),
     "startswith": lambda value, part: shown(value).startswith(shown(part)),
     "endswith": lambda value, part: shown(value).endswith(shown(part)),
-    "replace": lambda value, old, new: shown(value).replace(shown(old) or "\0", shown(new))[
+    "replace": lambda value, old, new: shown(value).replace(shown(old) or "\0", shown(new)[:100])[
         :_MAX_TEXT
     ],
     "split": lambda value, sign: list(shown(value).split(shown(sign) or None))[:_MAX_LIST],
-    "join": lambda value, sign=", ": shown(sign).join(map(shown, _listed(value)))[:_MAX_TEXT],
+    "join": lambda value, sign=", ": _joined(_listed(value), shown(sign)),
     "default": lambda value, other: other if value is None else value,
     "string": shown,
     "tostring": shown,

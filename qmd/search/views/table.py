@@ -52,9 +52,13 @@ def make_view(
         CollectionNotFoundError.
         InputError: The view asks for something that is not known, or for too much.
     """
-    context = ViewContext(
-        now, _note_named(reader, this), _linking(reader, collection), query.formulas
-    )
+
+    def links(document_id: int) -> list[str]:
+        return [each.target for each in reader.links.of_documents([document_id])]
+
+    this_note = _note_named(reader, this)
+    linking = _linking(reader, collection)
+    context = ViewContext(now, this_note, linking, links, query.formulas)
     computer = Computer(context)
     notes = _selected(reader, query, collection, computer, hits)
     notes = _sorted(notes, query, computer)
@@ -82,7 +86,7 @@ def _selected(
     hits: Sequence[str] | None,
 ) -> list[ViewNote]:
     """The notes that meet all conditions: in the order of the hits, else by path."""
-    filters = _filters(query.conditions, collection)
+    filters = _filters(reader, query.conditions, collection)
     selection = reader.select(filters)
     if reader.documents.count_selected(selection) > MAX_DOCUMENTS:
         raise InputError(
@@ -103,15 +107,24 @@ def _selected(
     return notes
 
 
-def _filters(conditions: Iterable[Expression], collection: str | None) -> Filters:
+def _filters(reader: Reader, conditions: Iterable[Expression], collection: str | None) -> Filters:
     """What of the conditions the store can check; they are checked again for each note."""
     tags: list[str] = []
-    for condition in conditions:
-        for node in _conjuncts(condition):
-            if node.kind == "method" and node.value == "hastag" and len(node.parts) == 2:
-                tags.append(str(node.parts[1].value).lstrip("#"))
+    path = None
+    for node in (each for condition in conditions for each in _conjuncts(condition)):
+        if node.kind != "method" or len(node.parts) != 2 or node.parts[1].kind != "literal":
+            continue
+        text = str(node.parts[1].value)
+        if node.value == "hastag":
+            tags.append(text.lstrip("#"))
+        elif node.value == "infolder" and collection is not None:
+            folder = text.strip("/")
+            if folder and reader.links.has_folder(collection, folder):
+                path = f"{collection}/{folder}"
     return Filters(
-        collections=(collection,) if collection else (), tags=tuple(filter(None, tags[:10]))
+        collections=(collection,) if collection else (),
+        path=path,
+        tags=tuple(filter(None, tags[:10])),
     )
 
 

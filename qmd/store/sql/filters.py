@@ -316,7 +316,7 @@ def _line_meets(column: str, value_range: ValueRange | None, values: list[object
 
 
 def first_lines(
-    sql: Sql, groups: Sequence[Sequence[str | PropertyCondition]], document_ids: Sequence[int]
+    sql: Sql, groups: Sequence[Sequence[PropertyCondition]], document_ids: Sequence[int]
 ) -> dict[int, int]:
     """
     Document id → its first line with a task, or else a fact, that meets the conditions about these.
@@ -345,14 +345,14 @@ def first_lines(
 
 
 def _line_alternatives(
-    group: Sequence[str | PropertyCondition], table: str, values: list[object]
+    group: Sequence[PropertyCondition], table: str, values: list[object]
 ) -> list[str]:
     """The conditions of a group on a row of a table; their values are appended to ``values``."""
     columns = qmd_values.conditions.LINE_COLUMNS
     return [
         _line_meets(columns[each.key], value_range, values)
         for each in group
-        if not isinstance(each, str) and columns.get(each.key, "").startswith(f"{table}.")
+        if columns.get(each.key, "").startswith(f"{table}.")
         for value_range in each.ranges or (None,)
         if value_range is None or _is_about(value_range, columns[each.key])
     ]

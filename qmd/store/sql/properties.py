@@ -73,7 +73,7 @@ class Properties:
         return existing | about_tasks if about_tasks and Tasks(self._sql).exist() else existing
 
     def first_lines(
-        self, groups: Sequence[Sequence[str | PropertyCondition]], document_ids: Sequence[int]
+        self, groups: Sequence[Sequence[PropertyCondition]], document_ids: Sequence[int]
     ) -> dict[int, int]:
         """As `filters.first_lines`."""
         return first_lines(self._sql, groups, document_ids)
