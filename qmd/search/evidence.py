@@ -237,39 +237,54 @@ def measure_documents(
     for document_id, document in whole.items():
         if document_id not in retrieved.nearest:
             candidates[document_id].take_chunk(document.nearest)
-    if "whole" not in without:
-        means = {document_id: document.mean for document_id, document in whole.items()}
-        measures.append(_measure_best("whole", embedded.text, means, best_ids))
-    if "opening" not in without:
-        openings = {document_id: document.opening for document_id, document in whole.items()}
-        measures.append(_measure_best("opening", embedded.text, openings, best_ids))
+    for part, values in _of_whole_documents(whole).items():
+        if part not in without:
+            measures.append(_measure_best(part, embedded.text, values, best_ids))
 
     problem = None
     if "tokens" not in without and embedded.tokens is not None:
         best_ids = _best_ids(document_ids, measures, TOKENS_DEPTH)
         chunks = {each: _nearest_chunks(candidates[each], whole.get(each)) for each in best_ids}
-        # The nearest chunk of each document first: the others matter less.
-        in_order = [
-            each for row in zip_longest(*chunks.values()) for each in row if each is not None
-        ]
         by_chunk, problem = _compare_tokens(
-            reader, embedded.model, embedded.tokens, in_order, models
+            reader, embedded.model, embedded.tokens, _nearest_first(chunks.values()), models
         )
-        values = {
-            document_id: max(by_chunk[each] for each in known)
-            for document_id, chunk_ids in chunks.items()
-            if (known := [each for each in chunk_ids if each in by_chunk])
-        }
+        values = _best_of(chunks, by_chunk)
         measures.append(_measure_best("tokens", embedded.text, values, best_ids))
     retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
 
 
+def _of_whole_documents(
+    whole: Mapping[int, WholeDocument],
+) -> dict[EvidencePart, dict[int, float]]:
+    """Part of the evidence → document id → value, for the parts that look at all chunks."""
+    return {
+        "whole": {document_id: document.mean for document_id, document in whole.items()},
+        "opening": {document_id: document.opening for document_id, document in whole.items()},
+    }
+
+
 def _nearest_chunks(candidate: Candidate, document: WholeDocument | None) -> Sequence[int]:
     """The ids of the nearest chunks of a document, at most `TOKENS_CHUNKS`, nearest first."""
-    known = [] if candidate.chunk_id is None else [candidate.chunk_id]
+    nearest = [] if candidate.chunk_id is None else [candidate.chunk_id]
     others = () if document is None else document.chunk_ids
-    return list(dict.fromkeys([*known, *others]))[:TOKENS_CHUNKS]
+    return list(dict.fromkeys([*nearest, *others]))[:TOKENS_CHUNKS]
+
+
+def _nearest_first(chunks: Iterable[Sequence[int]]) -> list[int]:
+    """The nearest chunk of each document, then the second of each, and so on: the first matter."""
+    return [chunk_id for row in zip_longest(*chunks) for chunk_id in row if chunk_id is not None]
+
+
+def _best_of(
+    chunks: Mapping[int, Sequence[int]], by_chunk: Mapping[int, float]
+) -> dict[int, float]:
+    """Document id → the greatest value of its chunks; documents without a value are left out."""
+    values = {
+        document_id: [by_chunk[chunk_id] for chunk_id in chunk_ids if chunk_id in by_chunk]
+        for document_id, chunk_ids in chunks.items()
+    }
+    return {document_id: max(each) for document_id, each in values.items() if each}
 
 
 def _best_ids(document_ids: Sequence[int], measures: Sequence[Measure], count: int) -> list[int]:
