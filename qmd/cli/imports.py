@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,12 +19,16 @@ from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
+from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
+    from qmd.transfer.conversations import ConversationProgram
     from qmd.transfer.programs import Program
     from qmd.values.imports import ImportReport, NotTaken, UnpackReport
+
+_MAX_HOOK = 1 << 20  # bytes of what a hook gets
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -257,6 +263,112 @@ def _render_unpacked(report: UnpackReport) -> None:
     render_not_taken(report.not_taken)
 
 
+def _conversations(
+    program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
+) -> None:
+    with session().open() as kb:
+        report = kb.import_conversations(program, file, folder=folder, dry_run=dry_run)
+    if as_json:
+        write_json(report)
+        return
+    would = "Would write" if dry_run else "Wrote"
+    write(
+        f"{would} {count(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
+        f" {count(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
+    )
+    if report.problem is not None:
+        write(f"Not searchable yet: {one_line(report.problem)}\n")
+    if report.change is not None:
+        write(f"Undo: qmd undo {report.change}\n")
+
+
+def conversation_options(function: F) -> F:
+    """Add the arguments that the imports of conversations share."""
+    for option in (
+        json_option,
+        click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing."),
+        click.option(
+            "--into",
+            "folder",
+            metavar="FOLDER",
+            shell_complete=complete.documents,
+            help="collection/folder for new notes.  [default: conversations, in the first]",
+        ),
+        click.argument("file", shell_complete=complete.files),
+    ):
+        function = option(function)
+    return function
+
+
+@command(
+    "chatgpt",
+    examples=(
+        "qmd import chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
+        "qmd import chatgpt export.zip --into notes/chats",
+    ),
+)
+@conversation_options
+def chatgpt(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+    """
+    Make a note of each conversation that ChatGPT has exported.
+
+    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
+    went on; all else stays as it is. 'qmd undo' takes it back.
+    """
+    _conversations("chatgpt", file, folder, dry_run, as_json)
+
+
+@command("claude", examples=("qmd import claude ~/Downloads/data.zip --dry-run",))
+@conversation_options
+def claude(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+    """
+    Make a note of each conversation that Claude has exported.
+
+    FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
+    went on; all else stays as it is. 'qmd undo' takes it back.
+    """
+    _conversations("claude", file, folder, dry_run, as_json)
+
+
+@command(
+    "claude-code",
+    examples=(
+        "qmd import claude-code ~/.claude/projects/-home-me-site/3f9a.jsonl",
+        "qmd import claude-code -    # what a hook of Claude Code gets: docs/memory.md",
+    ),
+)
+@conversation_options
+def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+    """
+    Make a note of a session of Claude Code.
+
+    FILE is its transcript; with - the JSON that a hook gets says where it is. The note has your
+    questions with the last answer to each, the files that were changed, and what is still to do.
+    Of a session that went on it is written anew.
+    """
+    if file == "-":
+        file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
+    _conversations("claude-code", file, folder, dry_run, as_json)
+
+
+def _transcript_of_hook(sent: bytes) -> str:
+    """
+    The file that the input of a hook names.
+
+    Raises:
+        InputError: It names none.
+    """
+    try:
+        path = json.loads(sent)["transcript_path"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        path = None
+    if not isinstance(path, str) or not path:
+        raise InputError(
+            "The input names no transcript.", hint="A hook of Claude Code sends transcript_path."
+        )
+    return path
+
+
 def _move(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
@@ -317,5 +429,7 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
         write(f"  {one_line(each.subject)}\n    {hanging(one_line(each.reason), 4)}\n")
 
 
-for _command in (tobi, basic_memory, obsidian, export_of_qmd, markdown_zip):
+for _command in (
+    *(tobi, basic_memory, obsidian, chatgpt, claude, claude_code, export_of_qmd, markdown_zip),
+):
     import_.add_command(_command)

@@ -248,8 +248,8 @@ class Configuration:
     )
     inbox: str | None = _setting(
         "text",
-        "the note for thoughts, such as notes/{{date}}.md or notes/inbox/{{title}}.md; unset means"
-        " Inbox.md in the first collection",
+        "the note for thoughts, such as notes/{{date}}.md, notes/in/{{title}}.md or {{daily}};"
+        " unset means Inbox.md in the first collection",
     )
     inbox_template: str | None = _setting(
         "text", "the note from which new notes for thoughts are made; unset means none"

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import PurePosixPath
-from typing import NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
+from qmd.files import days
 from qmd.files.edits import note_editor
 from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.files.vault import Vault, file_name_of, note_path
@@ -22,11 +23,15 @@ from qmd.parse import frontmatter
 from qmd.parse.convert.inert import link
 from qmd.values.captures import Attached, Attachment, Captured
 
+if TYPE_CHECKING:
+    from qmd.store import Reader
+
 TOOL = "capture"
 #: Characters of a thought, bytes of a file beside it, and the most files.
 MAX_TEXT, MAX_FILE, MAX_FILES = 1_000_000, 50_000_000, 20
 
 _PLACES = re.compile(r"\{\{\s*(date|time|title|text)\s*\}\}")
+_DAILY = re.compile(r"(?:([^/{}]+)/)?\{\{\s*daily\s*\}\}")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
 _TASK = re.compile(r"\[[ xX]\]\s")
 _LIST_LINE = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s|\s{2,}\S")
@@ -42,10 +47,12 @@ class Inbox(NamedTuple):
         pattern: ``collection/path`` of a note, with what `_PLACES` names.
         template: The text of a new note, in which ``{{text}}`` is the thought; None for the
             thought alone.
+        is_of_day: Whether it is the note of a day, whatever its path says.
     """
 
     pattern: str
     template: str | None = None
+    is_of_day: bool = False
 
     @property
     def is_list(self) -> bool:
@@ -55,7 +62,31 @@ class Inbox(NamedTuple):
     @property
     def has_day(self) -> bool:
         """Whether the path says the day."""
-        return re.search(r"\{\{\s*date\s*\}\}", self.pattern) is not None
+        return self.is_of_day or re.search(r"\{\{\s*date\s*\}\}", self.pattern) is not None
+
+
+def daily_inbox(reader: Reader, pattern: str, at: datetime) -> Inbox | None:
+    """
+    The daily note, as the settings of its vault say; None if the pattern does not mean that.
+
+    Args:
+        pattern: ``{{daily}}``, or ``collection/{{daily}}``.
+
+    Raises:
+        CollectionNotFoundError, InputError: As `days.chosen`.
+        NotFoundError: The template of the vault does not exist.
+    """
+    match = _DAILY.fullmatch(pattern)
+    if match is None:
+        return None
+    collection, notes = days.chosen(reader, match[1])
+    period = notes.period("day", at.date())
+    template = notes.pattern("day").template
+    text = None
+    if template:
+        text = days.read_template(Path(collection.path), template)
+        text = notes.filled(text, period, at.replace(tzinfo=None))
+    return Inbox(days.file_of(collection, notes, period), text, is_of_day=True)
 
 
 def capture(

@@ -21,7 +21,7 @@ from qmd.parse.decode import decode
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.settings_file import read_opened
 from qmd.values import moment
-from qmd.values.days import Period, PeriodKind, period_around
+from qmd.values.days import CalendarWeek, MonthCalendar, Period, PeriodKind, period_around
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -377,6 +377,26 @@ def nearest(
         if document is not None:
             return document.file
     return None
+
+
+def calendar(reader: Reader, collection: Collection, notes: DayNotes, day: date) -> MonthCalendar:
+    """The month with a day."""
+
+    def note(period: Period) -> str | None:
+        document = reader.documents.by_path(collection.name, notes.path(period))
+        return None if document is None else document.file
+
+    month = notes.period("month", day)
+    weeks: list[CalendarWeek] = []
+    week: Period | None = notes.period("week", month.first)
+    while week is not None and week.first <= month.last:
+        days = tuple(
+            (each, note(notes.period("day", each)))
+            for each in (week.first + timedelta(days=number) for number in range(7))
+        )
+        weeks.append(CalendarWeek(week, note(week), days))
+        week = week.moved(1)
+    return MonthCalendar(month, note(month), tuple(weeks))
 
 
 def beginning(text: str) -> tuple[str, int]:

@@ -68,7 +68,7 @@ class PageSource(NamedTuple):
         name: Of its file, whose suffix says if it is MHTML.
         charset: As the server said; "" if it did not.
         address: Where it was found; "" for a file.
-        asked: The address that the person named, which may lead to the other.
+        named: The address that the person gave, which may lead to the other.
         folder: Of the file, in which its pictures may be; None for one from the web.
     """
 
@@ -76,11 +76,11 @@ class PageSource(NamedTuple):
     data: bytes
     charset: str = ""
     address: str = ""
-    asked: str = ""
+    named: str = ""
     folder: Path | None = None
 
 
-class Article(NamedTuple):
+class SavedArticle(NamedTuple):
     """What a page says, as Markdown, and its pictures by the names of their files."""
 
     title: str
@@ -97,16 +97,16 @@ def fetched_page(web: Web, url: str) -> PageSource:
     Raises:
         InputError, WebPageError: As `Web.get`, or what is there is no page.
     """
-    found = web.get(url, TimeLimit(PAGE_S, PAGE_S), max_bytes=MAX_PAGE, accept=_ACCEPT)
-    if found.media_type not in _PAGES:
+    page = web.get(url, TimeLimit(PAGE_S, PAGE_S), max_bytes=MAX_PAGE, accept=_ACCEPT)
+    if page.media_type not in _PAGES:
         raise WebPageError(
             engine_text(
-                "{url} is no page, but {kind}.", url=found.address, kind=one_line(found.media_type)
+                "{url} is no page, but {kind}.", url=page.address, kind=one_line(page.media_type)
             ),
             hint="Download it into a folder of a collection; PDF and Office files are searched.",
         )
-    asked = checked_address(url)
-    return PageSource("page.html", found.data, found.charset, found.address, asked)
+    named = checked_address(url)
+    return PageSource("page.html", page.data, page.charset, page.address, named)
 
 
 def page_in_file(path: Path) -> PageSource:
@@ -130,7 +130,7 @@ def page_in_file(path: Path) -> PageSource:
     return PageSource(path.name, data, folder=path.parent.resolve())
 
 
-def article_of(source: PageSource, web: Web | None) -> Article:
+def article_of(source: PageSource, web: Web | None) -> SavedArticle:
     """
     The article of a page, with its pictures.
 
@@ -141,36 +141,41 @@ def article_of(source: PageSource, web: Web | None) -> Article:
         WebPageError: There is no text in it, or too much.
     """
     parsed = _parsed(source, {})
-    wanted: dict[str, str] = parsed["pictures"]
-    kept, held = {}, dict[str, bytes]()
-    names = dict[str, str]()
-    for address, data in _picture_data(source, wanted, parsed["held"], web):
+    targets: dict[str, str] = parsed["pictures"]
+    pictures: dict[str, bytes] = {}
+    kept_at: dict[str, str] = {}
+    for name, data in _picture_data(source, targets, parsed["held"], web):
         suffix = next((suffix for sign, suffix in _PICTURES if sign.match(data)), None)
         if suffix is not None:
-            name = f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
-            held[name] = data
-            names[address] = f"{PICTURES_FOLDER}/{name}"
-    if names:
-        kept = {each: names.get(each, target) for each, target in wanted.items()}
-        parsed = _parsed(source, kept)
+            file = f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
+            pictures[file] = data
+            kept_at[name] = f"{PICTURES_FOLDER}/{file}"
+    if kept_at:
+        parsed = _parsed(source, targets | kept_at)
     text = parsed["text"].strip()
     if not text:
         raise WebPageError(
             engine_text("{url} has no text.", url=source.address or source.name),
             hint="Pages that scripts make are saved by a browser: qmd save FILE.html",
         )
-    title = parsed["title"] or unquote(urlsplit(source.address).path).strip("/").rpartition("/")[2]
+    title = _title(source, parsed["title"])
     facts = {
-        "title": title or urlsplit(source.address).hostname or Path(source.name).stem,
+        "title": title,
         "author": parsed["author"],
         "date": (parsed["date"] or "")[:10],
         "description": parsed["description"],
         "source": parsed["source"] or source.name,
-        "link": "" if source.asked == source.address else source.asked,
+        "link": "" if source.named == source.address else source.named,
     }
-    left_out = len(wanted) - len(names)
     used = {name: value[:MAX_FACT] for name, value in facts.items() if value}
-    return Article(str(facts["title"]), f"{text}\n", used, held, left_out)
+    return SavedArticle(title, f"{text}\n", used, pictures, len(targets) - len(kept_at))
+
+
+def _title(source: PageSource, stated: str | None) -> str:
+    """The title of a page; of one without, the end of its address, or the name of its file."""
+    address = urlsplit(source.address)
+    last = unquote(address.path).strip("/").rpartition("/")[2]
+    return stated or last or address.hostname or Path(source.name).stem
 
 
 class PageKeeper:
@@ -179,16 +184,16 @@ class PageKeeper:
 
     Args:
         today: The day, in ISO 8601.
-        known: Finds the notes whose property ``source`` is an address.
+        notes_with: Finds the notes whose property ``source`` is an address.
     """
 
     def __init__(
-        self, files: FileWriter, vault: Vault, today: str, known: Callable[[str], list[str]]
+        self, files: FileWriter, vault: Vault, today: str, notes_with: Callable[[str], list[str]]
     ) -> None:
         self._files = files
         self._vault = vault
         self._today = today
-        self._known = known
+        self._notes_with = notes_with
 
     def note_of(self, address: str) -> str | None:
         """
@@ -197,7 +202,7 @@ class PageKeeper:
         Args:
             address: As `checked_address` gives it; or the name of a file.
         """
-        for file in self._known(address) if address else ():
+        for file in self._notes_with(address) if address else ():
             try:
                 place = self._vault.locate(file)
             except InvalidPathError:
@@ -207,7 +212,7 @@ class PageKeeper:
                 return file
         return None
 
-    def keep(self, article: Article, folder: str) -> SavedPage:
+    def keep(self, article: SavedArticle, folder: str) -> SavedPage:
         """
         Write an article, into the note that it has already, or into a new one.
 
@@ -218,8 +223,8 @@ class PageKeeper:
             OutsideRootsError, WriteDeclinedError, FileAccessError: As `FileWriter.rewrite`.
             InvalidPathError: No note can be in that folder.
         """
-        known = filter(None, (self.note_of(str(article.facts.get(name, ""))) for name in ADDRESSES))
-        file = next(known, None) or self._new(article, folder)
+        notes = filter(None, (self.note_of(str(article.facts.get(name, ""))) for name in ADDRESSES))
+        file = next(notes, None) or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
         folder = file.rpartition("/")[0]
@@ -266,7 +271,7 @@ class PageKeeper:
         self._files.policy.permitted(place.target)
         self._files.store.require_writable()
 
-    def _new(self, article: Article, folder: str) -> str:
+    def _new(self, article: SavedArticle, folder: str) -> str:
         """The path of a new note: no file is there yet."""
         name = file_name_of(article.title) or "page"
         for file in _numbered(f"{folder}/{name}"):
@@ -298,7 +303,7 @@ def _moved_pictures(old: str, pictures: Mapping[str, bytes]) -> dict[str, str]:
     return targets
 
 
-def _note_text(old: str, article: Article, moved: Mapping[str, str]) -> str:
+def _note_text(old: str, article: SavedArticle, moved: Mapping[str, str]) -> str:
     """The note with a new article; properties that are not of the page stay."""
     body = article.text
     for name, target in moved.items():
@@ -322,8 +327,8 @@ def _text_at(place: ResolvedPath) -> str | None:
 
 
 def _addresses_of(text: str) -> list[str]:
-    found = frontmatter.split(text).properties
-    return [str(found[name]) for name in ADDRESSES if name in found]
+    stated = frontmatter.split(text).properties
+    return [str(stated[name]) for name in ADDRESSES if name in stated]
 
 
 def _parsed(source: PageSource, pictures: Mapping[str, str]) -> dict[str, Any]:
@@ -340,12 +345,12 @@ def _parsed(source: PageSource, pictures: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _picture_data(
-    source: PageSource, wanted: Mapping[str, str], held: Mapping[str, bytes], web: Web | None
+    source: PageSource, targets: Mapping[str, str], held: Mapping[str, bytes], web: Web | None
 ) -> Iterator[tuple[str, bytes]]:
     """The pictures of a page that can be had, within the limits, by their sources."""
     limit = TimeLimit(PICTURES_S, PICTURES_S)
     left = MAX_PICTURES_BYTES
-    for number, (name, target) in enumerate(wanted.items()):
+    for number, (name, target) in enumerate(targets.items()):
         if number >= MAX_PICTURES or left <= 0:
             return
         most = min(left, MAX_PICTURE)
@@ -370,7 +375,7 @@ def _beside(folder: Path | None, name: str, most: int) -> bytes | None:
 
 def _fetched(web: Web, address: str, limit: TimeLimit, most: int) -> bytes | None:
     try:
-        found: Fetched = web.get(address, limit, max_bytes=most, accept="image/*")
+        picture: Fetched = web.get(address, limit, max_bytes=most, accept="image/*")
     except QmdError:
         return None
-    return found.data
+    return picture.data

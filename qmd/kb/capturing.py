@@ -14,6 +14,7 @@ from qmd.kb.parts import open_to_scopes
 from qmd.values import Filters
 
 if TYPE_CHECKING:
+    from qmd.files.captures import Inbox
     from qmd.files.saved_pages import PageKeeper
     from qmd.files.vault import Vault
     from qmd.store import Store
@@ -47,11 +48,10 @@ class CapturingMethods(EditingMethods):
             OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
         """
         store = self._store
-        inbox = files.captures.Inbox(self._inbox_pattern(), self._template(store))
+        moment = _moment(at)
+        inbox = self._inbox(store, moment)
         writer = self._writer(store)
-        return files.captures.capture(
-            writer, self._vault(store), inbox, text, attachments, _moment(at)
-        )
+        return files.captures.capture(writer, self._vault(store), inbox, text, attachments, moment)
 
     @open_to_scopes
     def attach(self, note: str | None, attachment: Attachment) -> Attached:
@@ -68,7 +68,8 @@ class CapturingMethods(EditingMethods):
         """
         store = self._store
         if note is None:
-            file = files.captures.note_of(self._inbox_pattern(), "", _moment(None))
+            now = _moment(None)
+            file = files.captures.note_of(self._inbox(store, now).pattern, "", now)
         else:
             file = self._place(store, note).file
         return files.captures.attach(self._writer(store), self._vault(store), file, attachment)
@@ -130,8 +131,8 @@ class CapturingMethods(EditingMethods):
             return self._fetcher
 
     def _page_keeper(self, store: Store) -> PageKeeper:
-        def known(address: str) -> list[str]:
-            found: list[str] = []
+        def notes_with(address: str) -> list[str]:
+            notes: list[str] = []
             with store.reading() as reader:
                 for name in files.saved_pages.ADDRESSES:
                     listed = search.ordering.list_documents(
@@ -143,18 +144,26 @@ class CapturingMethods(EditingMethods):
                         limit=MOST_NOTES,
                         offset=0,
                     )
-                    found += [each.file for each in listed]
-            return found
+                    notes += [each.file for each in listed]
+            return notes
 
         today = datetime.now().astimezone().date().isoformat()
-        return files.saved_pages.PageKeeper(self._writer(store), self._vault(store), today, known)
+        return files.saved_pages.PageKeeper(
+            self._writer(store), self._vault(store), today, notes_with
+        )
 
     def _vault(self, store: Store) -> Vault:
         with store.reading() as reader:
             return files.vault.Vault.of_collections(reader.collections.all())
 
-    def _inbox_pattern(self) -> str:
-        return self._settings.inbox or f"{self._first_collection()}/{INBOX}"
+    def _inbox(self, store: Store, at: datetime) -> Inbox:
+        """Where a thought of this time goes."""
+        pattern = self._settings.inbox
+        if pattern is None:
+            pattern = f"{self._first_collection()}/{INBOX}"
+        with store.reading() as reader:
+            daily = files.captures.daily_inbox(reader, pattern, at)
+        return daily or files.captures.Inbox(pattern, self._template(store))
 
     def _template(self, store: Store) -> str | None:
         """The text of the note from which notes for thoughts are made."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from qmd.files.vault import Vault
     from qmd.store import Reader, Store
     from qmd.values import Collection
-    from qmd.values.days import PeriodicNote
+    from qmd.values.days import MonthCalendar, PeriodicNote
     from qmd.values.edits import EditedNote, NoteEdit, NoteSource
 
 
@@ -250,6 +250,22 @@ class EditingMethods(FileMethods):
             previous=previous,
             following=following,
         )
+
+    @open_to_scopes
+    def calendar(self, month: str = "month", *, collection: str | None = None) -> MonthCalendar:
+        """
+        A month with its indexed notes of days and weeks.
+
+        Args:
+            month: ``2026-11``, ``month`` or a day of it.
+
+        Raises:
+            The errors of `periodic_note`.
+        """
+        with self._store.reading() as reader:
+            chosen, notes = files.days.chosen(reader, collection)
+            period = files.days.read_period(month, date.today(), notes)
+            return files.days.calendar(reader, chosen, notes, period.first)
 
     @open_to_scopes
     def create_periodic_note(

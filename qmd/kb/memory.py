@@ -1,15 +1,16 @@
-"""Remembering facts in notes, recalling them, and what stands around a note."""
+"""Remembering facts and conversations in notes, recalling them, and what stands around a note."""
 
 from __future__ import annotations
 
-import re
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import files, parse, search, values
+from qmd import files, parse, search, transfer, values
 from qmd.errors import AmbiguousNameError, EditError, InputError
 from qmd.files import edits
-from qmd.kb.editing import EditingMethods
+from qmd.kb.capturing import CapturingMethods
 from qmd.kb.graph import GraphMethods, document_named, most_listed
 from qmd.kb.parts import open_to_scopes
 from qmd.search import graph
@@ -20,19 +21,22 @@ if TYPE_CHECKING:
 
     from qmd.files.edits.note_editor import NotePlace
     from qmd.store import Store
+    from qmd.transfer.conversations import ConversationProgram
     from qmd.values import Collection, DocumentInfo
     from qmd.values.edits import EditedNote
+    from qmd.values.imports import ConversationsReport
     from qmd.values.memory import NewFact, NoteContext, RecalledFact, RecalledFacts, RememberedFact
 
 FOLDER = "memory"
 """The collection for new subjects, if there is one of this name; else a folder in the first."""
 
+CONVERSATIONS = "conversations"
+"""The folder for imported conversations in the first collection, if none is named."""
+
 MAX_STEPS = 3
-_UNFIT = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f]+')
-_MAX_FILE_NAME = 100  # characters
 
 
-class MemoryMethods(GraphMethods, EditingMethods):
+class MemoryMethods(GraphMethods, CapturingMethods):
     """A fact is a list item of a note: ``- [category] fact #tag (context)``."""
 
     @open_to_scopes
@@ -171,6 +175,93 @@ class MemoryMethods(GraphMethods, EditingMethods):
                 today=date.today().isoformat(),
             )
 
+    def import_conversations(
+        self,
+        program: ConversationProgram,
+        file: str | Path,
+        *,
+        folder: str | None = None,
+        dry_run: bool = False,
+    ) -> ConversationsReport:
+        """
+        Make a note of each conversation that ChatGPT or Claude has exported, as one change.
+
+        A note of an earlier import is written anew if the conversation went on since; else it
+        stays as it is, also at another place. Undo takes all of it back.
+
+        Args:
+            file: The archive, or the ``conversations.json`` in it.
+            folder: ``collection/folder`` for new notes; None for `CONVERSATIONS` in the first
+                collection in which notes may be written.
+            dry_run: Only say what would be written.
+
+        Raises:
+            FileAccessError: The file cannot be read.
+            InputError: It is no export of the program, damaged or too large.
+            InvalidPathError: The folder is in no collection.
+            EditError: Notes may be written nowhere.
+            OutsideRootsError, ConflictError: As the `FileWriter` says.
+        """
+        store = self._store
+        source = Path(file).expanduser().absolute()
+        if folder is None:
+            folder = f"{self._first_collection()}/{CONVERSATIONS}"
+        base = files.vault.plain_path(folder.removeprefix("qmd://")).rstrip("/")
+        vault = self._vault(store)
+        vault.check_new(f"{base}/note.md")
+        imported = self._imported(store)
+        states = []
+        with self._writer(store).change(tool="import") as change:
+            for each in transfer.conversations.conversations(program, source):
+                place, updated = imported.get(
+                    each.key, (f"{base}/{program}/{each.file_name}", None)
+                )
+                is_newer = updated is None or updated < each.updated
+                states.append("new" if updated is None else "updated" if is_newer else "same")
+                imported[each.key] = (place, each.updated)  # an export may have it twice
+                if is_newer and not dry_run:
+                    text = transfer.conversations.as_note(each).encode("utf-8", "replace")
+                    change.rewrite(vault.locate(place), partial(_replaced_by, text))
+        return values.imports.ConversationsReport(
+            str(source),
+            base,
+            dry_run,
+            new=states.count("new"),
+            updated=states.count("updated"),
+            unchanged=states.count("same"),
+            change=change.number,
+            problem=change.problem,
+        )
+
+    def _imported(self, store: Store) -> dict[str, tuple[str, str | None]]:
+        """The notes of earlier imports by their conversations: file, and when it went on last."""
+        notes: dict[str, tuple[str, str | None]] = {}
+        with store.reading() as reader:
+            selection = reader.select(Filters(properties=("conversation:*",)))
+            ids = sorted(set(reader.documents.selected_ids(selection)))
+            for info in reader.documents.by_ids(ids):
+                properties = reader.documents.facts(info.id).properties
+                key = str(properties.get("conversation"))
+                notes[key] = (info.file, transfer.conversations.moment(properties.get("updated")))
+        return notes
+
+    def _first_writable(self, collection: str | None) -> Collection:
+        """
+        The first collection in which notes may be written, `FOLDER` before others.
+
+        Raises:
+            EditError: There is none, or not of this name.
+        """
+        collections = {each.name: each for each in self.writable_collections()}
+        if collection is not None:
+            collections = {name: each for name, each in collections.items() if name == collection}
+        if not collections:
+            raise EditError(
+                "No note may be written there.",
+                hint="Name a collection with notes: qmd collection list shows all.",
+            )
+        return collections.get(FOLDER) or next(iter(collections.values()))
+
     def _remembered(
         self, store: Store, written: EditedNote, line: str, today: str
     ) -> RememberedFact:
@@ -235,26 +326,21 @@ class MemoryMethods(GraphMethods, EditingMethods):
             EditError: Notes may be written nowhere, or not in this collection.
             InvalidPathError: No note can have this name.
         """
-        collections = {each.name: each for each in self.writable_collections()}
-        if collection is not None:
-            collections = {name: each for name, each in collections.items() if name == collection}
-        if not collections:
-            raise EditError(
-                "No note may be written there.",
-                hint="Name a collection with notes: qmd collection list shows all.",
-            )
-        folder: Collection = collections.get(FOLDER) or next(iter(collections.values()))
-        name = " ".join(_UNFIT.sub("-", about).split()).strip(" .-")[:_MAX_FILE_NAME].strip()
-        if not name or not values.printable.is_safe_name(name):
+        folder = self._first_writable(collection)
+        name = files.vault.file_name_of(about)
+        if not name:
             raise EditError(
                 f"No note can be called {about[:60]!r}.", hint="Name a person, a thing or a topic."
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"
         path = f"{folder.name}/{below}{name}.md"
-        with store.reading() as reader:
-            vault = files.vault.Vault.of_collections(reader.collections.all())
+        vault = self._vault(store)
         files.indexed_file.require_shown(path, self._exclusion(store, path))
         return edits.note_editor.NotePlace(path, vault.locate(path))
+
+
+def _replaced_by(text: bytes, present: bytes | None) -> bytes:
+    return text
 
 
 def _is_own(document: DocumentInfo) -> bool:

@@ -46,7 +46,17 @@ class ScopedKnowledgeBase(KnowledgeBase):
         self.scope = scope
         self._whole = whole
         self._scoped: tuple[OpenParts, OpenParts] | None = None
-        settings = replace(whole._settings, vault=None, write_roots=(), ask_server=False)
+        whole_settings = whole._settings
+        settings = replace(
+            whole_settings,
+            vault=None,
+            write_roots=(),
+            ask_server=False,
+            save_to=_inside(scope.write, whole_settings.save_to),
+            inbox=_inside(scope.write, whole_settings.inbox),
+            inbox_template=_inside(scope.read, whole_settings.inbox_template),
+            allow_private_addresses=False,  # those of the server's network are not the client's
+        )
         super().__init__(whole._store.scoped(scope), settings)
 
     def _open_parts(self, store: Store) -> OpenParts:
@@ -172,6 +182,11 @@ class ScopedKnowledgeBase(KnowledgeBase):
         return writing.writer.FileWriter(
             whole, self._policy(store), index, confirm=self._confirm, actor=self.scope.name
         )
+
+
+def _inside(collections: frozenset[str], path: str | None) -> str | None:
+    """A ``collection/path`` of the settings, if the client has the collection; else the usual."""
+    return path if path is not None and path.partition("/")[0] in collections else None
 
 
 def _refusing(name: str) -> property:

@@ -150,7 +150,7 @@ MAIL = FileFormat(
     "e-mail",
     (".eml", ".mbox", ".mbx"),
     parser="qmd.parse.convert.mail:convert",
-    version=2,
+    version=3,
     max_bytes=100 * MB,
     remedy="Save the message again in the program that wrote it",
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,8 +28,8 @@ from qmd.values.search import EvidencePart
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
-    from qmd.search.candidates import Run
-    from qmd.search.meaning.nearness import QuestionVector
+    from qmd.search.candidates import Candidate, Run
+    from qmd.search.meaning.nearness import QuestionVector, WholeDocument
     from qmd.search.question import SearchModels
     from qmd.store import Reader
     from qmd.store.sql.models import StoredModel
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 #: What one standard deviation adds to the sum, in each part.
 WEIGHTS: Mapping[EvidencePart, float] = {
     "words": 1.25,
-    "nearest": 0.75,
-    "whole": 0.75,
-    "tokens": 0.75,
+    "nearest": 0.55,
+    "whole": 1.0,
+    "opening": 0.9,
+    "tokens": 1.1,
 }
 #: What the first place in a run adds to the standardised value, if the query has at most
 #: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of that, the
@@ -60,7 +62,10 @@ MOST = 6.0
 WHOLE_DEPTH = 50
 #: How many of the best documents by all other parts have their tokens compared.
 TOKENS_DEPTH = 30
-#: Of these, so many whose chunk has no stored token states are run through the model while the
+#: So many nearest chunks of each are compared, and the best of them counts: the chunk that answers
+#: is not always the one that is nearest as a whole.
+TOKENS_CHUNKS = 4
+#: Of these chunks, so many that have no stored token states are run through the model while the
 #: query waits: about 50 ms each. The background gives each chunk its own (`qmd.ingest.keep`).
 COMPUTED = 5
 
@@ -228,33 +233,43 @@ def measure_documents(
         measures += _measure_runs("nearest", retrieved.by_meaning, unembedded_ids, first_place)
 
     best_ids = _best_ids(document_ids, measures, WHOLE_DEPTH)
-    whole = meaning.nearness.whole_documents(reader, embedded, best_ids)
-    for document_id, (nearest, _) in whole.items():
+    whole = meaning.nearness.whole_documents(reader, embedded, best_ids, TOKENS_CHUNKS)
+    for document_id, document in whole.items():
         if document_id not in retrieved.nearest:
-            candidates[document_id].take_chunk(nearest)
+            candidates[document_id].take_chunk(document.nearest)
     if "whole" not in without:
-        means = {document_id: mean for document_id, (_, mean) in whole.items()}
+        means = {document_id: document.mean for document_id, document in whole.items()}
         measures.append(_measure_best("whole", embedded.text, means, best_ids))
+    if "opening" not in without:
+        openings = {document_id: document.opening for document_id, document in whole.items()}
+        measures.append(_measure_best("opening", embedded.text, openings, best_ids))
 
     problem = None
     if "tokens" not in without and embedded.tokens is not None:
         best_ids = _best_ids(document_ids, measures, TOKENS_DEPTH)
-        chunks = {
-            document_id: chunk_id
-            for document_id in best_ids
-            if (chunk_id := candidates[document_id].chunk_id) is not None
-        }
+        chunks = {each: _nearest_chunks(candidates[each], whole.get(each)) for each in best_ids}
+        # The nearest chunk of each document first: the others matter less.
+        in_order = [
+            each for row in zip_longest(*chunks.values()) for each in row if each is not None
+        ]
         by_chunk, problem = _compare_tokens(
-            reader, embedded.model, embedded.tokens, list(chunks.values()), models
+            reader, embedded.model, embedded.tokens, in_order, models
         )
         values = {
-            document_id: by_chunk[chunk_id]
-            for document_id, chunk_id in chunks.items()
-            if chunk_id in by_chunk
+            document_id: max(by_chunk[each] for each in known)
+            for document_id, chunk_ids in chunks.items()
+            if (known := [each for each in chunk_ids if each in by_chunk])
         }
         measures.append(_measure_best("tokens", embedded.text, values, best_ids))
     retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
+
+
+def _nearest_chunks(candidate: Candidate, document: WholeDocument | None) -> Sequence[int]:
+    """The ids of the nearest chunks of a document, at most `TOKENS_CHUNKS`, nearest first."""
+    known = [] if candidate.chunk_id is None else [candidate.chunk_id]
+    others = () if document is None else document.chunk_ids
+    return list(dict.fromkeys([*known, *others]))[:TOKENS_CHUNKS]
 
 
 def _best_ids(document_ids: Sequence[int], measures: Sequence[Measure], count: int) -> list[int]:

@@ -139,8 +139,8 @@ class Web:
         addresses = self._addresses(url)
         for address in addresses:
             try:
-                asked = request(url, limit=limit, headers=headers, address=address)
-                return stack.enter_context(asked)
+                sent = request(url, limit=limit, headers=headers, address=address)
+                return stack.enter_context(sent)
             except UnreachableError as error:
                 if address == addresses[-1]:
                     raise _unreachable(url, error) from None
@@ -163,7 +163,7 @@ class Web:
             raise _unreachable(url, error) from None
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             if by_proxy and not _is_local_name(host):
                 return [None]
@@ -171,7 +171,7 @@ class Web:
                 engine_text("There is no host {host}.", host=one_line(host)),
                 hint="Check the address, and the connection of this machine.",
             ) from None
-        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in answers))
         if not self._allow_private:
             addresses = [each for each in addresses if is_public(each)]
         if not addresses:
@@ -230,10 +230,10 @@ def _fits(rule: str, path: str) -> bool:
         return place == len(path)
     last = parts.pop() if must_end else ""
     for part in parts:
-        found = path.find(part, place)
-        if found < 0:
+        at = path.find(part, place)
+        if at < 0:
             return False
-        place = found + len(part)
+        place = at + len(part)
     return path.endswith(last, place)
 
 

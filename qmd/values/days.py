@@ -61,6 +61,29 @@ def period_around(kind: PeriodKind, day: date, first_day: int = 1) -> Period:
     return Period(kind, date(day.year, (day.month - 1) // months * months + 1, 1))
 
 
+class CalendarWeek(NamedTuple):
+    """
+    A week of a calendar.
+
+    Attributes:
+        period: As the vault counts weeks.
+        note: ``collection/path`` of its note; None without one.
+        days: Its seven days, each with its note or None.
+    """
+
+    period: Period
+    note: str | None
+    days: tuple[tuple[date, str | None], ...]
+
+
+class MonthCalendar(NamedTuple):
+    """The weeks with a day of a month, and the notes that exist of them."""
+
+    period: Period
+    note: str | None
+    weeks: tuple[CalendarWeek, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PeriodicNote:
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from qmd.values.facts import Describe
+from qmd.values.facts import Describe, OmitDefault
 
 ImportedState = Literal["new", "present"]
 
@@ -92,6 +92,29 @@ class ImportReport:
     collections: tuple[ImportedCollection, ...]
     contexts: Annotated[int, Describe("How many contexts were added, the one for all included")]
     not_taken: tuple[NotTaken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationsReport:
+    """
+    What an export of conversations brought, or with ``dry_run`` would bring.
+
+    Attributes:
+        folder: ``collection/folder`` of the new notes.
+        change: The number of the change, for undo; None if nothing was written.
+        problem: A sentence that says why searches do not have the notes yet; None if they do.
+    """
+
+    source: Annotated[str, Describe("The file")]
+    folder: Annotated[str, Describe("collection/folder of new notes")]
+    dry_run: bool
+    new: Annotated[int, Describe("Notes that were written")]
+    updated: Annotated[int, Describe("Notes of conversations that went on")]
+    unchanged: Annotated[int, Describe("Notes that stay as they are")]
+    change: Annotated[int | None, Describe("Its number, for undo"), OmitDefault()] = None
+    problem: Annotated[
+        str | None, Describe("Why searches lack the notes so far"), OmitDefault()
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ class RememberedFact:
 
 
 @dataclass(frozen=True, slots=True)
-class NearNote:
+class ContextNote:
     """
     A note near another one.
 
@@ -166,7 +166,7 @@ class NoteContext:
     title: str
     docid: str
     text: str
-    notes: tuple[NearNote, ...]
+    notes: tuple[ContextNote, ...]
     next_line: Annotated[
         int | None, Describe("The first line that has no room; get goes on there"), OmitDefault()
     ] = None

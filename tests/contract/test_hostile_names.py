@@ -66,6 +66,7 @@ def kb(folder: Path) -> Iterator[KnowledgeBase]:
     make(notes / f"photo{FORGED[:-2]}.jpg")
     settings = Settings(
         posts_dir=folder / "posts",
+        inbox=f"notes/inbox{FORGED}",
         write_roots=[folder],
         embedder=HashEmbedder(),
         confirm_writes=lambda proposed: True,
@@ -136,6 +137,8 @@ def calls(folder: Path) -> Mapping[str, list[dict[str, Any]]]:
             {"file": "plan", "newPath": hostile},
         ],
         "undo": [{}, {"session": True}],
+        "capture": [{"text": "A thought"}],
+        "save_page": [{"url": f"https://example.org/{FORGED}"}, {"url": "x", "folder": hostile}],
         "delete_note": [{"file": note, "preview": True}, {"file": note}],
         "list_authors": [{}, {"name": "auth"}],
         "list_posts": [{"author": author}, {"author": "author"}],

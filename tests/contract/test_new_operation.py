@@ -55,7 +55,7 @@ def hubs(
 
 def _hubs(self, backlinks, *, limit=50):
     with self._store.reading() as reader:
-        return graph.hubs.hubs(reader, backlinks, limit=_most(limit))
+        return graph.hubs.hubs(reader, backlinks, limit=most_listed(limit))
 
 
 GraphMethods.hubs = open_to_scopes(_hubs)

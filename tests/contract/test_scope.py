@@ -129,9 +129,9 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def make(root: Path, stack: ExitStack, location: Path | ServerDatabase, *, closed: bool) -> Place:
     write(root, OPEN)
-    kb = stack.enter_context(
-        KnowledgeBase.open(location, Settings(embedder=HashEmbedder()), create=True)
-    )
+    # No note can have this name: what is tried writes nothing, and so both places stay alike.
+    settings = Settings(embedder=HashEmbedder(), inbox="inbox/a:b")
+    kb = stack.enter_context(KnowledgeBase.open(location, settings, create=True))
     for name in ("work", "inbox"):
         kb.add_collection(root / name, name=name)
     kb.index()

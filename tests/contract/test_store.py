@@ -676,6 +676,21 @@ def test_filters_select_documents(filled: Store, filters: Filters, paths: list[s
         assert found == [path for path in ("a.md", "b.md", "deep/b.md") if path in paths]
 
 
+@pytest.mark.parametrize("tag", ["fruit", "FRUIT/Citrus", "fru", "fruit/citrus/lime"])
+def test_many_tags_select_as_few_do(filled: Store, tag: str) -> None:
+    many = [*(f"un'known/{number}" for number in range(2_000)), tag]
+    with filled.reading() as reader:
+        select = partial(reader.select, Filters())
+        for few, selection in (
+            (select(either=[[tag]]), select(either=[many])),
+            (select(none_of=[tag]), select(none_of=many)),
+        ):
+            expected = set(reader.documents.latest_ids(few))
+            assert set(reader.documents.latest_ids(selection)) == expected
+            hits = reader.full_text.search(any_of(YELLOW, SWEET), few, None)
+            assert reader.full_text.search(any_of(YELLOW, SWEET), selection, None) == hits
+
+
 def test_a_filter_by_an_unknown_collection_is_an_error(filled: Store) -> None:
     with filled.reading() as reader, pytest.raises(CollectionNotFoundError):
         reader.select(Filters(collections=("note",)))

@@ -137,16 +137,21 @@ filters = st.builds(
     filters,
     st.lists(st.lists(tags, min_size=1, max_size=3), max_size=2),
     st.lists(tags, max_size=2),
+    st.sampled_from([0, 30]),
 )
 def test_filters_select_the_documents_that_satisfy_each_of_them(
     notes: tuple[Store, dict[int, Note]],
     filters: Filters,
     either_tags: list[list[str]],
     no_tags: list[str],
+    unknown: int,
 ) -> None:
     store, by_id = notes
+    others = [f"unknown/{number}" for number in range(unknown)]  # many tags are one value
+    either = [[*group, *others] for group in either_tags]
+    none_of = [*no_tags, *others]
     with store.reading() as reader:
-        selection = reader.select(filters, either=either_tags, none_of=no_tags)
+        selection = reader.select(filters, either=either, none_of=none_of)
         selected = set(reader.documents.latest_ids(selection))
         collection_ids = reader.collections.ids(filters.collections)
     assert selected == {
@@ -163,8 +168,8 @@ def test_filters_select_the_documents_that_satisfy_each_of_them(
     only_collections = not (
         (filters.path and filters.path.strip("/"))
         or filters.tags
-        or either_tags
-        or no_tags
+        or either
+        or none_of
         or filters.after
         or filters.before
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +93,22 @@ def test_a_new_note_is_made_by_the_template(
         "---\nday: 2026-11-25\n---\n# Boats {{date}}\n\nBoats {{date}}\n\nmore\n\nEnd\n"
     )
     assert kept.line == 6
+
+
+@pytest.mark.parametrize("pattern", ["{{daily}}", "notes/{{ daily }}"])
+def test_a_thought_goes_into_the_daily_note_of_the_vault(
+    opened: Callable[..., KnowledgeBase], notes: Path, pattern: str
+) -> None:
+    settings = {"folder": "days", "format": "YYYY/MM-DD", "template": "Day"}
+    (notes / ".obsidian").mkdir()
+    (notes / ".obsidian/daily-notes.json").write_text(json.dumps(settings))
+    (notes / "Day.md").write_text("# {{title}}\n\n## Log\n")
+    kb = opened(inbox=pattern)
+    first = kb.capture("one", at=AT)
+    assert first.file == "notes/days/2026/11-25.md"
+    kb.capture("two", at="2026-11-25T15:00")
+    text = (notes / "days/2026/11-25.md").read_text()
+    assert text == "# 11-25\n\n## Log\n\n- 14:05 one\n- 15:00 two\n"
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,16 @@ def test_names_of_attachments_as_they_come() -> None:
         assert "- 报告.pdf\n" in convert("a.eml", source.encode()).markdown
 
 
+def test_text_that_is_to_be_shown_is_text_whatever_its_name_is() -> None:
+    mail = message("Notes", "Above")
+    mail.add_attachment("Between", disposition="inline", filename="notes.txt")
+    mail.add_attachment("Apart", filename="other.txt")
+    mail.add_attachment(b"%PDF", maintype="text", subtype="x", disposition="inline", filename="x.x")
+    text = convert("a.eml", mail.as_bytes()).markdown
+    assert "Above\n\nBetween\n" in text and "Apart" not in text
+    assert "- other.txt\n- x.x\n" in text
+
+
 def test_what_is_no_message() -> None:
     for name, data in (("a.eml", b""), ("a.eml", b"\n\ntext"), ("a.mbox", b"text\nmore")):
         with pytest.raises(DamagedFileError, match="no message"):

@@ -11,7 +11,7 @@ import pytest
 
 from qmd.search import judge
 from qmd.search.judge import Grounds
-from qmd.search.meaning.nearness import bare, centre, whole_documents
+from qmd.search.meaning.nearness import bare, centre, vector_matrix, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.query.language import parse
 from qmd.search.query.terms import Script
@@ -90,9 +90,40 @@ def test_what_all_texts_share_is_taken_out_of_a_question_on_the_scale_of_cosines
         some = [hit.document_id for hit in hits[:5]]
         whole = whole_documents(reader, question, some)
         # These documents have one chunk each.
-        assert [whole[number][0] for number in some] == hits[:5]
-        means = {number: mean for number, (_, mean) in whole.items()}
-        assert means == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
+        assert [whole[number].nearest for number in some] == hits[:5]
+        openings = {number: document.opening for number, document in whole.items()}
+        means = {number: document.mean for number, document in whole.items()}
+        assert (
+            means
+            == openings
+            == pytest.approx({hit.document_id: hit.nearness for hit in hits[:5]}, abs=1e-5)
+        )
+    corpus.kb.close()
+
+
+def test_of_a_long_document_the_opening_and_the_nearest_chunks_are_known(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    filler = "The wind blows over the sea. " * 40
+    sections = [f"## Part {number}\n\n{filler}" for number in range(4)]
+    sections[2] += "A harbour with lanterns. " * 12
+    sections[3] += "A harbour with lanterns. " * 4
+    corpus.fill({"long.md": f"# Travels\n\n{filler}\n\n" + "\n\n".join(sections)})
+    corpus.kb.embed()
+    with corpus.store.reading() as reader:
+        model = require_index(reader, None)
+        question = bare(model, corpus.embedder.embed_query("harbour with lanterns"))
+        rows = reader.vectors.for_documents(model, [1], 64)
+        assert len(rows) > 3
+        nearness = {
+            chunk: float(vector_matrix([packed])[0] @ question.vector) for chunk, _, packed in rows
+        }
+        whole = whole_documents(reader, question, [1], most=2)[1]
+    in_order = sorted(nearness, key=lambda chunk: -nearness[chunk])
+    assert whole.chunk_ids == in_order[:2]
+    assert whole.nearest.chunk_id == in_order[0]
+    assert whole.opening == pytest.approx(nearness[rows[0][0]], abs=1e-5)
+    assert whole.mean == pytest.approx(sum(nearness.values()) / len(nearness), abs=1e-5)
+    assert whole.opening < whole.mean < whole.nearest.nearness
     corpus.kb.close()
 
 

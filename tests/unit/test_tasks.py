@@ -199,3 +199,18 @@ def test_a_ticked_task_is_no_longer_open(tmp_path: Path) -> None:
         note.unlink()
         kb.index()
         assert texts(kb, open=True, done=True) == []
+
+
+def test_a_hit_for_tasks_shows_the_line_of_one(kb: KnowledgeBase) -> None:
+    def lines(query: str) -> dict[str, int]:
+        return {hit.file: hit.line for hit in kb.search(query, limit=None).hits}
+
+    assert lines("task:open") == {
+        "work/plan.md": 6,
+        "work/log.md": 1,
+        "home/day.md": 3,
+        "home/list.md": 1,
+    }
+    assert lines("task:cancelled")["work/plan.md"] == 9
+    assert lines(f"task:open due:>{SOON}")["home/day.md"] == 3
+    assert lines("bank task:open")["work/plan.md"] == 6

@@ -242,9 +242,9 @@ def page_to_save(
         data, charset, address = _page_of_mhtml(data)
     converted = convert_page(html_text(data, charset), address, pictures=pictures)
     for source, target in pictures.items():
-        found = parts.get(target) or _inline_picture(source)
-        if found:
-            held[source] = found
+        picture = parts.get(target) or _inline_picture(source)
+        if picture:
+            held[source] = picture
     return converted, held
 
 

@@ -50,6 +50,7 @@ _LINE_NUMBERS = re.compile(
 _SPACES = re.compile(r"[^\S\u3000]+")
 _NUMBER = re.compile(r"[-+−]?\d{1,3}")
 _HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_TINY = ("0", "1", "2")
 _SIZE = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)[wx]")
 #: Where pages keep the source of a picture that a script loads when it comes into view.
 _LATER = ("data-src", "data-original", "data-lazy-src", "data-actualsrc", "data-url")
@@ -584,22 +585,22 @@ def image_source(element: Element) -> str:
     Where a picture is: also of one that a script would load later, the largest of several; "" for
     one that only counts visitors.
     """
-    if any((element.get(side) or "").strip() in ("0", "1", "2") for side in ("width", "height")):
+    if any((element.get(side) or "").strip() in _TINY for side in ("width", "height")):
         return ""
     sources = [element.get(name) or "" for name in ("src", *_LATER)]
-    sources += [_largest(element.get(name) or "") for name in ("srcset", "data-srcset")]
+    sources += [_largest(element.get(name)) for name in ("srcset", "data-srcset")]
     parent = element.getparent()
     if parent is not None and local_name(parent) == "picture":
-        sources += [_largest(each.get("srcset") or "") for each in parent]
-    # What stands in for a picture until it is loaded is short.
-    real = [each for each in sources if each and not (each.startswith("data:") and len(each) < 300)]
-    return next(iter(real), next(filter(None, sources), "")).strip()
+        sources += [_largest(each.get("srcset")) for each in parent]
+    # What stands in for a picture until that is loaded is short, and comes last.
+    sources.sort(key=lambda each: each.startswith("data:") and len(each) < 300)
+    return next(filter(None, sources), "").strip()
 
 
-def _largest(sources: str) -> str:
-    """The source of a ``srcset`` with the most pixels."""
+def _largest(sources: str | None) -> str:
+    """The source of a ``srcset`` with the most pixels; "" without one."""
     sized = []
-    for each in filter(None, map(str.split, re.split(r",\s+", sources[:20_000]))):
+    for each in filter(None, map(str.split, re.split(r",\s+", (sources or "")[:20_000]))):
         size = _SIZE.fullmatch(each[-1])
         sized.append((float(size[1]) if size else 0.0, each[0]))
     return max(sized, key=lambda each: each[0])[1].rstrip(",") if sized else ""

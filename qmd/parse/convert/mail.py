@@ -234,7 +234,11 @@ class _Parts:
             payload = part.get_payload()
             if isinstance(payload, list):
                 self.forwarded += (each for each in payload if isinstance(each, Message))
-        elif name or part.get_content_maintype() != "text" or _is_attachment(part):
+        elif (
+            part.get_content_maintype() != "text"
+            or _is_disposed(part, "attachment")
+            or (name and not (kind == "text/plain" and _is_disposed(part, "inline")))
+        ):
             self.attached.append(name or kind)
         elif kind == "text/html":
             self.html.append(part)
@@ -298,8 +302,9 @@ def _unflowed(text: str) -> str:
     return re.sub(r"(?m)^-- $", "", text).strip("\n")
 
 
-def _is_attachment(part: Message) -> bool:
-    return str(part.get("Content-Disposition") or "").lower().lstrip().startswith("attachment")
+def _is_disposed(part: Message, disposition: str) -> bool:
+    """Whether the sender wants a part to be shown so: "attachment", or "inline" as text is."""
+    return str(part.get("Content-Disposition") or "").lower().lstrip().startswith(disposition)
 
 
 def _file_name(part: Message) -> str:

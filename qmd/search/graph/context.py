@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.lines import split_lines
 from qmd.search.graph.links import links_to, resolved
-from qmd.values.memory import NearNote, NoteContext
+from qmd.values.memory import ContextNote, NoteContext
 from qmd.values.tokens import estimate_tokens, fit
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def context_of(
     near = list(_near(reader, document, steps))
     infos = reader.documents.by_ids([each.document_id for each in near])
     room = max_tokens - estimate_tokens(text) - _NAMES
-    notes: list[NearNote] = []
+    notes: list[ContextNote] = []
     for number, (each, info) in enumerate(zip(near, infos, strict=True)):
         names = _NAMES + estimate_tokens(f"{info.title} {info.file}")
         if names > room:
@@ -67,7 +67,7 @@ def context_of(
                 part,
             )
             beginning = _joined(shown)
-        notes.append(NearNote(info.file, info.title, each.relations, each.steps, beginning))
+        notes.append(ContextNote(info.file, info.title, each.relations, each.steps, beginning))
         room -= names + estimate_tokens(beginning)
     return NoteContext(
         document.file,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -135,13 +135,31 @@ def best_chunks_of(
     return {each.document_id: each for each in best_chunks(rows, embedded)}
 
 
-def whole_documents(
-    reader: Reader, embedded: QuestionVector, document_ids: Sequence[int]
-) -> dict[int, tuple[Candidate, float]]:
+class WholeDocument(NamedTuple):
     """
-    Documents with their nearest chunks, and the mean nearness of all their chunks.
+    How near the chunks of a document are to a question, those of its first `MOST_CHUNKS` chunks.
 
-    The first `MOST_CHUNKS` chunks of each document count.
+    Attributes:
+        nearest: The document with its nearest chunk.
+        mean: The mean nearness of the chunks.
+        opening: The nearness of the first chunk, which often tells what the document is about.
+        chunk_ids: The nearest chunks, at most as many as were asked for, nearest first.
+    """
+
+    nearest: Candidate
+    mean: float
+    opening: float
+    chunk_ids: Sequence[int]
+
+
+def whole_documents(
+    reader: Reader, embedded: QuestionVector, document_ids: Sequence[int], most: int = 1
+) -> dict[int, WholeDocument]:
+    """
+    How near documents are as a whole.
+
+    Args:
+        most: How many nearest chunks are named, at least 1.
 
     Returns:
         By document id; documents without vectors are left out.
@@ -151,17 +169,19 @@ def whole_documents(
         return {}
     matrix = vector_matrix([vector for _, _, vector in rows])
     nearness = (products(matrix, embedded.centred) + np.float32(embedded.offset)).tolist()
+    cosines = products(matrix, embedded.vector).tolist()
     starts = [n for n in range(len(rows)) if n == 0 or rows[n][1] != rows[n - 1][1]]
-    best, means = [], []
+    documents = {}
     for start, end in pairwise([*starts, len(rows)]):
-        values = nearness[start:end]
-        best.append(start + values.index(max(values)))
-        means.append(fsum(values) / len(values))
-    cosines = products(matrix[best], embedded.vector).tolist()
-    return {
-        rows[row][1]: (nearest(rows[row][1], rows[row][0], cosine, nearness[row]), mean)
-        for row, cosine, mean in zip(best, cosines, means, strict=True)
-    }
+        best = sorted(range(start, end), key=lambda row: -nearness[row])[:most]
+        chunk_id, document_id, _ = rows[best[0]]
+        documents[document_id] = WholeDocument(
+            nearest(document_id, chunk_id, cosines[best[0]], nearness[best[0]]),
+            fsum(nearness[start:end]) / (end - start),
+            nearness[start],
+            [rows[row][0] for row in best],
+        )
+    return documents
 
 
 def relative_nearness(nearness: float, spec: ModelSpec) -> float:

@@ -12,6 +12,7 @@ from qmd.search.judge import notice
 from qmd.search.present.snippet import Snippet, make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Context, Hit, SearchReply, SearchRequest
+from qmd.values.conditions import LINE_COLUMNS
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -52,8 +53,20 @@ def present(
     spans = reader.vectors.chunk_spans(chunks) if chunks else {}
     query_needles = needles(query)
     keys = frozenset[str]() if query.groups else query.property_keys
+    asked_lines: Mapping[int, int] = {}  # of the tasks and facts that a query without words wants
+    if not keys.isdisjoint(LINE_COLUMNS):
+        asked_lines = reader.properties.first_lines(
+            query.either, [each.document_id for each in judged]
+        )
     snippets = [
-        _snippet(each, query_needles, spans.get(each.chunk_id or 0), keys) for each in judged
+        _snippet(
+            each,
+            query_needles,
+            spans.get(each.chunk_id or 0),
+            keys,
+            asked_lines.get(each.document_id),
+        )
+        for each in judged
     ]
     lines = {each.document_id: s.line for each, s in zip(judged, snippets, strict=True)}
     anchors = reader.documents.anchors_at(lines)
@@ -94,10 +107,13 @@ def _snippet(
     query_needles: Mapping[str, float],
     span: tuple[int, int, int] | None,
     keys: frozenset[str],
+    line: int | None,
 ) -> Snippet:
     page = candidate.page
     chunk = None if span is None else span[:2]
-    return make_snippet(page.text, page.body_start, query_needles, chunk, page.names, keys=keys)
+    return make_snippet(
+        page.text, page.body_start, query_needles, chunk, page.names, keys=keys, line=line
+    )
 
 
 def _place(anchor: DocumentAnchor | None) -> dict[str, str]:

@@ -83,6 +83,7 @@ def make_snippet(
     names: Sequence[str] = (),
     *,
     keys: Collection[str] = (),
+    line: int | None = None,
 ) -> Snippet:
     """
     Show the line that holds most of the query, and its neighbours.
@@ -97,6 +98,7 @@ def make_snippet(
             if neither a line nor a name holds a word of the query, the snippet starts with it.
         names: The title of the document, its file name and its aliases.
         keys: The properties for which a query without words asks.
+        line: The line, from 1, of the task for which such a query asks; None without one.
     """
     lines, starts = lines_and_starts(text)
     if not lines:
@@ -105,6 +107,8 @@ def make_snippet(
     page = _Page(lines, starts, max(first, 0), frozenset(map(_letters, names)))
     in_name = max((_weight(name, query_needles) for name in names), default=0.0)
     best = _best_line(text, page, query_needles, span, in_name)
+    if best is None and line is not None and line <= len(lines):
+        best = line - 1
     if best is None and keys:
         best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
     if best is None:

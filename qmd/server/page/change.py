@@ -34,6 +34,8 @@ def _tick(visit: Visit) -> Answer:
     if ticked.written:
         words = visit.text("tasks.ticked" if done else "tasks.unticked")
         visit.notify(words, change=ticked.change)
+    if visit["back"] == "days":
+        return f"/days?{visit['query']}" if visit["query"] else "/days"
     return f"{note_address(ticked.file)}?line={line}"
 
 

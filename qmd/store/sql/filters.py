@@ -77,6 +77,10 @@ class _Condition(NamedTuple):
     indexed_ids: str = ""
 
 
+#: More tags of one group are one value. The values of a statement take SQLite time by the square of
+#: their number: 4,000 tags took five seconds.
+_FEW_TAGS = 16
+
 ALL_DOCUMENTS = Selection("true", (), ())
 
 
@@ -197,7 +201,10 @@ def _meets(sql: Sql, group: Sequence[str | PropertyCondition], values: list[obje
     tags = [_storable(each).lstrip("#") for each in group if isinstance(each, str)]
     conditions = [each for each in group if not isinstance(each, str)]
     alternatives, short_ids, indexed_ids = [], "", ""
-    if tags:
+    if len(tags) > _FEW_TAGS:
+        indexed_ids = _tagged_with_any(sql.dialect, tags, values)
+        alternatives.append(f"d.id IN ({indexed_ids})")
+    elif tags:
         tagged = " OR ".join(tag_below(sql.dialect, tag, values) for tag in tags)
         alternatives.append(
             f"EXISTS (SELECT 1 FROM tags t WHERE t.document_id = d.id AND ({tagged}))"
@@ -224,6 +231,23 @@ def tag_below(dialect: SqlDialect, tag: str, values: list[object]) -> str:
     exact = dialect.unindexed + column
     return (
         f"({dialect.beginning.format(column)} AND ({exact} = ? OR ({exact} > ? AND {exact} < ?)))"
+    )
+
+
+def _tagged_with_any(dialect: SqlDialect, tags: Sequence[str], values: list[object]) -> str:
+    """
+    The ids of the documents that have one of many tags or one below it, as a SELECT.
+
+    Its value is appended to ``values``: one for all tags.
+    """
+    values.append(dialect.array(map(tag_key, tags)))
+    column = dialect.key.format("t.tag")
+    exact = dialect.unindexed + column
+    first, after = "item.value", "item.value || '0'"
+    beginning = dialect.beginning.format(column).replace("?", first, 1).replace("?", after, 1)
+    return (
+        f"SELECT t.document_id FROM {dialect.each} {dialect.first} tags t ON {beginning}"
+        f" AND ({exact} = item.value OR ({exact} > item.value || '/' AND {exact} < {after}))"
     )
 
 
@@ -273,17 +297,65 @@ def _having_line(column: str, value_range: ValueRange | None, values: list[objec
     Its values are appended to ``values``.
     """
     table = column.partition(".")[0]
-    select = f"SELECT document_id FROM {table} WHERE {column} IS NOT NULL"
+    return f"SELECT document_id FROM {table} WHERE {_line_meets(column, value_range, values)}"
+
+
+def _line_meets(column: str, value_range: ValueRange | None, values: list[object]) -> str:
+    """The condition on a row of a task or fact; its values are appended to ``values``."""
+    condition = f"{column} IS NOT NULL"
     if column not in _TEXTS:
-        select += " AND status IN ('open', 'doing')"
+        condition += " AND status IN ('open', 'doing')"
     if value_range is None:
-        return select
+        return condition
     _, low, high, open_low, open_high = value_range
     for limit, sign in ((low, ">" if open_low else ">="), (high, "<" if open_high else "<=")):
         if limit is not None:
-            select += f" AND {column} {sign} ?"
+            condition += f" AND {column} {sign} ?"
             values.append(limit)
-    return select
+    return condition
+
+
+def first_lines(
+    sql: Sql, groups: Sequence[Sequence[str | PropertyCondition]], document_ids: Sequence[int]
+) -> dict[int, int]:
+    """
+    Document id → its first line with a task, or else a fact, that meets the conditions about these.
+
+    Args:
+        groups: Of each group a row must meet at least one condition; those about other things do
+            not count.
+    """
+    lines: dict[int, int] = {}
+    for table in ("tasks", "observations"):
+        values: list[object] = []
+        conditions = [
+            f"({' OR '.join(alternatives)})"
+            for group in groups
+            if (alternatives := _line_alternatives(group, table, values))
+        ]
+        if not conditions:
+            continue
+        for document_id, line in sql.run(
+            f"SELECT document_id, min(line) FROM {table} WHERE {' AND '.join(conditions)}"
+            f" AND document_id {sql.dialect.among} GROUP BY document_id",
+            [*values, sql.dialect.array(document_ids)],
+        ):
+            lines.setdefault(document_id, line)
+    return lines
+
+
+def _line_alternatives(
+    group: Sequence[str | PropertyCondition], table: str, values: list[object]
+) -> list[str]:
+    """The conditions of a group on a row of a table; their values are appended to ``values``."""
+    columns = qmd_values.conditions.LINE_COLUMNS
+    return [
+        _line_meets(columns[each.key], value_range, values)
+        for each in group
+        if not isinstance(each, str) and columns.get(each.key, "").startswith(f"{table}.")
+        for value_range in each.ranges or (None,)
+        if value_range is None or _is_about(value_range, columns[each.key])
+    ]
 
 
 def _limits(sql: Sql, value_range: ValueRange, values: list[object]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import Selection
+from qmd.store.sql.filters import Selection, first_lines
 from qmd.store.sql.observations import Observations
 from qmd.store.sql.tasks import Tasks
-from qmd.values.conditions import LINE_COLUMNS
+from qmd.values.conditions import LINE_COLUMNS, PropertyCondition
 from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
 
 
@@ -71,6 +71,12 @@ class Properties:
             existing |= about_facts
         about_tasks = about_lines - about_facts
         return existing | about_tasks if about_tasks and Tasks(self._sql).exist() else existing
+
+    def first_lines(
+        self, groups: Sequence[Sequence[str | PropertyCondition]], document_ids: Sequence[int]
+    ) -> dict[int, int]:
+        """As `filters.first_lines`."""
+        return first_lines(self._sql, groups, document_ids)
 
     def summaries(self, selection: Selection) -> list[PropertySummary]:
         """The keys of the selected documents, those of most documents first, then by name."""

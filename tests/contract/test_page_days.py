@@ -1,0 +1,94 @@
+"""The calendar and the tasks of the page, over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from support.site import Served, http_client, serve
+
+TODAY = date.today()
+LATE, SOON = TODAY - timedelta(days=3), TODAY + timedelta(days=3)
+NOTES = {
+    ".obsidian/daily-notes.json": '{"folder": "Day", "template": "Day/_template"}',
+    "Day/_template.md": "# {{title}}\n",
+    "Day/2026-11-20.md": "A walk.\n",
+    "2026-W47.md": "A week.\n",
+    "plan.md": f"# Plan\n\n- [ ] Paint [[boat]] 📅 {LATE} #work\n- [ ] Sail 📅 {SOON}\n"
+    "- [ ] <b>x</b>\n- [ ] Launch 📅 2026-11-20\n",
+}
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serve(tmp_path, NOTES, embed=False) as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with http_client(served.url) as client:
+        yield client
+
+
+def post(client: httpx.Client, address: str, **data: str) -> httpx.Response:
+    match = re.search(r'name="csrf" content="([^"]+)"', client.get("/days").text)
+    assert match is not None
+    return client.post(address, data={"csrf": match[1], **data})
+
+
+def test_a_month_shows_its_notes_and_what_is_due(client: httpx.Client) -> None:
+    text = client.get("/days?month=2026-11").text
+    assert "November 2026" in text and text.count("<tr>") == 6
+    assert re.search(r'href="/days/2026-11-20" class="day has-note"', text)
+    assert re.search(r'href="/days/2026-11-21" class="day"', text)
+    assert re.search(r'href="/days/2026-W47" class="has-note"', text)
+    assert "1 due" in text
+    assert "?month=2026-10" in text and "?month=2026-12" in text
+    assert "No day, week or month" in client.get("/days?month=nowhere").text
+    assert "2026年11月" in client.get("/days?month=2026-11&lang=zh").text
+
+
+def test_a_day_leads_to_its_note_or_offers_to_create_it(
+    served: Served, client: httpx.Client
+) -> None:
+    there = client.get("/days/2026-11-20")
+    assert (there.status_code, there.headers["location"]) == (303, "/note/notes/Day/2026-11-20.md")
+    text = client.get("/days/2026-11-21").text
+    assert "It would be notes/Day/2026-11-21.md." in text
+    assert not (served.folder / "Day/2026-11-21.md").exists()
+    answer = post(client, "/days/2026-11-21")
+    assert answer.headers["location"] == "/note/notes/Day/2026-11-21.md"
+    assert (served.folder / "Day/2026-11-21.md").read_text() == "# 2026-11-21\n"
+    assert client.get("/days/nowhere").status_code == 400
+
+
+def test_tasks_are_listed_by_the_day_when_they_are_due_and_ticked(
+    served: Served, client: httpx.Client
+) -> None:
+    text = client.get("/days").text
+    overdue, soon, undated = (
+        text.index(each) for each in ("Overdue", "In the next seven days", "Without a date")
+    )
+    assert overdue < text.index("Paint boat") < soon < text.index(">Sail</a>") < undated
+    assert "<b>x</b>" not in text
+    assert "Sail" not in client.get("/days?tag=work").text
+    fields = dict(re.findall(r'name="(docid|query)" value="([^"]*)"', text))
+    answer = post(client, "/tick/notes/plan.md", line="3", done="1", back="days", **fields)
+    assert answer.headers["location"] == "/days"
+    assert "- [x] Paint" in (served.folder / "plan.md").read_text(encoding="utf-8")
+    assert "Paint boat" not in client.get("/days").text
+
+
+def test_of_several_collections_one_is_chosen(served: Served, client: httpx.Client) -> None:
+    other = served.folder.parent / "other"
+    (other / ".obsidian").mkdir(parents=True)
+    (other / ".obsidian/daily-notes.json").write_text('{"folder": "D"}')
+    served.kb.add_collection(other, name="other")
+    text = client.get("/days").text
+    assert 'href="?collection=other"' in text and "Open tasks" in text
+    assert 'class="calendar"' in client.get("/days?collection=other").text
