@@ -66,7 +66,7 @@ def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
 
     def record(message: ConsoleMessage) -> None:
         if message.type == "error":
-            problems.append(message.text)
+            problems.append(f"{message.text} {message.location['url']}")
 
     def open_page(**options: object) -> Page:
         context = chromium.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]
