@@ -32,7 +32,7 @@ Every exception qmd raises on purpose.
     │  └─ SteeringFileError           an agent named a file that steers other programs
     ├─ ScopeError                     the token of a client does not open it
     ├─ WritesForbiddenError           the database or the server may only be read
-    ├─ WebPageError                 a page of the web cannot, or must not, be fetched or saved
+    ├─ WebPageError                   a page of the web cannot, or must not, be fetched or saved
     ├─ ServerUnreachableError         the server to which a folder is pushed does not answer
     ├─ PluginError                    the operation of a plugin failed
     ├─ RemoteError                    what the running server answered; it has the server's code
@@ -60,7 +60,6 @@ Every exception qmd raises on purpose.
     │  ├─ DecodeError
     │  ├─ FileTooLargeError
     │  ├─ NotAPhotoError
-    │  ├─ NotACanvasError
     │  ├─ DamagedFileError            not what its suffix says, or damaged
     │  ├─ EncryptedFileError
     │  ├─ MissingExtraError           its format needs a package that is not installed
@@ -570,8 +569,6 @@ class ProtocolError(QmdError):
 
 
 class WebPageError(QmdError):
-    """A page of the web cannot be fetched or saved, or must not be."""
-
     code = "web_page"
     http_status = 409
 
@@ -670,11 +667,6 @@ class FileTooLargeError(IngestError):
 class NotAPhotoError(IngestError):
     code = "not_a_photo"
     reason = "no photo"
-
-
-class NotACanvasError(IngestError):
-    code = "not_a_canvas"
-    reason = "no canvas"
 
 
 class DamagedFileError(IngestError):

@@ -18,7 +18,7 @@ from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
 from qmd.clients import install, toml_text
-from qmd.clients.table import BY_HAND, CLIENTS
+from qmd.clients.table import BY_HAND, CLIENTS, HOOKS
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
 from qmd.system.handshake import HandshakeError, over_http, over_stdio
@@ -128,6 +128,7 @@ def _state(is_installed: bool, has_qmd: bool | None) -> str:
         "qmd mcp install cursor --http",
         "qmd mcp install zed --print",
         "qmd mcp install vscode --undo",
+        "qmd mcp install claude-code --hooks",
     ),
 )
 @click.argument("client_id", type=click.Choice(CLIENT_IDS), metavar="CLIENT")
@@ -139,6 +140,11 @@ def _state(is_installed: bool, has_qmd: bool | None) -> str:
     "over_http",
     is_flag=True,
     help="Name the address of the server that runs; else the client starts qmd.",
+)
+@click.option(
+    "--hooks",
+    is_flag=True,
+    help="Make a note of each session of Claude Code when it ends, instead of adding tools.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the entry; change nothing.")
 @click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
@@ -152,6 +158,7 @@ def install_(
     client_id: str,
     name: str,
     over_http: bool,
+    hooks: bool,
     only_print: bool,
     dry_run: bool,
     undo: bool,
@@ -170,6 +177,13 @@ def install_(
     home = Path.home()
     client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
     arguments = typed_options(ctx, tool_options)
+    if hooks:
+        if client_id != HOOKS.id:
+            raise InputError(f"{client.name} has no hooks that qmd knows.", hint=f"{HOOKS.id} has.")
+        if over_http or arguments:
+            raise click.UsageError("A hook takes no options of the tools, and no address.", ctx)
+        _hook(home, asks=not yes, dry_run=dry_run or only_print, undo=undo)
+        return
     if undo and client in BY_HAND:
         raise InputError(f"{client.name} keeps its entries itself: delete it in its settings.")
     if undo:
@@ -187,12 +201,39 @@ def install_(
         _add(client, home, name, entry, asks=not yes, dry_run=dry_run)
 
 
-def _program_and_settings(arguments: Sequence[str] = ()) -> tuple[str, list[str], dict[str, str]]:
+def _hook(home: Path, *, asks: bool, dry_run: bool, undo: bool) -> None:
+    """Have Claude Code give each session that ends to qmd, or no more."""
+    command = None
+    if not undo:
+        program, words, _ = _program_and_settings((), command=install.HOOK_COMMAND.split())
+        command = shlex.join([program, *words])
+    change = install.plan_hook(home, command)
+    if not change.diff():
+        write(f"{HOOKS.name} has this hook already: {one_line(str(change.file))}\n")
+        return
+    question = f"Take the hook out of {HOOKS.name}?" if undo else "Keep sessions as notes?"
+    if not _agreed(change, question, asks=asks, dry_run=dry_run):
+        return
+    install.make(change)
+    if undo:
+        install.forget_backup(change)
+        write(f"Taken out: {one_line(str(change.file))}\n")
+        return
+    write(f"Added: {one_line(str(change.file))}\n")
+    write(
+        f"Sessions become notes when they end.  Undo: qmd mcp install {HOOKS.id} --hooks --undo\n"
+    )
+
+
+def _program_and_settings(
+    arguments: Sequence[str] = (), *, command: Sequence[str] = ("mcp",)
+) -> tuple[str, list[str], dict[str, str]]:
     """
     The program, the arguments and the variables of an entry, by full paths.
 
     Args:
-        arguments: What comes after ``qmd mcp``.
+        arguments: What comes after the command.
+        command: The words of the command.
 
     Raises:
         InputError: qmd runs from a cache, where it will not stay.
@@ -205,7 +246,7 @@ def _program_and_settings(arguments: Sequence[str] = ()) -> tuple[str, list[str]
     program, *first = installation.program()
     here = session()
     database = [] if here.settings.sources["db"] == "default" else here.database_arguments()
-    words = [*first, *database, "mcp", *arguments]
+    words = [*first, *database, *command, *arguments]
     return program, words, environment_of_settings(here)
 
 

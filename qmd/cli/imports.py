@@ -266,7 +266,7 @@ def _render_unpacked(report: UnpackReport) -> None:
 def _conversations(
     program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
 ) -> None:
-    with session().open() as kb:
+    with session().open(write=True) as kb:
         report = kb.import_conversations(program, file, folder=folder, dry_run=dry_run)
     if as_json:
         write_json(report)

@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qmd.clients import jsonc, toml_text
-from qmd.clients.table import Client, Entry
+from qmd.clients.table import END_OF_SESSION, HOOKS, Client, Entry
 from qmd.errors import InputError
 from qmd.system.settings_file import read_settings, toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
 
+HOOK_COMMAND = "import claude-code -"
+"""What a hook has qmd do; so its command ends."""
+
+_HOOK_SECONDS = 60
 _BACKUP = ".before-qmd"
 _TOKEN = re.compile(r"(Bearer )[^\s\"']+")
 _CONTEXT = 3  # lines of a diff around a change
@@ -117,6 +121,49 @@ def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:
     return SettingsChange(file, current, _without_entry(client, file, current, name))
 
 
+def plan_hook(home: Path, command: str | None) -> SettingsChange:
+    """
+    The change that has Claude Code run a command at the end of each session, in place of an
+    earlier one of qmd; other programs that it runs then stay.
+
+    Args:
+        command: None to take it out. If nothing else has changed since it came, the file gets its
+            earlier bytes.
+
+    Raises:
+        InputError: The file cannot be read or changed, or there is nothing to take out.
+    """
+    client, event = HOOKS, END_OF_SESSION
+    file = client.file(home)
+    before = _read(file)
+    values = _entry(client, file, before or b"", event)
+    groups = [] if values is None else values
+    if not isinstance(groups, list):
+        raise InputError(f"{file} has no list at hooks.{event}.", hint="Mend the file.")
+    others = [each for each in groups if not _is_of_qmd(each)]
+    if command is not None:
+        hook = {"hooks": [{"type": "command", "command": command, "timeout": _HOOK_SECONDS}]}
+        after = _with_entry(client, file, before or b"", event, [*others, hook])
+        return SettingsChange(file, before, after)
+    if before is None or len(others) == len(groups):
+        raise InputError(f"{client.name} has no hook of qmd in {file}.")
+    backup = SettingsChange(file, None, None).backup
+    with suppress(InputError):
+        earlier = _read(backup) if backup.is_file() else None
+        if _with_entry(client, file, earlier or b"", event, groups) == before:
+            return SettingsChange(file, before, earlier)
+    if others:
+        return SettingsChange(file, before, _with_entry(client, file, before, event, others))
+    return SettingsChange(file, before, _without_entry(client, file, before, event))
+
+
+def _is_of_qmd(group: object) -> bool:
+    """Whether it runs qmd at the end of a session."""
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    commands = [each.get("command") for each in hooks or () if isinstance(each, dict)]
+    return any(isinstance(each, str) and each.endswith(HOOK_COMMAND) for each in commands)
+
+
 def make(change: SettingsChange) -> None:
     """
     Make a change: the whole file at once, with its mode; the earlier one is kept beside it.
@@ -202,9 +249,12 @@ def _refuse_comments(text: str) -> None:
         ) from error
 
 
-def _with_entry(client: Client, file: Path, data: bytes, name: str, values: Entry) -> bytes:
+def _with_entry(
+    client: Client, file: Path, data: bytes, name: str, values: Entry | list[object]
+) -> bytes:
     def change(text: str) -> str:
         if client.format == "toml":
+            assert isinstance(values, dict), "only files in JSON have lists of hooks"
             return toml_text.with_member(text, (client.key, name), values)
         text = text if text.strip() else "{}\n"
         changed = jsonc.with_member(text, (client.key, name), values)

@@ -102,6 +102,13 @@ CLIENTS = (
            url_key="httpUrl", variable="GEMINI_CLI_HOME", moved="~"),
 )  # fmt: skip
 
+HOOKS = Client("claude-code", "Claude Code", "~/.claude/settings.json", "hooks",
+               variable="CLAUDE_CONFIG_DIR", moved="~/.claude")  # fmt: skip
+"""The client that runs a program at the end of a session, with the file that says which."""
+
+END_OF_SESSION = "SessionEnd"
+"""The key of the list of programs in it."""
+
 BY_HAND = (
     Client("cherry-studio", "Cherry Studio", "", "mcpServers",
            url_fields={"type": "streamableHttp"}),

@@ -41,7 +41,7 @@ MAX_PICTURES = 100
 #: Characters of a property; addresses are shorter.
 MAX_FACT = 2000
 #: Seconds for a page with its redirects, and for all its pictures.
-PAGE_S, PICTURES_S = 30.0, 60.0
+PAGE_S, PICTURES_S = 30.0, 20.0
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 _PAGES = ("text/html", "application/xhtml+xml", "")

@@ -120,7 +120,7 @@ def _count(number: int, noun: str) -> str:
         "qmd save < links.txt",
     ),
     bodies=({"url": "https://example.org/article"},),
-    lane="write",
+    lane="web",
     idempotent=False,
     errors=(*_ERRORS, WebPageError),
 )

@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from qmd.operations.texts import Dialect
     from qmd.values.wire import ListBudget
 
-Lane = Literal["read", "bulk", "write"]
+Lane = Literal["read", "bulk", "write", "web"]
 """
-The queue of a server in which calls wait: "bulk" for those that may read as much as many others.
+The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
+"web" for those that write what they fetch from elsewhere, for which no other write waits.
 """
 
 
@@ -240,7 +241,7 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        return self.lane == "write"
+        return self.lane in ("write", "web")
 
     @property
     def command_name(self) -> str | None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from qmd.errors import NotACanvasError
+from qmd.errors import DamagedFileError
 from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.markdown import closed
@@ -66,7 +66,7 @@ def convert(path: str, data: bytes) -> Converted:
 
     Raises:
         DecodeError: The bytes are no text.
-        NotACanvasError: They are no canvas.
+        DamagedFileError: They are no canvas.
     """
     decoded = decode(data)
     text, warnings = canvas_text(decoded)
@@ -78,7 +78,7 @@ def canvas_text(decoded: Decoded) -> tuple[str, tuple[str, ...]]:
     The text of a canvas as Markdown, and warnings.
 
     Raises:
-        NotACanvasError: It is no canvas.
+        DamagedFileError: It is no canvas.
     """
     canvas = _canvas(decoded.text)
     warnings: list[str] = []
@@ -108,12 +108,12 @@ def _canvas(text: str) -> Mapping[str, Any]:
     try:
         canvas = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotACanvasError(
+        raise DamagedFileError(
             f"The file is no canvas: its JSON cannot be read ({error}).",
             hint="Open it in Obsidian and save it again.",
         ) from error
     if not isinstance(canvas, dict):
-        raise NotACanvasError(
+        raise DamagedFileError(
             "The file is no canvas: its JSON holds no cards.",
             hint="Open it in Obsidian and save it again.",
         )

@@ -121,7 +121,7 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=2,
+    version=3,
     picture="qmd.parse.convert.pdf_picture:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.

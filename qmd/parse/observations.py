@@ -27,10 +27,11 @@ _MAX_CATEGORY = 60
 
 _ITEM = r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+"
 # One letter at least: ``[1]`` is a reference, ``[00:11]`` a time. Of one character: a task.
-_CATEGORY = rf"(?=[^\]]*[^\W\d_])[^\[\]()^!\r\n][^\[\]()\r\n]{{1,{_MAX_CATEGORY - 1}}}"
+_IN_BRACKETS = rf"[^\[\]()^!\r\n][^\[\]()\r\n]{{1,{_MAX_CATEGORY - 1}}}"
+_CATEGORY = rf"(?=[^\[\]\r\n]{{0,{_MAX_CATEGORY - 1}}}[^\W\d_]){_IN_BRACKETS}"
 #: A line that is a fact: its category, and the text behind it with its context.
 OBSERVATION = re.compile(rf"{_ITEM}\[(?P<category>{_CATEGORY})\][ \t]+(?P<text>\S.*)$")
-_SOMEWHERE = re.compile(rf"\[(?={_CATEGORY}\][ \t])")
+_SOMEWHERE = re.compile(rf"\[(?={_IN_BRACKETS}\][ \t])")
 #: A relation is one word, or words in quotes; a colon may follow, or two as in Dataview.
 _RELATION = re.compile(
     rf"{_ITEM}(?:(?P<word>[^\W\d_][\w/-]{{0,59}})|(?P<quote>[\"'])(?P<words>[^\"'\[\]]{{1,60}})"
@@ -97,13 +98,15 @@ def observation_of(line: int, match: re.Match[str], page_tags: Sequence[str] = (
 
 def with_relations(links: Sequence[Link], outline: Outline) -> tuple[Link, ...]:
     """The links of a text, those in list items that relate the note to another with their word."""
-    related = []
-    for link in links:
-        match = None
-        if link.kind == "wikilink":
-            match = _RELATION.match(outline.lines[link.line - 1][:MAX_TEXT].rstrip("\r\n"))
-        relation = None if match is None else match["word"] or " ".join(match["words"].split())
-        related.append(link if relation is None else link._replace(relation=relation))
+    related = list(links)
+    number = 0
+    for place, link in enumerate(links):
+        if link.kind == "wikilink" and link.line != number:  # a relation is the only link there
+            number = link.line
+            match = _RELATION.match(outline.lines[number - 1][:MAX_TEXT].rstrip("\r\n"))
+            if match is not None:
+                relation = match["word"] or " ".join(match["words"].split())
+                related[place] = link._replace(relation=relation)
     return tuple(related)
 
 

@@ -54,11 +54,13 @@ class Limits:
 
     read_s: float = 30.0
     write_s: float = 600.0
+    web_s: float = 120.0
     embed_s: float = 300.0
     health_s: float = 5.0
     chat_s: float = TURN_S + 60.0
     readers: int = 8
     bulk_readers: int = BULKY_AT_ONCE
+    fetchers: int = 2
     chat_waiters: int = 16
     max_waiting: int = 1000
     event_streams: int = 64
@@ -70,6 +72,7 @@ class Limits:
             "read": self.read_s,
             "bulk": self.read_s,
             "write": self.write_s,
+            "web": self.web_s,
             "embed": self.embed_s,
             "health": self.health_s,
             "chat": self.chat_s,
@@ -201,6 +204,7 @@ class _Face:
             "read": CallQueue(limits.readers, max_waiting=limits.max_waiting),
             "bulk": CallQueue(limits.bulk_readers, max_waiting=limits.max_waiting),
             "write": CallQueue(1, max_waiting=limits.max_waiting),
+            "web": CallQueue(limits.fetchers, max_waiting=limits.max_waiting),
             "embed": CallQueue(1, max_waiting=limits.max_waiting),
             "chat": CallQueue(limits.chat_waiters, max_waiting=limits.max_waiting),
             "health": CallQueue(1, max_waiting=limits.max_waiting),

@@ -267,15 +267,15 @@ def _message_of_chatgpt(message: Mapping[str, Any]) -> ExportedMessage | None:
 def _of_claude(item: Mapping[str, Any]) -> Conversation | None:
     messages = []
     for each in _list(item.get("chat_messages"))[:MAX_MESSAGES]:
-        said = _mapping(each)
-        blocks = [_mapping(block) for block in _list(said.get("content"))]
+        entry = _mapping(each)
+        blocks = [_mapping(block) for block in _list(entry.get("content"))]
         strings = _texts_of(blocks)
-        if not strings and isinstance(said.get("text"), str):
-            strings = [said["text"]]
-        sent = [*_list(said.get("attachments")), *_list(said.get("files"))]
+        if not strings and isinstance(entry.get("text"), str):
+            strings = [entry["text"]]
+        sent = [*_list(entry.get("attachments")), *_list(entry.get("files"))]
         names = [_mapping(one).get("file_name") for one in sent]
         message = _message(
-            said.get("sender") == "human",
+            entry.get("sender") == "human",
             strings,
             [each for each in names if isinstance(each, str)],
         )
@@ -309,17 +309,21 @@ def _of_claude_code(lines: Iterator[Mapping[str, Any]], number: str) -> Conversa
         for block in blocks:
             to_do = _used(block, changed, to_do)
         texts = [content] if isinstance(content, str) else _texts_of(blocks)
-        message = _message(line["type"] == "user", texts, ())
-        if message is None or message.text.startswith(_NOT_TYPED):
-            continue
-        if not message.is_question and messages and not messages[-1].is_question:
-            messages.pop()  # what it said between its steps
-        if len(messages) < MAX_MESSAGES:
-            messages.append(message)
+        _add(messages, _message(line["type"] == "user", texts, ()))
     times = sorted(filter(None, times))
     span = (times[0], times[-1]) if times else ("", "")
     session = _conversation("claude-code", number, title, span, messages)
     return session and session._replace(changed=tuple(changed)[:_MAX_LISTED], to_do=tuple(to_do))
+
+
+def _add(messages: list[ExportedMessage], message: ExportedMessage | None) -> None:
+    """Add a message of a session; an answer replaces what was said between its steps."""
+    if message is None or message.text.startswith(_NOT_TYPED):
+        return
+    if not message.is_question and messages and not messages[-1].is_question:
+        messages.pop()
+    if len(messages) < MAX_MESSAGES:
+        messages.append(message)
 
 
 def _is_said(line: Mapping[str, Any]) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from threading import Event
 
 import pytest
 from support.rest import rest_client
-from support.web_site import Site, page
+from support.web_site import Reply, Site, page
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import NotFoundError, WebPageError
@@ -77,3 +80,23 @@ def test_a_setting_with_another_collection_is_not_the_clients(tmp_path: Path) ->
             (tmp_path / name).mkdir()
             kb.add_collection(tmp_path / name)
         assert ScopedKnowledgeBase(kb, scope("open", "open")).capture("x").file == "open/Inbox.md"
+
+
+def test_other_writes_do_not_wait_for_a_page(kb: KnowledgeBase) -> None:
+    """A site that never answers holds nobody up but who asked for it."""
+    asked, leave = Event(), Event()
+
+    def silent(handler: BaseHTTPRequestHandler) -> None:
+        asked.set()
+        leave.wait(60)
+
+    with (
+        Site({"/slow": Reply(silent)}) as site,
+        rest_client(kb) as rest,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        slow = pool.submit(rest.post, "/save_page", json={"url": f"{site.url}/slow"})
+        assert asked.wait(60)
+        assert rest.post("/capture", json={"text": "Meanwhile"}).status_code == 200
+        leave.set()
+        assert slow.result().status_code == 409

@@ -56,6 +56,16 @@ def test_entries_of_the_table_of_contents_are_left_out() -> None:
     assert "Sea … 1" in result  # one such line is no table
 
 
+def test_entries_of_lists_of_tables_and_of_two_lines_are_left_out() -> None:
+    tables = lines("1.1 Small boats ....... 2", "1.2 Large boats ....... 2", "1.3 Nets ....... 2")
+    contents = lines("1 Boats and what they", "are for ...... 2", "2 Sea ...... 2")
+    text = lines("Boats and what they are for", "Table 1.1: Small boats", "Table 1.2: Large boats")
+    marks = [Mark(title, 2) for title in ("Boats and what they are for", "Sea")]
+    result = markdown(tables, contents, [*text, *lines("Table 1.3: Nets", top=600)], marks=marks)
+    assert " … " not in result and "what they\n" not in result
+    assert "Table 1.2: Large boats" in result and "Table 1.3: Nets" in result
+
+
 def test_repeated_heads_and_feet_are_left_out_and_others_stay() -> None:
     pages = [
         [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.errors import NotACanvasError
+from qmd.errors import DamagedFileError
 from qmd.parse import by_format
 from qmd.parse.canvas import MAX_GROUPS
 from qmd.parse.formats import CANVAS
@@ -91,7 +91,7 @@ def test_odd_canvases_are_read_as_far_as_they_make_sense(data: bytes, text: str)
     "data", [b"# Text", b"[1]", b'"a"', b'{"nodes": [', b"[" * 100_000, b"1" * 5000]
 )
 def test_what_is_no_canvas_is_refused(data: bytes) -> None:
-    with pytest.raises(NotACanvasError, match="no canvas"):
+    with pytest.raises(DamagedFileError, match="no canvas"):
         by_format.parse(CANVAS, "a.canvas", data)
 
 

@@ -12,6 +12,7 @@ from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, EditError, InputError
 from qmd.parse.document import parse_document
 from qmd.values.memory import NewFact, Observation, RecalledFacts
+from tests.support import growth
 from tests.support.postgres import PostgresServer
 
 TODAY = date.today().isoformat()
@@ -117,6 +118,16 @@ def test_other_items_are_no_facts(line: str) -> None:
 def test_a_list_item_with_one_link_relates_the_notes(line: str, relation: str | None) -> None:
     [link] = parse_document("note.md", line.encode()).links
     assert link.relation == relation
+
+
+@pytest.mark.parametrize("unit", ["[", "- [ab] (", "- a [[x]] ", '- "a', "- a [[x]]\n", "- [a b\n"])
+def test_the_time_for_facts_and_relations_grows_with_the_text(unit: str) -> None:
+    size = 20_000 // len(unit)
+
+    def parse(text: str) -> None:
+        parse_document("note.md", text.encode())
+
+    assert growth.problem(parse, lambda count: unit * count, size, most_per_kb=0.02) is None
 
 
 def test_links_say_the_relation_in_both_directions(kb: KnowledgeBase) -> None:

@@ -57,9 +57,13 @@ _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _PARTED = re.compile("(\\S*)[\ufffe\x02]")
 #: What leads from an entry of a table of contents to its page.
 _LEADERS = re.compile(r"(?: ?\.){5,} ?")
-#: A line of a table of contents, whose leaders `_mended` has left out.
-_ENTRY = re.compile(r"(.+?) … \S{1,8}")
+#: A line of a table of contents, whose leaders `_mended` has left out unless they are few or none.
+_ENTRY = re.compile(r"(.+?)(?:(?: …|(?: ?\.){3,4}) \S{1,8}| \d{1,5})")
+#: The most lines of an entry.
+_ENTRY_LINES = 3
 _LEAST_ENTRIES = 3
+#: What stands above or below a table or a figure, such as "Table 3.1: Sizes", without its number.
+_CAPTION = re.compile(r"[^\W\d_]{1,12} ?\d[\d.]{0,9}[:：.]? (.{3,300})")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?")
@@ -485,23 +489,35 @@ def _roman(numeral: str) -> int:
 
 def _drop_contents(pages: Sequence[list[_Line]], titles: Iterable[str]) -> None:
     """
-    Take the entries of a table of contents out of the pages.
+    Take the entries of tables of contents, and of lists of tables, out of the pages.
 
-    Each entry stands as a heading where it leads, and there a search shall find it.
+    Each entry stands as a heading or a caption where it leads, and there a search shall find it.
     """
     keys = {_key(title) for title in titles}
+    keys |= {
+        _key(caption[1])
+        for lines in pages
+        for line in lines
+        if (caption := _CAPTION.fullmatch(line.text)) and not _ENTRY.fullmatch(line.text)
+    }
+    keys.discard("")  # of a title without a letter
     for lines in pages:
-        others = [line for line in lines if not _is_entry(line.text, keys)]
-        if len(others) <= len(lines) - _LEAST_ENTRIES:
-            lines[:] = others
+        entries = set(_entries([line.text for line in lines], keys))
+        if len(entries) >= _LEAST_ENTRIES:
+            lines[:] = [line for number, line in enumerate(lines) if number not in entries]
 
 
-def _is_entry(line: str, titles: Set[str]) -> bool:
-    """Whether a line is a title, perhaps with the number of its section, and the page."""
-    match = _ENTRY.fullmatch(line)
-    if match is None:
-        return False
-    return not titles.isdisjoint({_key(match[1]), _key(match[1].lstrip("0123456789. "))})
+def _entries(texts: Sequence[str], titles: Set[str]) -> Iterator[int]:
+    """The lines that are a title, perhaps with the number of its section, and the page."""
+    for number, text in enumerate(texts):
+        if not _ENTRY.fullmatch(text):
+            continue
+        for first in range(number, max(-1, number - _ENTRY_LINES), -1):
+            entry = _ENTRY.fullmatch(" ".join(texts[first : number + 1]))
+            title = entry[1] if entry is not None else ""
+            if not titles.isdisjoint({_key(title), _key(title.lstrip("0123456789. "))}):
+                yield from range(first, number + 1)
+                break
 
 
 def _edges(lines: list[_Line]) -> list[_Line]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qmd.agent.chat import Chats
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
-Lane = Literal["read", "bulk", "write", "embed", "chat", "health"]
+Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
 """
 The queue in which a call waits. Reads and turns of conversations run side by side, writes and
 embeddings one by one.
@@ -88,7 +88,7 @@ class RestEndpoint:
 
     @property
     def writes(self) -> bool:
-        return self.lane == "write"
+        return self.lane in ("write", "web")
 
 
 # --- how operations become endpoints ----------------------------------------------------

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from qmd.errors import InputError
+from qmd.errors import ConflictError, InputError
 from qmd.parse.convert.inert import inert_in_note, link
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
@@ -24,9 +24,10 @@ from qmd.system.web import addresses_in
 from qmd.values.captures import Attachment
 
 #: A page with its pictures may take so long.
-_SAVE_S = 120.0
+_SAVE_S = 90.0
 #: Thoughts whose ids are remembered, so that one that is sent twice is kept once.
 _REMEMBERED = 1000
+_SAVES = 2
 _MAX_ID = 100
 
 
@@ -73,10 +74,19 @@ class _Captures:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, str] = OrderedDict()  # id → the file of the note
         self._lock = Lock()
+        self._saves = BoundedSemaphore(_SAVES)  # so that slow sites leave threads for other views
 
     def send(self, visit: Visit) -> Answer:
         if visit["action"] == "save":
-            return _save(visit)
+            if not self._saves.acquire(blocking=False):
+                raise ConflictError(
+                    "Other pages are being saved at the moment.",
+                    hint="Send the form again in a while.",
+                )
+            try:
+                return _save(visit)
+            finally:
+                self._saves.release()
         name = visit["id"][:_MAX_ID]
         if not name:
             return self._keep(visit, "")
