@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -22,10 +23,13 @@ from pathlib import Path
 from shutil import copyfile
 from typing import NamedTuple
 
-import tomllib
-
 from qmd import Filters, KnowledgeBase
 from qmd.parse.convert import html
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REACH = 1_000
 _QUESTIONS = Path(__file__).with_name("pdf_questions.toml")

@@ -33,7 +33,10 @@ USUAL = (
 
 #: The keys of `qmd.tools.toolsets.TOOLSETS`; importing that module for a help text would take
 #: too long. A test compares the two.
-TOOLSETS = ("qmd", "graph", "edit", "memory", "posts", "summary", "notes", "images", "chatgpt")
+TOOLSETS = (
+    *("qmd", "graph", "edit", "capture", "memory", "posts"),
+    *("summary", "notes", "images", "chatgpt"),
+)
 ALL = "all"
 
 

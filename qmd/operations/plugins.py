@@ -186,10 +186,7 @@ def _is_reply(hint: Any, depth: int = 0) -> bool:
         hint = get_args(hint)[0]
     hint = without_none(hint)
     if is_dataclass(hint) and isinstance(hint, type) and depth < _DEPTH:
-        try:
-            hints = get_type_hints(hint, include_extras=True)
-        except Exception:  # noqa: BLE001 - as above
-            return False
+        hints = get_type_hints(hint, include_extras=True)
         return all(_is_reply(hints[each.name], depth + 1) for each in dataclass_fields(hint))
     if get_origin(hint) is tuple:
         item, *more = get_args(hint)

@@ -15,7 +15,7 @@ from tests.support.cli import filled
 #: Each removes or replaces something without a question.
 DESTROYING = {
     *("chat delete", "collection remove", "context rm", "db cleanup", "db rescue", "db restore"),
-    *("restore", "rm", "server service uninstall", "server token revoke", "undo"),
+    *("forget", "restore", "rm", "server service uninstall", "server token revoke", "undo"),
 }
 
 

@@ -58,12 +58,13 @@ def test_every_view_shows_its_rows(database: Path) -> None:
     views = shell(database, "SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name")
     assert views == [
         "links", "properties", "v_chunks", "v_contexts", "v_documents", "v_history", "v_hits",
-        "v_links", "v_skipped", "v_tasks", "z_documents_fts_text",
+        "v_links", "v_observations", "v_skipped", "v_tasks", "z_documents_fts_text",
     ]  # fmt: skip
     counts = {view: int(shell(database, f"SELECT count(*) FROM {view}")[0]) for view in views}
     assert counts == {
         "links": 1, "properties": 2, "z_documents_fts_text": 3, "v_chunks": 3, "v_documents": 3,
         "v_hits": 3, "v_links": 1, "v_skipped": 1, "v_contexts": 0, "v_history": 0, "v_tasks": 0,
+        "v_observations": 0,
     }  # fmt: skip
     assert shell(database, "SELECT file, target_file FROM v_links") == [
         "notes/plan.md|notes/retro.md"
