@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from qmd.errors import InferenceError, QmdError
 from qmd.inference.protocols import (
     EmbeddedTexts,
+    Embedder,
     EmbedderWrapper,
     Expansion,
     ExpansionKind,
@@ -24,6 +26,7 @@ from qmd.inference.protocols import (
     TokenStates,
     no_states,
 )
+from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,3 +166,18 @@ def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expans
     if wrong:
         raise InferenceError("An expansion is neither lex, vec nor hyde.")
     return expansions[:limit]
+
+
+class PluginEmbedder(CheckedEmbedder):
+    """The embedder of a plugin, under the name that the settings have for it."""
+
+    def __init__(self, inner: Embedder, name: str) -> None:
+        super().__init__(inner)
+        spec = inner.spec
+        if not isinstance(spec, ModelSpec) or spec.dimension < 1:
+            raise TypeError("its spec is no ModelSpec")
+        self._spec = replace(spec, name=name)
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._spec

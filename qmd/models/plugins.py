@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from qmd import models as qmd_models
 from qmd.errors import ModelMissingError, QmdError
-from qmd.models.checked import CheckedEmbedder
 from qmd.system import plugins
 from qmd.system.worker.jobs import described
-from qmd.values import ModelSpec
-
-if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder
 
 #: What begins the name of a model of a plugin.
 PREFIX = "plugin:"
@@ -108,19 +104,6 @@ def opened_once(model: PluginModel) -> Any:
         return getattr(import_module(module), function)()
 
     value = plugins.without_output(open_model)
-    return PluginEmbedder(value, f"{PREFIX}{model.name}") if model.role == "embedding" else value
-
-
-class PluginEmbedder(CheckedEmbedder):
-    """The embedder of a plugin, under the name that the settings have for it."""
-
-    def __init__(self, inner: Embedder, name: str) -> None:
-        super().__init__(inner)
-        spec = inner.spec
-        if not isinstance(spec, ModelSpec) or spec.dimension < 1:
-            raise TypeError("its spec is no ModelSpec")
-        self._spec = replace(spec, name=name)
-
-    @property
-    def spec(self) -> ModelSpec:
-        return self._spec
+    if model.role != "embedding":
+        return value
+    return qmd_models.checked.PluginEmbedder(value, f"{PREFIX}{model.name}")

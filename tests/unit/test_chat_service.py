@@ -331,7 +331,7 @@ def test_a_turn_whose_process_died_is_interrupted_and_can_be_retried(kb: Knowled
 
 
 def test_old_turns_are_summed_up_once(tmp_path: Path, notes: Path) -> None:
-    settings = Settings(embedder=HashEmbedder(), backends=BackendSettings(window=10_000))
+    settings = Settings(embedder=HashEmbedder(), backends=BackendSettings(window=11_000))
     with KnowledgeBase.open(tmp_path / "index.sqlite", settings, create=True) as kb:
         kb.add_collection(notes, name="notes")
         long = "word " * 3_000

@@ -163,7 +163,8 @@ def test_an_older_index_of_tokens_gets_its_numbers(
         "ALTER TABLE postings DROP COLUMN length CASCADE, DROP COLUMN fields CASCADE",
         "ALTER TABLE postings ADD PRIMARY KEY (token, document_id) INCLUDE (weight)",
         "ALTER TABLE changes DROP COLUMN position CASCADE",
-        "DROP TABLE anchors, pictures, picture_texts, tasks CASCADE",
+        "DROP TABLE anchors, pictures, picture_texts, tasks, observations CASCADE",
+        "ALTER TABLE links DROP COLUMN relation CASCADE",
         "DELETE FROM qmd_migrations WHERE name >= '0008'",
     ):
         postgres_server.execute(statement, postgres_database.name)
