@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qmd import system
 from qmd.cli.command import command, json_option
 from qmd.cli.daemon import environment_of_settings, typed_options
 from qmd.cli.serve import mcp_options
@@ -21,7 +22,6 @@ from qmd.clients import install, toml_text
 from qmd.clients.table import BY_HAND, CLIENTS, HOOKS
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
-from qmd.system.handshake import HandshakeError, over_http, over_stdio
 from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
@@ -293,14 +293,16 @@ def _add(
             args, env = entry["args"], entry.get("env")
             assert isinstance(args, list)
             shown = shlex.join([command, *args])
-            info = over_stdio([command, *args], env if isinstance(env, dict) else None)
+            info = system.handshake.over_stdio(
+                [command, *args], env if isinstance(env, dict) else None
+            )
         else:
             server = running.find(session().settings.db)
             assert server is not None
             shown = f"{server.url}/mcp"
             headers = {"Authorization": f"Bearer {server.token}"} if server.token else {}
-            info = over_http(shown, headers)
-    except HandshakeError as error:
+            info = system.handshake.over_http(shown, headers)
+    except system.handshake.HandshakeError as error:
         raise QmdError(f"'{one_line(shown)}' {error}.", hint="qmd doctor says more.") from error
     if not _agreed(change, f"Add qmd to {client.name}?", asks=asks, dry_run=dry_run):
         return

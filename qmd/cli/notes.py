@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qmd import files
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import harmless, note, one_line, write, write_json
 from qmd.errors import NoteExistsError, QmdError, SummaryError
-from qmd.files.notes import Notes
-from qmd.files.summary import Language, SummaryMode, checked
-from qmd.files.vault import Vault
 from qmd.operations import notes as notes_texts
 from qmd.operations import summary as summary_texts
 from qmd.system.user_dirs import is_missing
+from qmd.values.notes import Language, SummaryMode
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -182,7 +181,9 @@ def _opened(*, to_write: bool = False) -> Iterator[Any]:
     command_session = session()
     vault = command_session.settings.vault
     if vault is not None and not to_write and is_missing(command_session.settings.db):
-        yield SimpleNamespace(notes=Notes(lambda: Vault.of_directory(vault)))
+        yield SimpleNamespace(
+            notes=files.notes.Notes(lambda: files.vault.Vault.of_directory(vault))
+        )
         return
     with command_session.open(write=to_write, create=to_write and vault is not None) as kb:
         yield kb
@@ -242,7 +243,8 @@ def summary(
     mode: SummaryMode = "overwrite" if overwrite else "append"
     language: Language = "zh" if _is_locale_chinese() else "en"
     try:
-        checked(text, file, mode)  # first, or wrong arguments would leave an empty database
+        # First, or wrong arguments would leave an empty database.
+        files.summary.checked(text, file, mode)
         with session().open(create=True) as kb:
             file = _on_disk(kb, file)
             try:

@@ -10,7 +10,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from qmd.errors import (
@@ -37,13 +36,10 @@ from qmd.files.vault import (
 from qmd.files.writing.policy import ResolvedPath
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import shown
+from qmd.values.notes import Action, FolderEntry, Listing, Mode, Note, WrittenNote
 
 if TYPE_CHECKING:
     from qmd.files.writing.writer import FileWriter
-
-Mode = Literal["overwrite", "append"]
-"""What the tool create_note does with a note that is there."""
-Action = Literal["created", "overwritten", "appended"]
 
 MAX_BYTES = 64 * 1024 * 1024
 """A note with more bytes is not read."""
@@ -60,58 +56,6 @@ _REMEDIES = {
     errno.ENOTDIR: "A file lies where a folder would have to be.",
     errno.EEXIST: "A file lies where a folder would have to be.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """
-    A note that was read.
-
-    Attributes:
-        path: From the root of the vault.
-        text: The whole text, with its line ends and a byte order mark.
-        encoding: A Python codec name.
-        requested: The path that the caller asked for, completed. It differs from ``path`` if it
-            does not exist and only this note can be meant.
-    """
-
-    path: str
-    text: str
-    encoding: str
-    requested: str
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenNote:
-    """
-    A note that was written.
-
-    Attributes:
-        bytes: The size of the file now.
-        problem: Why the index does not have the note, in sentences; None if it has, or if the note
-            is in no collection.
-    """
-
-    path: str
-    action: Action
-    bytes: int
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
-    """A file or folder, by its name alone."""
-
-    name: str
-    is_folder: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The entries of a folder: folders first, then files, each by name. "" is the root."""
-
-    path: str
-    entries: tuple[FolderEntry, ...]
 
 
 class Notes:

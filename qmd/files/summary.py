@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from qmd.errors import DecodeError, FileAccessError, SummaryError, UnencodableTextError
 from qmd.files.edits.text_file import ended_like, line_end
@@ -15,33 +12,18 @@ from qmd.files.indexed_file import exclusion_of_file
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
 from qmd.system.surrogates import is_utf8, shown
+from qmd.values.notes import Language, SummaryMode, WrittenSummary
 from qmd.values.printable import is_safe_name, one_line
-
-SummaryMode = Literal["append", "overwrite"]
 
 TOOL = "update_summary"
 MODES: tuple[SummaryMode, ...] = ("append", "overwrite")
 SUFFIXES = (".md", ".markdown")
-Language = Literal["zh", "en"]
 HEADINGS: dict[Language, str] = {"zh": "## 总结更新", "en": "## Summary update"}
 
 #: Chinese characters, Latin words, and what only Japanese and Korean have.
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 _KANA_OR_HANGUL = re.compile(r"[\u3041-\u30ff\uac00-\ud7a3]")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSummary:
-    """
-    The file that holds the summary, all links followed, and how it was written.
-
-    ``problem``: why searches do not find the text, in sentences.
-    """
-
-    path: Path
-    mode: SummaryMode
-    problem: str | None = None
 
 
 class Summary:

@@ -13,11 +13,11 @@ from qmd.kb.parts import open_to_scopes
 from qmd.system import clock
 
 if TYPE_CHECKING:
-    from qmd.files.notes import WrittenNote
     from qmd.settings import BackendSettings
     from qmd.store import Writer
     from qmd.store.sql.conversations import ChatSummary, StoredTurn
     from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
+    from qmd.values.notes import WrittenNote
 
 _MAX_WORDS = 16  # of a search; each reads all conversations
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from qmd.errors import InputError, NoteNotFoundError, QmdError
-from qmd.files.notes import FolderEntry, Listing, Mode, Note, WrittenNote
 from qmd.operations.definition import ByHand, operation
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import Reply, TextBlock
 from qmd.values.facts import AsSent, Describe, Obvious, OmitDefault, Shell
+from qmd.values.notes import FolderEntry, Listing, Mode, Note, WrittenNote
 from qmd.values.printable import one_line
 from qmd.values.wire import to_wire
 

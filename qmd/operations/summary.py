@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from qmd import files
 from qmd.errors import (
     ConflictError,
     DatabaseBusyError,
@@ -28,13 +29,13 @@ from qmd.errors import (
     UnencodableTextError,
     WriteDeclinedError,
 )
-from qmd.files.summary import Language, SummaryMode, WrittenSummary, checked
 from qmd.files.writing.policy import WritePolicy, lies_below
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, json_block
 from qmd.operations.texts import Dialect
 from qmd.values.facts import AsSent, Describe, OmitDefault
+from qmd.values.notes import Language, SummaryMode, WrittenSummary
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
         return SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
     try:
-        checked(*map(arguments.get, ("content", "file_path", "mode")))
+        files.summary.checked(*map(arguments.get, ("content", "file_path", "mode")))
     except SummaryError as problem:
         return problem
     unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")

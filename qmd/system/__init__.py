@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qmd.system import clock as clock
     from qmd.system import editors as editors
+    from qmd.system import handshake as handshake
     from qmd.system import http_client as http_client
     from qmd.system import installation as installation
     from qmd.system import plugins as plugins

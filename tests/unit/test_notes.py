@@ -22,10 +22,11 @@ from qmd.errors import (
     QmdError,
 )
 from qmd.files import vault as vault_module
-from qmd.files.notes import MAX_BYTES, Mode, Notes
+from qmd.files.notes import MAX_BYTES, Notes
 from qmd.files.vault import Vault, note_path
 from qmd.files.writing.writer import FileWriter
 from qmd.operations import notes as notes_texts
+from qmd.values.notes import Mode
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 
