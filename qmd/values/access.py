@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe
 
 #: How each token begins, so that people and programs that look for secrets recognise it.

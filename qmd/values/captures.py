@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, Name, OmitDefault, Range
 
 SavedAs = Literal["saved", "updated", "unchanged"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from qmd.errors import InputError
+from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Range
 from qmd.values.tokens import estimate_tokens
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Annotated, Literal, NamedTuple
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, OmitDefault, Range
 
 PeriodKind = Literal["day", "week", "month", "quarter", "year"]

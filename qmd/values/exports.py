@@ -7,9 +7,9 @@ so that exports of earlier versions can be read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from qmd.records import dataclass
 from qmd.values.chats import ChatMode, TurnStatus
 from qmd.values.edits import FileAction
 from qmd.values.facts import Describe, Inline, OmitDefault

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+from qmd.records import dataclass
 from qmd.values.documents import LinkKind
 from qmd.values.facts import Describe, Inline, OmitDefault, Range
 from qmd.values.search import DocumentInfo

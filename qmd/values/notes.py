@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from qmd.records import dataclass
 
 Mode = Literal["overwrite", "append"]
 """What the tool create_note does with a note that is there."""

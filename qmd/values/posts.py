@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from qmd.records import dataclass
 from qmd.values.facts import Inline, NotSent
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from qmd.errors import WriteDeclinedError
+from qmd.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

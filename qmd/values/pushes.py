@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Annotated
 
+from qmd.records import dataclass, field
 from qmd.values.facts import Describe, InSchema, Range
 
 #: The most files in one push, and in one page of the listing.

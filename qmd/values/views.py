@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from qmd.records import dataclass
 from qmd.values.facts import Describe, OmitDefault, Range
 from qmd.values.printable import one_line
 
