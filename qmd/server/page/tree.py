@@ -126,6 +126,8 @@ def _browse(visit: Visit) -> Shown:
     folder = visit.path.get("file", "").strip("/")
     shown = f"{folder}/" if folder else ""
     folders = tree(visit.kb, shown, start=visit.query("from"))
+    if not folder and len(folders.entries) == 1:  # nobody has to open the only collection
+        folders = tree(visit.kb, folders.entries[0].file)
     if folder and not _is_there(visit.kb, shown):
         raise DocumentNotFoundError(folder)
     names = folder.split("/") if folder else []
