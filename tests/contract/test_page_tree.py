@@ -73,7 +73,7 @@ def test_a_note_shows_its_tree_unless_the_person_has_hidden_it(client: httpx.Cli
 
 def test_folders_and_tags_are_a_view_without_scripts(client: httpx.Client) -> None:
     page = client.get("/browse").text
-    assert 'href="/browse/notes"' in page
+    assert 'href="/browse/notes/a"' in page
     assert 'href="/note/notes/top.md"' in page  # the only collection is open
     assert 'href="/?q=tag%3Awork/boat"' in page
     page = client.get("/browse/notes/a/b/").text
