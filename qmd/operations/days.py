@@ -34,7 +34,10 @@ When = Annotated[
 def _note(replied: Replied) -> str:
     note: PeriodicNote = replied.value
     if not note.exists:
-        return f"There is no note of {note.period} yet: it would be {one_line(note.file)}"
+        return (
+            f"There is no note of {note.period} yet: it would be {one_line(note.file)}\n"
+            f"'qmd note day {note.period}', or the tool create_periodic_note, creates it."
+        )
     text = f"{one_line(note.file)}\n\n{note.text}".rstrip("\n")
     if note.more_lines:
         next_line = len(note.text.splitlines()) + 1

@@ -11,6 +11,7 @@ what is still to do.
 from __future__ import annotations
 
 import json
+import os
 import re
 import zipfile
 import zlib
@@ -157,6 +158,8 @@ def _texts(file: Path) -> Iterator[str]:
     try:
         if not zipfile.is_zipfile(file):
             with file.open("rb") as opened:
+                if os.fstat(opened.fileno()).st_size > MAX_BYTES:
+                    raise _too_large(file)
                 yield _decoded(opened.read(MAX_BYTES + 1), MAX_BYTES, file)
             return
         with zipfile.ZipFile(file) as archive:
@@ -164,6 +167,9 @@ def _texts(file: Path) -> Iterator[str]:
             if not names:
                 raise _refused(file, "there is no conversations.json in it")
             room = MAX_BYTES
+            # Before anything is read. The sizes may be wrong, so reading is limited, too.
+            if sum(archive.getinfo(name).file_size for name in names) > room:
+                raise _too_large(file)
             for name in names:
                 with archive.open(name) as entry:
                     data = entry.read(room + 1)
@@ -177,7 +183,7 @@ def _texts(file: Path) -> Iterator[str]:
 
 def _decoded(data: bytes, room: int, file: Path) -> str:
     if len(data) > room:
-        raise _refused(file, f"its conversations have more than {MAX_BYTES:,} bytes")
+        raise _too_large(file)
     return data.decode("utf-8-sig", "replace")
 
 
@@ -186,7 +192,7 @@ def _items(text: str, file: Path) -> Iterator[object]:
     decoder = json.JSONDecoder()
     start = len(text) - len(text.lstrip())
     if text[start : start + 1] != "[":
-        raise _refused(file, "it is no list of conversations")
+        raise _refused(file, "it is neither a ZIP archive nor a list of conversations in JSON")
     at = _BLANKS.match(text, start + 1).end()  # type: ignore[union-attr]
     while text[at : at + 1] != "]":
         try:
@@ -204,6 +210,13 @@ def _refused(file: Path, reason: str) -> InputError:
     )
 
 
+def _too_large(file: Path) -> InputError:
+    return InputError(
+        f"{file} has more than {MAX_BYTES:,} bytes of conversations.",
+        hint="Split the list in its conversations.json, and import the parts one after the other.",
+    )
+
+
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
     """The objects of a file with one in each line; lines that are none are left out."""
     try:
@@ -212,7 +225,7 @@ def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
             while line := opened.readline(_MAX_LINE + 1):
                 read += len(line)
                 if read > MAX_BYTES:
-                    raise _refused(file, f"it has more than {MAX_BYTES:,} bytes")
+                    raise _too_large(file)
                 if len(line) <= _MAX_LINE:
                     with suppress(ValueError, RecursionError):
                         yield _mapping(json.loads(line))

@@ -137,11 +137,11 @@ def test_claude_and_files_in_parts(kb: KnowledgeBase, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b'{"a": 1}', "no list"),
+        (b'{"a": 1}', "nor a list"),
         (b'[{"a": 1}, {', "damaged"),
         (b"[" * 100_000, "damaged"),
         (b"[1]", "no objects"),
-        (b"PK\x03\x04", "no list"),
+        (b"PK\x03\x04", "nor a list"),
     ],
 )
 def test_what_is_no_export_is_refused(

@@ -71,7 +71,7 @@ def tokens_of(text: str) -> list[Token]:
 
 def unreadable(text: str) -> InputError:
     return InputError(
-        engine_text("This part of a view cannot be read: {text}", text=text or "(its end)"),
+        engine_text("This part of a view cannot be read: {text}", text=text or "its end"),
         hint="docs/views.md says what a view may hold.",
     )
 
