@@ -180,7 +180,8 @@ class Web:
                     "{host} is this machine or in a network that is not public.",
                     host=one_line(host),
                 ),
-                hint="The setting allow_private_addresses = true lets qmd fetch from there.",
+                hint="The setting allow_private_addresses = true lets qmd fetch there; for once:"
+                " qmd save --allow-private-addresses",
             )
         return [None] if by_proxy else addresses[:_ADDRESSES]
 
