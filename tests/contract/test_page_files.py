@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.requests import Request
 from support.site import NOTES, Served, http_client, serve
 
 from qmd import KnowledgeBase
 from qmd.errors import DocumentNotFoundError
+from qmd.server.page.files import file_response
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 FILES: dict[str, str | bytes] = {
@@ -117,6 +121,18 @@ def test_a_file_that_became_a_link_is_not_followed(served: Served, client: httpx
     (served.folder / "replaced.pdf").unlink()
     (served.folder / "replaced.pdf").symlink_to("/etc/hostname")
     assert client.get("/file/notes/replaced.pdf").status_code == 404
+
+
+def test_a_response_that_is_never_sent_leaves_no_file_open(served: Served) -> None:
+    """The browser has left before the first byte: nobody reads the response, nobody ends it."""
+    request = Request({"type": "http", "headers": []})
+    with warnings.catch_warnings(record=True) as unclosed:
+        warnings.simplefilter("always", ResourceWarning)
+        response = file_response(request, served.kb, "notes/img/pic.png")
+        assert response.status_code == 200
+        del response
+        gc.collect()
+    assert not unclosed
 
 
 def test_the_database_is_not_served(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import PurePosixPath
-from typing import BinaryIO
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from qmd.errors import DocumentNotFoundError
+from qmd.kb import KnowledgeBase
 from qmd.server.page.views import PageView, Visit
 
 #: The types that a browser shows; a file of another suffix is downloaded.
@@ -46,12 +46,7 @@ _RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
 
 
 def _file(visit: Visit) -> Response:
-    opened = visit.kb.open_file(visit.file)
-    try:
-        return file_response(visit.request, opened, visit.file)
-    except BaseException:
-        opened.close()
-        raise
+    return file_response(visit.request, visit.kb, visit.file)
 
 
 def _raw(visit: Visit) -> Response:
@@ -65,9 +60,17 @@ def _raw(visit: Visit) -> Response:
 VIEWS = (PageView("/file/{file:file}", _file, compress=False), PageView("/raw/{file:file}", _raw))
 
 
-def file_response(request: Request, opened: BinaryIO, name: str) -> Response:
-    """The bytes of an open file, or the one range of them that is asked for; closes the file."""
-    status = os.fstat(opened.fileno())
+def file_response(request: Request, kb: KnowledgeBase, name: str) -> Response:
+    """
+    The bytes of the file ``name``, or the one range of them that is asked for.
+
+    It is open only while bytes are read: a response whose client has left is never sent.
+
+    Raises:
+        DocumentNotFoundError, CollectionNotFoundError: As `KnowledgeBase.open_file`.
+    """
+    with kb.open_file(name) as opened:
+        status = os.fstat(opened.fileno())
     if status.st_size > MAX_FILE_BYTES:
         raise DocumentNotFoundError(name)
     headers = {
@@ -78,7 +81,6 @@ def file_response(request: Request, opened: BinaryIO, name: str) -> Response:
         "content-disposition": disposition(name),
     }
     if request.headers.get("if-none-match") == headers["etag"]:
-        opened.close()
         return Response(status_code=304, headers=headers)
     size = status.st_size
     start, end, code = 0, size, 200
@@ -86,7 +88,6 @@ def file_response(request: Request, opened: BinaryIO, name: str) -> Response:
     if match is not None and any(match.groups()):
         start, end = _range(match, size)
         if start >= end:
-            opened.close()
             return Response(
                 status_code=416, headers={**headers, "content-range": f"bytes */{size}"}
             )
@@ -94,7 +95,7 @@ def file_response(request: Request, opened: BinaryIO, name: str) -> Response:
         headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
     headers["content-length"] = str(end - start)
     return StreamingResponse(
-        _pieces(opened, start, end), code, headers=headers, media_type=media_type(name)
+        _pieces(kb, name, start, end), code, headers=headers, media_type=media_type(name)
     )
 
 
@@ -117,9 +118,9 @@ def _range(match: re.Match[str], size: int) -> tuple[int, int]:
     return int(match[1]), min(size, int(match[2]) + 1) if match[2] else size
 
 
-def _pieces(opened: BinaryIO, start: int, end: int) -> Iterator[bytes]:
+def _pieces(kb: KnowledgeBase, name: str, start: int, end: int) -> Iterator[bytes]:
     """The bytes; fewer than announced if the file became shorter meanwhile."""
-    with opened:
+    with kb.open_file(name) as opened:
         opened.seek(start)
         while start < end and (piece := opened.read(min(_CHUNK_BYTES, end - start))):
             start += len(piece)

@@ -114,12 +114,17 @@ class _Pictures:
     async def in_place(self, request: Request) -> Response:
         """The file itself, but of a large picture one of at most `SIDES` pixels."""
         site, file = self._site, request.path_params["file"]
-        opened = await site.run(request, lambda: site.kb.open_file(file))
-        is_large = os.fstat(opened.fileno()).st_size > MOST_IN_PLACE
-        if not (is_large and file.lower().endswith(SHRUNK)):
-            return file_response(request, opened, file)
-        opened.close()
-        return await self._smaller(request, file, SIDES[1], otherwise=f"/file/{address(file)}")
+
+        def whole() -> Response | None:
+            with site.kb.open_file(file) as opened:
+                is_large = os.fstat(opened.fileno()).st_size > MOST_IN_PLACE
+            if is_large and file.lower().endswith(SHRUNK):
+                return None
+            return file_response(request, site.kb, file)
+
+        return await site.run(request, whole) or await self._smaller(
+            request, file, SIDES[1], otherwise=f"/file/{address(file)}"
+        )
 
     async def _smaller(
         self, request: Request, file: str, side: int, *, otherwise: str = ""
