@@ -97,8 +97,8 @@ def _save_all(
             saved: SavedPage = kb.save_page(page, **others)
         except QmdError as error:
             failed += 1
-            told = error.with_hint
-            note(told if each in told else f"{one_line(each)}: {told}")
+            reason = error.with_hint
+            note(reason if each in reason else f"{one_line(each)}: {reason}")
             continue
         if as_json:
             write_json(to_wire(saved))

@@ -1,6 +1,8 @@
 """
 Makes a note of a page of the web, with its pictures below ``.assets`` beside it.
 
+What is a document there, such as a PDF, is kept as it is, beside a note that links to it.
+
 The note has the article as Markdown, and says in its properties where it came from. Saved again,
 the article is replaced; properties that a person has added stay, and the history keeps the rest.
 """
@@ -8,10 +10,12 @@ the article is replaced; properties that a person has added stay, and the histor
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from html import unescape
-from pathlib import Path
+from itertools import chain, count
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -23,6 +27,7 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
+from qmd.parse.convert.inert import inert_in_note, link
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
 from qmd.system.web import MAX_REDIRECTS, Fetched, Web, checked_address
@@ -46,11 +51,30 @@ PAGE_S, PICTURES_S = 30.0, 20.0
 
 #: Bytes of a page that only sends browsers elsewhere, within five seconds.
 _MAX_FORWARDING = 8000
+_TARGET = re.compile(r"\]\((?:<([^<>\n]+)>|([^\s<>()]+))")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _META = re.compile(r"<meta\s[^>]{1,3000}", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
 _CONTENT = re.compile(r"content\s*=\s*(?:([\"'])(.*?)\1|([^\s\"'>]+))", re.IGNORECASE | re.DOTALL)
 _SENT_ON = re.compile(r"\s*[0-5](?:\.\d*)?\s*[;,]\s*(?:url\s*=)?\s*(\S.*)", re.IGNORECASE)
+
+_OPEN = "application/vnd.oasis.opendocument."
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+#: The documents that a new collection takes, by their media types.
+_DOCUMENTS = {
+    "application/pdf": ".pdf",
+    "application/epub+zip": ".epub",
+    f"{_OFFICE}wordprocessingml.document": ".docx",
+    f"{_OFFICE}presentationml.presentation": ".pptx",
+    f"{_OFFICE}spreadsheetml.sheet": ".xlsx",
+    f"{_OPEN}text": ".odt",
+    f"{_OPEN}presentation": ".odp",
+    f"{_OPEN}spreadsheet": ".ods",
+}
+#: Of a server that does not know what it has.
+_ANY_TYPE = ("application/octet-stream", "binary/octet-stream", "application/x-download")
+MAX_DOCUMENT = 50 * MB
+_MAX_OF_TYPE = dict.fromkeys((*_DOCUMENTS, *_ANY_TYPE), MAX_DOCUMENT)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 _PAGES = ("text/html", "application/xhtml+xml", "")
@@ -74,7 +98,7 @@ class PageSource(NamedTuple):
     A page as bytes.
 
     Attributes:
-        name: Of its file, whose suffix says if it is MHTML.
+        name: Of its file, whose suffix says if it is MHTML or a document.
         charset: As the server said; "" if it did not.
         address: Where it was found; "" for a file.
         named: The address that the person gave, which may lead to the other.
@@ -90,18 +114,24 @@ class PageSource(NamedTuple):
 
 
 class SavedArticle(NamedTuple):
-    """What a page says, as Markdown, and its pictures by the names of their files."""
+    """
+    What a page says, as Markdown, and its pictures by the names of their files.
+
+    Attributes:
+        document: The suffix and the content of a document, which has no text here.
+    """
 
     title: str
     text: str
     facts: Mapping[str, PropertyValue]
     pictures: Mapping[str, bytes]
     left_out: int
+    document: tuple[str, bytes] | None = None
 
 
 def fetched_page(web: Web, url: str) -> PageSource:
     """
-    The page at an address.
+    The page or the document at an address.
 
     Raises:
         InputError, WebPageError: As `Web.get`, or what is there is no page.
@@ -109,7 +139,12 @@ def fetched_page(web: Web, url: str) -> PageSource:
     named = address = checked_address(url)
     limit = TimeLimit(PAGE_S, PAGE_S)
     for _ in range(MAX_REDIRECTS + 1):
-        page = web.get(address, limit, max_bytes=MAX_PAGE, accept=_ACCEPT)
+        page = web.get(
+            *(address, limit), max_bytes=MAX_PAGE, max_of_type=_MAX_OF_TYPE, accept=_ACCEPT
+        )
+        name = _document_name(page)
+        if name:
+            return PageSource(name, page.data, "", page.address, named)
         if page.media_type not in _PAGES:
             raise WebPageError(
                 engine_text(
@@ -117,8 +152,7 @@ def fetched_page(web: Web, url: str) -> PageSource:
                     url=page.address,
                     kind=one_line(page.media_type),
                 ),
-                hint="Download it into a folder of a collection;"
-                " PDF and Office files are searched.",
+                hint="Pages, PDF, EPUB and Office files are saved.",
             )
         target = _refreshed_to(page)
         if target is None:
@@ -128,6 +162,22 @@ def fetched_page(web: Web, url: str) -> PageSource:
         engine_text("{url} leads from redirect to redirect.", url=named),
         hint="Open it in a browser, and save the address where that ends.",
     )
+
+
+def _document_name(page: Fetched) -> str:
+    """The name of the file of a document; "" for what is none."""
+    path = PurePosixPath(unquote(urlsplit(page.address).path))
+    suffix = _DOCUMENTS.get(page.media_type, "")
+    if page.media_type in _ANY_TYPE:
+        suffix = path.suffix.lower()
+    if suffix not in _DOCUMENTS.values() or not page.data.startswith(_beginning(suffix)):
+        return ""
+    stem = path.name[: -len(suffix)] if path.name.lower().endswith(suffix) else path.name
+    return f"{stem or urlsplit(page.address).hostname}{suffix}"
+
+
+def _beginning(suffix: str) -> bytes:
+    return b"%PDF-" if suffix == ".pdf" else b"PK\x03\x04"
 
 
 def _refreshed_to(page: Fetched) -> str | None:
@@ -178,6 +228,12 @@ def article_of(source: PageSource, web: Web | None) -> SavedArticle:
     Raises:
         WebPageError: There is no text in it, or too much.
     """
+    file_name = PurePosixPath(source.name)
+    kind = file_name.suffix.lower()
+    if kind in _DOCUMENTS.values() and source.data.startswith(_beginning(kind)):
+        title = " ".join(file_name.stem.split()) or "document"
+        facts = _facts(source, {"title": title})
+        return SavedArticle(title, "", facts, {}, 0, (kind, source.data))
     parsed = _parsed(source, {})
     targets: dict[str, str] = parsed["pictures"]
     pictures: dict[str, bytes] = {}
@@ -197,16 +253,21 @@ def article_of(source: PageSource, web: Web | None) -> SavedArticle:
             hint="Pages that scripts make are saved by a browser: qmd save FILE.html",
         )
     title = _title(source, parsed["title"])
+    facts = _facts(source, parsed | {"title": title})
+    return SavedArticle(title, f"{text}\n", facts, pictures, len(targets) - len(kept_at))
+
+
+def _facts(source: PageSource, stated: Mapping[str, str | None]) -> dict[str, PropertyValue]:
+    """The properties of the note of a page, which states some of them."""
     facts = {
-        "title": title,
-        "author": parsed["author"],
-        "date": (parsed["date"] or "")[:10],
-        "description": parsed["description"],
-        "source": parsed["source"] or source.name,
+        "title": stated.get("title"),
+        "author": stated.get("author"),
+        "date": (stated.get("date") or "")[:10],
+        "description": stated.get("description"),
+        "source": stated.get("source") or source.address or source.name,
         "link": "" if source.named == source.address else source.named,
     }
-    used = {name: value[:MAX_FACT] for name, value in facts.items() if value}
-    return SavedArticle(title, f"{text}\n", used, pictures, len(targets) - len(kept_at))
+    return {name: value[:MAX_FACT] for name, value in facts.items() if value}
 
 
 def _title(source: PageSource, stated: str | None) -> str:
@@ -267,6 +328,23 @@ class PageKeeper:
         had = _text_at(place)
         folder = file.rpartition("/")[0]
         moved = _moved_pictures(had or "", article.pictures)
+        beside = {
+            f"{folder}/{PICTURES_FOLDER}/{name}": data
+            for name, data in article.pictures.items()
+            if name not in moved
+        }
+        document = None
+        if article.document is not None:
+            suffix, data = article.document
+            document = _linked(had or "", folder, suffix)
+            if document is None:
+                document = self._new_beside(file, suffix)
+                name = document.rpartition("/")[2]
+                text = f"# {inert_in_note(article.title)}\n\n{link(inert_in_note(name), name)}\n"
+            else:  # what a person wrote around the link stays
+                text = (had or "")[frontmatter.split(had or "").body_start :].lstrip("\n")
+            article = article._replace(text=text)
+            beside[document] = data
         old, new = "", ""
 
         def content(present: bytes | None) -> bytes:
@@ -280,13 +358,8 @@ class PageKeeper:
 
         try:
             with self._files.change(tool=TOOL) as change:
-                for name, data in article.pictures.items():
-                    if name in moved:
-                        continue
-                    beside = self._vault.locate(
-                        f"{file.rpartition('/')[0]}/{PICTURES_FOLDER}/{name}"
-                    )
-                    change.rewrite(beside, _always(data))
+                for name, data in beside.items():
+                    change.rewrite(self._vault.locate(name), _always(data))
                 change.rewrite(place, content)
         except OSError as error:
             raise FileAccessError(file, error) from error
@@ -294,10 +367,11 @@ class PageKeeper:
             file=file,
             title=article.title,
             address=str(article.facts["source"]),
-            saved_as="saved" if had is None else "unchanged" if new == old else "updated",
+            saved_as="saved" if had is None else "updated" if change.number else "unchanged",
             docid=note_editor.docid_of(new),
             pictures=len(article.pictures),
             left_out=article.left_out,
+            document=document,
             change=change.number,
             problem=change.problem,
         )
@@ -312,28 +386,35 @@ class PageKeeper:
     def _new(self, article: SavedArticle, folder: str) -> str:
         """The path of a new note: no file is there yet."""
         name = file_name_of(article.title) or "page"
-        for file in _numbered(f"{folder}/{name}"):
-            if not self._vault.locate(file).target.exists():
-                return file
-        raise AssertionError
+        return self._free(f"{folder}/{name}", ".md")
+
+    def _new_beside(self, note: str, suffix: str) -> str:
+        """The path of a new document with the name of a note: no file is there yet."""
+        return self._free(note.removesuffix(".md"), suffix)
+
+    def _free(self, path: str, suffix: str) -> str:
+        names = chain([path], (f"{path} {number}" for number in count(2)))
+        files = (f"{name}{suffix}" for name in names)
+        return next(each for each in files if not self._vault.locate(each).target.exists())
 
 
 def _always(data: bytes) -> Callable[[bytes | None], bytes]:
     return lambda present: data
 
 
-def _numbered(path: str) -> Iterator[str]:
-    yield f"{path}.md"
-    number = 2
-    while True:
-        yield f"{path} {number}.md"
-        number += 1
+def _linked(text: str, folder: str, suffix: str) -> str | None:
+    """``collection/path`` of the first document of a suffix that a note in a folder links to."""
+    for match in _TARGET.finditer(text):
+        target = unquote(match[1] or match[2])
+        if target.lower().endswith(suffix) and "://" not in target:
+            return posixpath.normpath(posixpath.join(folder, target))
+    return None
 
 
 def _moved_pictures(old: str, pictures: Mapping[str, bytes]) -> dict[str, str]:
     """The targets of pictures that are no longer beside a note, because the note was moved."""
     targets: dict[str, str] = {}
-    for match in re.finditer(r"\]\((?:<([^<>\n]+)>|([^\s<>()]+))", old):
+    for match in _TARGET.finditer(old):
         target = match[1] or match[2]
         name = target.rpartition("/")[2]
         if name in pictures and target != f"{PICTURES_FOLDER}/{name}":

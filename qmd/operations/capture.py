@@ -93,6 +93,8 @@ def saved(replied: Replied) -> str:
     stays = " stays as it is" if page.saved_as == "unchanged" else ""
     pictures = "" if stays else f", with {_count(page.pictures, 'picture')}"
     pictures = pictures if page.pictures else ""
+    if page.document and not stays:
+        pictures = f", with {one_line(page.document)}"
     change = "" if page.change is None else f" (change {page.change})"
     lines = [f"{_SAVED[page.saved_as]} {name}{stays}{pictures}{change}"]
     if page.left_out:
@@ -149,7 +151,7 @@ def save_page(
     Save a web page as a note; again: update it.
 
     The article becomes Markdown, with title, author, date and address as properties; its pictures
-    are kept beside the note.
+    are kept beside the note. A PDF, EPUB or Office file is kept as it is, with a note beside it.
 
     Without an argument, the addresses are read from a pipe, one in each line. Of several, those
     that are saved already are left out, so that an interrupted list goes on where it stopped;

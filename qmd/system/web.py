@@ -68,13 +68,22 @@ class Web:
         self._allow_private = allow_private
         self._robots: dict[str, tuple[int, Robots]] = {}  # until when, in nanoseconds
 
-    def get(self, url: str, limit: TimeLimit, *, max_bytes: int, accept: str = "*/*") -> Fetched:
+    def get(
+        self,
+        url: str,
+        limit: TimeLimit,
+        *,
+        max_bytes: int,
+        max_of_type: Mapping[str, int] | None = None,
+        accept: str = "*/*",
+    ) -> Fetched:
         """
         Fetch what is at an address.
 
         Args:
             limit: The time for all of it, redirects included.
             max_bytes: The most bytes of the body.
+            max_of_type: The same for some media types.
             accept: The header ``Accept``.
 
         Raises:
@@ -92,7 +101,7 @@ class Web:
                 reply = self._ask(address, limit, accept, stack)
                 target = reply.headers.get("location") if reply.status in _REDIRECTS else None
                 if target is None:
-                    return _fetched(address, reply, max_bytes)
+                    return _fetched(address, reply, max_bytes, max_of_type or {})
             address = checked_address(_joined(address, target))
         raise WebPageError(
             engine_text("{url} leads from redirect to redirect.", url=checked_address(url)),
@@ -297,7 +306,9 @@ def _is_local_name(host: str) -> bool:
     return name == "localhost" or name.endswith((".localhost", ".local", ".internal"))
 
 
-def _fetched(address: str, reply: HttpReply, max_bytes: int) -> Fetched:
+def _fetched(
+    address: str, reply: HttpReply, max_bytes: int, max_of_type: Mapping[str, int]
+) -> Fetched:
     if reply.status != 200:
         raise WebPageError(
             engine_text("{url} answered {status}.", url=address, status=reply.status),
@@ -305,7 +316,7 @@ def _fetched(address: str, reply: HttpReply, max_bytes: int) -> Fetched:
         )
     kind, parameters = _media_type(reply.headers)
     try:
-        data = reply.read(max_bytes)
+        data = reply.read(max_of_type.get(kind, max_bytes))
     except HttpError as error:
         raise _unreachable(address, error) from None
     return Fetched(address, kind, parameters, data)

@@ -23,6 +23,9 @@ class SavedPage:
     left_out: Annotated[
         int, Range(0), OmitDefault(), Describe("Pictures that could not be kept")
     ] = 0
+    document: Annotated[
+        str | None, OmitDefault(), Describe("collection/path of a PDF or the like, kept as it is")
+    ] = None
     change: Annotated[int | None, OmitDefault(), Describe("Its number, for undo")] = None
     problem: Annotated[
         str | None, OmitDefault(), Describe("Why searches do not find the new text")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Scratch
+from support.pdf import lines, pdf
 from support.web_site import Reply, Site, page, png, redirect
 
 from qmd import KnowledgeBase, Settings
@@ -172,6 +173,34 @@ def test_a_page_that_sends_browsers_elsewhere_is_followed(kb: KnowledgeBase, sit
     }
     with pytest.raises(WebPageError, match="redirect to redirect"):
         kb.save_page(f"{site.url}/round")
+
+
+def test_a_document_is_kept_beside_a_note_that_links_to_it(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    path = "/get/Annual%20report.PDF"
+    site.pages[path] = Reply(pdf([lines("Boats float on water")]), "application/octet-stream")
+    (notes / "saved").mkdir()
+    (notes / "saved/Annual report.pdf").write_bytes(b"of mine")
+    saved = kb.save_page(f"{site.url}{path}")
+    assert saved.file == "notes/saved/Annual report.md"
+    assert saved.document == "notes/saved/Annual report 2.pdf"
+    assert kb.search("float").hits[0].file == saved.document
+    assert [each.file for each in kb.links(saved.file).links] == [saved.document]
+    assert (notes / "saved/Annual report.pdf").read_bytes() == b"of mine"
+    assert kb.save_page(f"{site.url}{path}").saved_as == "unchanged"
+    # It stays where it is, with what was written about it, wherever the note was moved.
+    kb.edit_note(saved.file, lambda text: f"{text}\nRead it.\n")
+    kb.move_note(saved.file, "notes/read/Report.md")
+    site.pages[path] = Reply(pdf([lines("Ships sink")]), "application/pdf")
+    again = kb.save_page(f"{site.url}{path}")
+    assert (again.saved_as, again.file) == ("updated", "notes/read/Report.md")
+    assert again.document == saved.document
+    assert kb.search("sink").hits[0].file == saved.document
+    assert "Read it." in kb.get(again.file).text
+    site.pages["/fake.pdf"] = Reply(b"<html>", "application/pdf")
+    with pytest.raises(WebPageError, match="no page, but application/pdf"):
+        kb.save_page(f"{site.url}/fake.pdf")
 
 
 def test_a_saved_file_with_its_folder(kb: KnowledgeBase, site: Site, tmp_path: Path) -> None:
