@@ -10,8 +10,8 @@ what is still to do.
 
 from __future__ import annotations
 
+import codecs
 import json
-import os
 import re
 import zipfile
 import zlib
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
 from qmd.files.chats import inert
@@ -35,12 +35,17 @@ MAX_CONVERSATIONS, MAX_MESSAGES = 50_000, 5000
 #: Characters of a note; what is longer is left out.
 MAX_TEXT = 4_000_000
 _MAX_TITLE, _MAX_FILE_NAME, _MAX_HEADING = 200, 80, 100
+#: Characters of a conversation in JSON.
+MAX_ITEM = 64 * 1024 * 1024
+_PIECE = 1 << 20  # bytes that are read at once
 _MAX_LINE = 64 * 1024 * 1024  # bytes of a line of a transcript; a longer one is left out
 _MAX_LISTED = 200  # files and tasks of a session
 #: The tools of Claude Code that change files.
 _WRITES = ("Edit", "MultiEdit", "Write", "NotebookEdit")
 #: What stands in the place of a person's words in a transcript.
 _NOT_TYPED = ("<command-", "<local-command-", "<bash-", "Caveat: ", "[Request interrupted")
+#: What only the conversations of a program have.
+_KEYS: dict[ConversationProgram, str] = {"chatgpt": "mapping", "claude": "chat_messages"}
 _FILES = re.compile(r"(?:.*/)?conversations(?:-\d{1,5})?\.json")
 _BAD = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError)
 _BLANKS = re.compile(r"[\s,]*")
@@ -105,13 +110,19 @@ def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversat
         return
     read = _of_chatgpt if source == "chatgpt" else _of_claude
     number = 0
-    for text in _texts(file):
-        for item in _items(text, file):
+    for pieces in _parts(file):
+        for item in _items(pieces, file):
             number += 1
             if number > MAX_CONVERSATIONS:
                 raise _refused(file, f"it has more than {MAX_CONVERSATIONS:,} conversations")
             if not isinstance(item, dict):
                 raise _refused(file, "its conversations are no objects")
+            for other, key in _KEYS.items():
+                if other != source and key in item:
+                    raise InputError(
+                        f"{file} is an export of another program.",
+                        hint=f"qmd import {other} {file}",
+                    )
             conversation = read(item)
             if conversation is not None:
                 yield conversation
@@ -153,54 +164,108 @@ def as_note(conversation: Conversation) -> str:
 # --- the file ------------------------------------------------------------------------
 
 
-def _texts(file: Path) -> Iterator[str]:
-    """The JSON texts of an export."""
+def _parts(file: Path) -> Iterator[Iterator[bytes]]:
+    """The JSON texts of an export, each in pieces."""
     try:
         if not zipfile.is_zipfile(file):
             with file.open("rb") as opened:
-                if os.fstat(opened.fileno()).st_size > MAX_BYTES:
-                    raise _too_large(file)
-                yield _decoded(opened.read(MAX_BYTES + 1), MAX_BYTES, file)
+                yield _pieces(opened, file, [MAX_BYTES])
             return
         with zipfile.ZipFile(file) as archive:
             names = sorted(name for name in archive.namelist() if _FILES.fullmatch(name))
             if not names:
                 raise _refused(file, "there is no conversations.json in it")
-            room = MAX_BYTES
             # Before anything is read. The sizes may be wrong, so reading is limited, too.
-            if sum(archive.getinfo(name).file_size for name in names) > room:
+            if sum(archive.getinfo(name).file_size for name in names) > MAX_BYTES:
                 raise _too_large(file)
+            room = [MAX_BYTES]
             for name in names:
                 with archive.open(name) as entry:
-                    data = entry.read(room + 1)
-                yield _decoded(data, room, file)
-                room -= len(data)
+                    yield _pieces(entry, file, room)
     except OSError as error:
         raise FileAccessError(str(file), error, reading=True) from error
     except _BAD as error:
         raise _refused(file, "the archive is damaged") from error
 
 
-def _decoded(data: bytes, room: int, file: Path) -> str:
-    if len(data) > room:
-        raise _too_large(file)
-    return data.decode("utf-8-sig", "replace")
+def _pieces(opened: IO[bytes], file: Path, room: list[int]) -> Iterator[bytes]:
+    """What a file holds, as long as there is ``room`` for it, which it takes away."""
+    while piece := opened.read(_PIECE):
+        room[0] -= len(piece)
+        if room[0] < 0:
+            raise _too_large(file)
+        yield piece
 
 
-def _items(text: str, file: Path) -> Iterator[object]:
+def _items(pieces: Iterator[bytes], file: Path) -> Iterator[object]:
     """The items of a list in JSON, one after the other, so that only one is in memory."""
-    decoder = json.JSONDecoder()
-    start = len(text) - len(text.lstrip())
-    if text[start : start + 1] != "[":
+    text = _GrowingText(pieces)
+    if text.next_sign() != "[":
         raise _refused(file, "it is neither a ZIP archive nor a list of conversations in JSON")
-    at = _BLANKS.match(text, start + 1).end()  # type: ignore[union-attr]
-    while text[at : at + 1] != "]":
+    text.at += 1
+    while text.next_sign() != "]":
         try:
-            item, at = decoder.raw_decode(text, at)
+            yield text.next_value()
         except (ValueError, RecursionError) as error:
-            raise _refused(file, "its JSON is damaged") from error
-        yield item
-        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr]
+            is_long = text.unread > MAX_ITEM
+            reason = f"a conversation has more than {MAX_ITEM:,} characters" if is_long else ""
+            raise _refused(file, reason or "its JSON is damaged") from error
+
+
+class _GrowingText:
+    """
+    JSON of which no more is in memory than the next value takes, and a piece.
+
+    Attributes:
+        at: Where the next sign is, in what is in memory.
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._json = json.JSONDecoder()
+        self._text = ""
+        self._is_whole = False
+        self.at = 0
+
+    @property
+    def unread(self) -> int:
+        return len(self._text) - self.at
+
+    def next_sign(self) -> str:
+        """The next sign but blanks and commas; "" at the end."""
+        while True:
+            self.at = _BLANKS.match(self._text, self.at).end()  # type: ignore[union-attr]
+            if self.unread or self._is_whole:
+                return self._text[self.at : self.at + 1]
+            self._read(1)
+
+    def next_value(self) -> object:
+        """
+        The next value.
+
+        Raises:
+            ValueError, RecursionError: There is none, or it is too long.
+        """
+        while True:
+            try:
+                value, self.at = self._json.raw_decode(self._text, self.at)
+            except ValueError:
+                if self._is_whole or self.unread > MAX_ITEM:
+                    raise
+                self._read(self.unread)  # twice as much, so that the attempts are few
+            else:
+                return value
+
+    def _read(self, characters: int) -> None:
+        """Read as many characters, and up to a piece more."""
+        parts = [self._text[self.at :]]
+        while characters > 0 and not self._is_whole:
+            piece = next(self._pieces, b"")
+            self._is_whole = not piece
+            parts.append(self._decoder.decode(piece, final=self._is_whole))
+            characters -= len(parts[-1])
+        self._text, self.at = "".join(parts), 0
 
 
 def _refused(file: Path, reason: str) -> InputError:

@@ -158,6 +158,24 @@ def test_what_is_no_export_is_refused(
         kb.import_conversations("claude", tmp_path / "x.json", folder="../elsewhere")
 
 
+def test_an_export_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path / "a.zip", [*CLAUDE, {}, *CLAUDE])
+    whole = list(conversations.conversations("claude", path))
+    monkeypatch.setattr(conversations, "_PIECE", 2)
+    assert len(whole) == 2
+    assert list(conversations.conversations("claude", path)) == whole
+    monkeypatch.setattr(conversations, "MAX_ITEM", 100)
+    with pytest.raises(InputError, match="a conversation has more than 100 characters"):
+        list(conversations.conversations("claude", path))
+
+
+def test_an_export_of_the_other_program_is_told(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", CLAUDE)
+    with pytest.raises(InputError, match="of another program") as refused:
+        list(conversations.conversations("chatgpt", path))
+    assert refused.value.hint == f"qmd import claude {path}"
+
+
 def test_strange_exports_are_read_as_far_as_they_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
