@@ -448,7 +448,11 @@ class SummaryError(QmdError):
 
 
 class FileAccessError(QmdError):
-    """The operating system refused to write a file, which is as it was; ``os_error`` says why."""
+    """
+    The operating system refused to write a file, which is as it was; ``os_error`` says why.
+
+    Or to read one, with ``reading``.
+    """
 
     code = "file_access"
     _STATUS: ClassVar[dict[int, int]] = {
@@ -462,12 +466,17 @@ class FileAccessError(QmdError):
         errno.EDQUOT: "Free some space, then try again.",
     }
 
-    def __init__(self, path: str, os_error: OSError) -> None:
+    def __init__(self, path: str, os_error: OSError, *, reading: bool = False) -> None:
         reason = os_error.strerror or str(os_error)
         number = os_error.errno or 0
         shown = path if len(path) <= 500 else path[:500] + "…"
+        message = (
+            engine_text("Failed to read {path}: {reason}.", path=shown, reason=reason)
+            if reading
+            else engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason)
+        )
         super().__init__(
-            engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason),
+            message,
             hint=self._HINTS.get(number, "Check the disk, the path and its permissions."),
         )
         self.http_status = self._STATUS.get(number, QmdError.http_status)

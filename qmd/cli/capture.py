@@ -48,7 +48,7 @@ def _attachment(path: Path) -> Attachment:
         with path.open("rb") as file:
             return Attachment(path.name, file.read(MAX_FILE + 1))
     except OSError as error:
-        raise FileAccessError(str(path), error) from error
+        raise FileAccessError(str(path), error, reading=True) from error
 
 
 def _piped(usage: str) -> str:
@@ -97,7 +97,8 @@ def _save_all(
             saved: SavedPage = kb.save_page(page, **others)
         except QmdError as error:
             failed += 1
-            note(f"{one_line(each)}: {error.with_hint}")
+            told = error.with_hint
+            note(told if each in told else f"{one_line(each)}: {told}")
             continue
         if as_json:
             write_json(to_wire(saved))
@@ -111,9 +112,15 @@ def _save_all(
 def _page(named: str) -> str | Path:
     """The address, or the file with this name."""
     path = Path(named).expanduser()
-    return path if "://" not in named and path.is_file() else named
+    is_file = "://" not in named and (
+        path.is_file() or path.suffix.lower() in (".html", ".htm", ".mhtml", ".mht")
+    )
+    return path if is_file else named
 
 
 def _from_pipe() -> list[str]:
     text = _piped("Name a page, or pipe addresses: qmd save < links.txt")
-    return list(dict.fromkeys(addresses_in(text)))
+    addresses = list(dict.fromkeys(addresses_in(text)))
+    if not addresses:
+        raise click.UsageError("No line of what was piped has an address: https://… or http://…")
+    return addresses

@@ -241,7 +241,7 @@ def read_template(root: Path, path: str) -> str:
             hint="Create it, or change the settings of daily notes in Obsidian.",
         ) from None
     except OSError as error:
-        raise FileAccessError(name, error) from error
+        raise FileAccessError(name, error, reading=True) from error
     if len(data) > MAX_TEMPLATE:
         raise InputError(
             engine_text(
@@ -359,7 +359,7 @@ def chosen(reader: Reader, name: str | None) -> tuple[Collection, DayNotes]:
             names = ", ".join(each.name for each, _ in meant)
             raise InputError(
                 engine_text("Several collections may have the notes of days: {names}", names=names),
-                hint="Name the collection.",
+                hint=f"Name one of them with collection: qmd day -c {meant[0][0].name}",
             )
     raise InputError(
         "There is no collection in which a note of a day could lie.",

@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from qmd.engine_text import engine_text
-from qmd.errors import FileAccessError, InvalidPathError, QmdError, WebPageError
+from qmd.errors import FileAccessError, InputError, InvalidPathError, QmdError, WebPageError
 from qmd.files.edits import note_editor, properties
 from qmd.files.vault import Vault, file_name_of
 from qmd.files.writing.policy import ResolvedPath
@@ -24,7 +25,7 @@ from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
-from qmd.system.web import Fetched, Web, checked_address
+from qmd.system.web import MAX_REDIRECTS, Fetched, Web, checked_address
 from qmd.system.worker.jobs import Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
 from qmd.values.captures import SavedPage
@@ -42,6 +43,14 @@ MAX_PICTURES = 100
 MAX_FACT = 2000
 #: Seconds for a page with its redirects, and for all its pictures.
 PAGE_S, PICTURES_S = 30.0, 20.0
+
+#: Bytes of a page that only sends browsers elsewhere, within five seconds.
+_MAX_FORWARDING = 8000
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_META = re.compile(r"<meta\s[^>]{1,3000}", re.IGNORECASE)
+_REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
+_CONTENT = re.compile(r"content\s*=\s*(?:([\"'])(.*?)\1|([^\s\"'>]+))", re.IGNORECASE | re.DOTALL)
+_SENT_ON = re.compile(r"\s*[0-5](?:\.\d*)?\s*[;,]\s*(?:url\s*=)?\s*(\S.*)", re.IGNORECASE)
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 _PAGES = ("text/html", "application/xhtml+xml", "")
@@ -97,16 +106,45 @@ def fetched_page(web: Web, url: str) -> PageSource:
     Raises:
         InputError, WebPageError: As `Web.get`, or what is there is no page.
     """
-    page = web.get(url, TimeLimit(PAGE_S, PAGE_S), max_bytes=MAX_PAGE, accept=_ACCEPT)
-    if page.media_type not in _PAGES:
-        raise WebPageError(
-            engine_text(
-                "{url} is no page, but {kind}.", url=page.address, kind=one_line(page.media_type)
-            ),
-            hint="Download it into a folder of a collection; PDF and Office files are searched.",
-        )
-    named = checked_address(url)
-    return PageSource("page.html", page.data, page.charset, page.address, named)
+    named = address = checked_address(url)
+    limit = TimeLimit(PAGE_S, PAGE_S)
+    for _ in range(MAX_REDIRECTS + 1):
+        page = web.get(address, limit, max_bytes=MAX_PAGE, accept=_ACCEPT)
+        if page.media_type not in _PAGES:
+            raise WebPageError(
+                engine_text(
+                    *("{url} is no page, but {kind}.",),
+                    url=page.address,
+                    kind=one_line(page.media_type),
+                ),
+                hint="Download it into a folder of a collection;"
+                " PDF and Office files are searched.",
+            )
+        target = _refreshed_to(page)
+        if target is None:
+            return PageSource("page.html", page.data, page.charset, page.address, named)
+        address = target
+    raise WebPageError(
+        engine_text("{url} leads from redirect to redirect.", url=named),
+        hint="Open it in a browser, and save the address where that ends.",
+    )
+
+
+def _refreshed_to(page: Fetched) -> str | None:
+    """Where a short page sends a browser at once; None if it is the page to read."""
+    if len(page.data) > _MAX_FORWARDING:
+        return None
+    text = _COMMENT.sub("", page.data.decode("utf-8", "replace"))
+    for tag in _META.findall(text):
+        content = _REFRESH.search(tag) and _CONTENT.search(tag)
+        match = content and _SENT_ON.fullmatch(unescape(content[2] or content[3]))
+        if match:
+            try:
+                address = checked_address(urljoin(page.address, match[1].strip("'\" ")))
+            except (InputError, ValueError):
+                return None
+            return None if address == page.address else address
+    return None
 
 
 def page_in_file(path: Path) -> PageSource:
@@ -121,7 +159,7 @@ def page_in_file(path: Path) -> PageSource:
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise FileAccessError(str(path), error) from error
+        raise FileAccessError(str(path), error, reading=True) from error
     if len(data) > most:
         raise WebPageError(
             engine_text("{file} has more than {most} bytes.", file=path.name, most=f"{most:,}"),

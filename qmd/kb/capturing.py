@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qmd.files.vault import Vault
     from qmd.store import Store
     from qmd.system.web import Web
+    from qmd.values import Collection
     from qmd.values.captures import Attached, Attachment, Captured, SavedPage
 
 #: The folder for saved pages if no setting names one.
@@ -27,6 +28,15 @@ SAVED = "saved"
 INBOX = "Inbox.md"
 #: Notes with the same address that are looked at; of two that agree in 200 characters, one has it.
 MOST_NOTES = 100
+
+
+def first_added(collections: Sequence[Collection]) -> Collection:
+    """
+    The one of some collections in which new notes go, whatever changed last.
+
+    `writable_collections` begins with the one that changed last, which is another after a write.
+    """
+    return min(collections, key=lambda each: each.id)
 
 
 class CapturingMethods(EditingMethods):
@@ -175,17 +185,18 @@ class CapturingMethods(EditingMethods):
 
     def _first_collection(self) -> str:
         """
-        The name of the first collection that may be written.
+        The name of the first collection that may be written: the one that was added first.
 
         Raises:
             NotFoundError: There is none.
         """
-        for collection in self.writable_collections():
-            return collection.name
-        raise NotFoundError(
-            "There is no collection in which a note may be written.",
-            hint="Add a folder: qmd collection add FOLDER",
-        )
+        collections = self.writable_collections()
+        if not collections:
+            raise NotFoundError(
+                "There is no collection in which a note may be written.",
+                hint="Add a folder: qmd collection add FOLDER",
+            )
+        return first_added(collections).name
 
 
 def _moment(at: str | None) -> datetime:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from qmd import files, parse, search, transfer, values
 from qmd.errors import AmbiguousNameError, EditError, InputError
 from qmd.files import edits
-from qmd.kb.capturing import CapturingMethods
+from qmd.kb.capturing import CapturingMethods, first_added
 from qmd.kb.graph import GraphMethods, document_named, most_listed
 from qmd.kb.parts import open_to_scopes
 from qmd.search import graph
@@ -260,7 +260,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
                 "No note may be written there.",
                 hint="Name a collection with notes: qmd collection list shows all.",
             )
-        return collections.get(FOLDER) or next(iter(collections.values()))
+        return collections.get(FOLDER) or first_added(tuple(collections.values()))
 
     def _remembered(
         self, store: Store, written: EditedNote, line: str, today: str

@@ -38,8 +38,13 @@ def _tables(replied: Replied) -> str:
     return "\n\n".join(parts)
 
 
+def _lacks_one(listed: ViewList) -> bool:
+    return any(view.problem for view in listed.views)
+
+
 @operation(
     text=_tables,
+    fails=_lacks_one,
     command="view",
     examples=(
         "qmd view Books",
@@ -76,6 +81,8 @@ def view(
 
     A note describes them in blocks of code: qmd, dataview (TABLE and LIST) or base. They are only
     read.
+
+    If one cannot be shown, the exit code is 1.
     """
     if _DESCRIBED.match(view):
         return kb.views(text=view, collection=collection, limit=limit)

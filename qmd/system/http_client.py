@@ -120,7 +120,7 @@ class HttpReply:
         for piece in self.pieces():
             body += piece
             if len(body) > max_bytes:
-                size = f"{max_bytes >> 20} MB" if max_bytes >> 20 else f"{max_bytes >> 10} KB"
+                size = f"{max_bytes / 1e6:.0f} MB" if max_bytes >= 1e6 else f"{max_bytes >> 10} KB"
                 raise UnreadableReplyError(f"more than {size}")
         return bytes(body)
 

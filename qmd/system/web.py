@@ -180,7 +180,8 @@ class Web:
                     "{host} is this machine or in a network that is not public.",
                     host=one_line(host),
                 ),
-                hint="The setting allow_private_addresses = true lets qmd fetch from there.",
+                hint="The setting allow_private_addresses = true lets qmd fetch there; for once:"
+                " qmd save --allow-private-addresses",
             )
         return [None] if by_proxy else addresses[:_ADDRESSES]
 
@@ -300,9 +301,7 @@ def _fetched(address: str, reply: HttpReply, max_bytes: int) -> Fetched:
     if reply.status != 200:
         raise WebPageError(
             engine_text("{url} answered {status}.", url=address, status=reply.status),
-            hint="Open it in a browser; if it is there, save it as a file, then: qmd save FILE.html"
-            if reply.status in (401, 403, 429)
-            else "Check the address.",
+            hint=_hint_after(reply.status),
         )
     kind, parameters = _media_type(reply.headers)
     try:
@@ -310,6 +309,12 @@ def _fetched(address: str, reply: HttpReply, max_bytes: int) -> Fetched:
     except HttpError as error:
         raise _unreachable(address, error) from None
     return Fetched(address, kind, parameters, data)
+
+
+def _hint_after(status: int) -> str:
+    if status in (401, 403, 429):
+        return "Open it in a browser; if it is there, save it as a file, then: qmd save FILE.html"
+    return "Try again later." if status >= 500 else "Check the address."
 
 
 def _media_type(headers: Mapping[str, str]) -> tuple[str, str]:

@@ -176,7 +176,7 @@ def _texts(file: Path) -> Iterator[str]:
                 yield _decoded(data, room, file)
                 room -= len(data)
     except OSError as error:
-        raise FileAccessError(str(file), error) from error
+        raise FileAccessError(str(file), error, reading=True) from error
     except _BAD as error:
         raise _refused(file, "the archive is damaged") from error
 
@@ -230,7 +230,7 @@ def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
                     with suppress(ValueError, RecursionError):
                         yield _mapping(json.loads(line))
     except OSError as error:
-        raise FileAccessError(str(file), error) from error
+        raise FileAccessError(str(file), error, reading=True) from error
 
 
 # --- the programs --------------------------------------------------------------------

@@ -16,6 +16,7 @@ from support.web_site import png
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError, InvalidPathError, OutsideRootsError
 from qmd.values.captures import Attachment
+from qmd.values.memory import NewFact
 
 AT = "2026-11-25T14:05:07"
 
@@ -80,6 +81,20 @@ def test_the_setting_says_where(
 ) -> None:
     assert opened(inbox=pattern).capture("# A plan: x?", at=AT).file == file
     assert (notes.parent / file).read_text() == text
+
+
+def test_thoughts_stay_in_one_inbox_whatever_collection_changes(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    kb = opened()
+    kb.create_note("notes/First.md", "# First\n")
+    other = notes.parent / "a-new-one"
+    other.mkdir()
+    kb.add_collection(other)
+    kb.create_note("a-new-one/Last.md", "# Last\n")
+    assert [each.name for each in kb.collections()] == ["a-new-one", "notes"]
+    assert kb.capture("A thought", at=AT).file == "notes/Inbox.md"
+    assert kb.remember(NewFact("Lives in Rome", "Alice")).file == "notes/memory/Alice.md"
 
 
 def test_a_new_note_is_made_by_the_template(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qmd.errors import DamagedFileError, DecodeError
-from qmd.parse.convert.html import convert
+from qmd.parse.convert.html import convert, convert_page
 from qmd.parse.document import parse_literal
 
 PROSE = "A sentence of the article that says something about bread and time. " * 8
@@ -244,3 +244,33 @@ def test_what_is_converted_has_only_the_links_of_the_page() -> None:
     document = parse_literal("a.html", convert("a.html", page.encode()), has_links=True)
     assert [link.target for link in document.links] == ["b.html"]
     assert (document.tags, document.properties) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        (
+            "A <b>bold </b>and <em>soft</em> word, <s>5</s> 4.",
+            "A **bold** and *soft* word, ~~5~~ 4.",
+        ),
+        ("<strong>All <i>of</i> it</strong>", "**All of it**"),
+        ("这是<b>重点</b>。说<b>“好”</b>了", "这是**重点**。说“好”了"),
+        ("<b><a href='http://a.b/'>to <i>x</i></a></b>", "**[to *x*](http://a.b/)**"),
+        ("<i>2*3*4</i> <i>a</i><b>b</b> <b> </b>", r"*2\*3\*4* *a*b"),
+        ("<code>a <b>b</b></code> <b><code>c</code></b> d", "`a b` **`c`** d"),
+        ("<b>one<div>two</div></b>three", "**one**\n\n**two**\n\nthree"),
+        # Nothing that is split by emphasis means something: a wikilink, a task, a field, a fact.
+        ("x<b>[</b>[Note]]", r"x\[[Note]]"),
+        ("[<a href='http://a.b/'>x</a>]]", r"[[x](http://a.b/)\]]"),
+        ("<li>[ ]<b> do it</b>", r"- \[ ] **do it**"),
+        ("due::<b> 2026-01-01 </b><i> </i>.", r"due:\: **2026-01-01** ."),
+        (
+            "<ul><li>[decision] We attack<li>[<b>idea</b>] x",
+            "- \\[decision] We attack\n- \\[**idea**] x",
+        ),
+    ],
+)
+def test_emphasis_is_kept_in_notes_where_it_is_read_as_such(html: str, markdown: str) -> None:
+    converted = convert_page(f"<body><div>{html}</div></body>", pictures={})
+    assert converted.markdown.strip() == markdown
+    assert "*" not in convert_page("<p>A <b>bold</b> word</p>").markdown

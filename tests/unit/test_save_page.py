@@ -155,6 +155,25 @@ def test_what_is_no_page_is_told(kb: KnowledgeBase, site: Site) -> None:
         kb.save_page(f"{site.url}/empty")
 
 
+def test_a_page_that_sends_browsers_elsewhere_is_followed(kb: KnowledgeBase, site: Site) -> None:
+    def sends(content: str) -> Reply:
+        tag = f"<META HTTP-EQUIV='Refresh' CONTENT={content}>"
+        return Reply(f"<title>Moved</title>{tag}Go".encode())
+
+    site.pages["/old"] = sends('"0; URL=&apos;/boats&apos;"')
+    site.pages["/later"] = sends('"60; url=/boats"')
+    site.pages |= {"/round": sends("0;url=/about"), "/about": sends("0;url=/round")}
+    site.pages |= {"/self": sends('"5"'), "/out": sends('"0; url=file:///etc/passwd"')}
+    saved = kb.save_page(f"{site.url}/old")
+    assert (saved.title, saved.address) == ("On boats", f"{site.url}/boats")
+    assert kb.saved_note(f"{site.url}/old") == saved.file
+    assert {kb.save_page(site.url + each).title for each in ("/later", "/self", "/out")} == {
+        "Moved"
+    }
+    with pytest.raises(WebPageError, match="redirect to redirect"):
+        kb.save_page(f"{site.url}/round")
+
+
 def test_a_saved_file_with_its_folder(kb: KnowledgeBase, site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "downloads/Boats_files"
     folder.mkdir(parents=True)
@@ -225,6 +244,8 @@ def test_a_list_goes_on_where_it_stopped(tmp_path: Path, site: Site) -> None:
     assert b"answered 404" in done.stderr and b"1 of 4 are saved" in done.stderr
     assert done.stdout.count(b"Saved ") == 2
     assert site.asked == ["/robots.txt", "/0", "/gone", "/2"]
+    assert b"no line" in scratch.run_raw("save", stdin=b"a\n").stderr.lower()
+    assert "Failed to read gone.html" in scratch.call("save", "gone.html").err
     assert "stays as it is" in scratch.ok("save", f"{site.url}/0", f"{site.url}/1", "--again").out
 
 

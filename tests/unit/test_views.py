@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from support.cli import Scratch
 
 from qmd import KnowledgeBase
 from qmd.errors import InputError, NotFoundError
@@ -221,6 +222,15 @@ def test_what_cannot_be_shown_is_told(kb: KnowledgeBase, text: str, problem: str
     (view,) = kb.views(text=text).views
     assert problem in view.problem and not view.rows
     assert view.markdown.startswith("> [!warning] ")
+
+
+def test_a_command_whose_view_cannot_be_shown_fails(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    note = scratch.write("notes/a.md", "```qmd\nlimit: 1\n```\n\n```dataview\nTASK\n```\n")
+    scratch.ok("collection", "add", str(note.parent))
+    scratch.ok("index", "--no-embed")
+    shown = scratch.call("view", "a")
+    assert shown.code == 1 and "[[a" in shown.out and "TABLE and LIST" in shown.out
 
 
 def test_a_note_without_views_is_an_error(kb: KnowledgeBase) -> None:

@@ -279,7 +279,7 @@ def read_note(note: NotePlace) -> bytes:
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise _too_long(note, "{file} has more than {most} bytes.", most) from error
-        raise FileAccessError(note.file, error) from error
+        raise FileAccessError(note.file, error, reading=True) from error
 
 
 def _too_long(note: NotePlace, template: str, most: int = MAX_BYTES) -> EditError:

@@ -1,15 +1,17 @@
 """
 Writes a tree of HTML as blocks of Markdown.
 
-Emphasis is left out: its signs would stand between words that a search for a phrase wants side by
-side, and in Chinese inside of words. Links, code, lists, tables and formulas stay.
+Links, code, lists, tables and formulas stay. Emphasis stays in what becomes a note, which people
+read; of a file, which is searched, it is left out: its signs would stand between words that a
+search for a phrase wants side by side, and in Chinese inside of words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -39,6 +41,12 @@ _BLOCKS = frozenset(
     )
 )
 _CODE = frozenset(("code", "samp", "tt"))
+#: The signs of Markdown for emphasis; of elements inside each other, the first of these counts.
+_EMPHASIS = {
+    **dict.fromkeys(("b", "strong"), "**"),
+    **dict.fromkeys(("i", "em"), "*"),
+    **dict.fromkeys(("s", "del", "strike"), "~~"),
+}
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PERMALINKS = frozenset(("¶", "#", "§", "🔗", "link", "permalink"))
 _LANGUAGE = re.compile(
@@ -48,6 +56,9 @@ _LINE_NUMBERS = re.compile(
     r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-numbers?|gutter|lineno)(?:$|[\s_-])"
 )
 _SPACES = re.compile(r"[^\S\u3000]+")
+#: What would end the emphasis around it; an escape is taken whole.
+_SIGNS_INSIDE = re.compile(r"(?<!\\)[*~]")
+_FACT = re.compile(r"\[[^\[\]\r\n]+\]\s")
 _NUMBER = re.compile(r"[-+−]?\d{1,3}")
 _HIDDEN_STYLE = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _TINY = ("0", "1", "2")
@@ -91,18 +102,20 @@ class TableFacts:
 
 
 class _Inline(NamedTuple):
-    """A part of a paragraph: plain text, or Markdown."""
+    """A part of a paragraph: plain text, or Markdown; ``emphasis`` are the signs around it."""
 
     text: str
     is_text: bool
+    emphasis: str = ""
 
 
 class _Link:
-    """An open link, with the parts of the paragraph before it."""
+    """An open link, with the parts of the paragraph before it and the emphasis around it."""
 
-    def __init__(self, target: str, before: list[_Inline]) -> None:
+    def __init__(self, target: str, before: list[_Inline], emphasis: Counter[str]) -> None:
         self.target = target
         self.before = before
+        self.emphasis = emphasis
         self.has_image = False
 
 
@@ -162,6 +175,7 @@ class ElementWriter:
         self._only_web = only_web
         self._parts: list[_Inline] = []
         self._links: list[_Link] = []
+        self._emphasis = Counter[str]()  # open elements for each sign
         self._code: list[str] | None = None  # of a code span
         self._pre: list[str] | None = None
         self._pre_language = ""
@@ -203,7 +217,7 @@ class ElementWriter:
             return False
         if self._pre is not None:
             return self._enter_in_code(element, name, self._pre)
-        if self._code is not None and name not in _BLOCKS:
+        if self._code is not None and name not in _BLOCKS and name not in _EMPHASIS:
             return True
         enter = _ENTER.get(name)
         if name in _BLOCKS:
@@ -232,19 +246,24 @@ class ElementWriter:
         elif self._code is not None:
             self._code.append(text)
         else:
-            self._parts.append(_Inline(text, is_text=True))
+            self._parts.append(_Inline(text, is_text=True, emphasis=self._signs()))
 
     def _mark(self, markdown: str) -> None:
         if markdown:
-            self._parts.append(_Inline(markdown, is_text=False))
+            self._parts.append(_Inline(markdown, is_text=False, emphasis=self._signs()))
+
+    def _signs(self) -> str:
+        """The signs of the emphasis that is open."""
+        return next((sign for sign in _EMPHASIS.values() if self._emphasis[sign]), "")
 
     def _begin_block(self) -> None:
         """A block ends the paragraph before it, and the links around it are none."""
         self._end_code()
         while self._links:
-            before = self._links.pop().before
-            before += self._parts
-            self._parts = before
+            opened = self._links.pop()
+            opened.before += self._parts
+            self._parts = opened.before
+            self._emphasis += opened.emphasis
         self._flush()
 
     def _flush(self) -> None:
@@ -263,7 +282,11 @@ class ElementWriter:
             self._blocks.markdown(self._paragraph(parts))
 
     def _paragraph(self, parts: list[_Inline]) -> str:
-        return _paragraph(parts, inert if self._pictures is None else inert_in_note)
+        if self._pictures is None:
+            return _paragraph(parts, inert)
+        text = _paragraph(parts, inert_in_note)
+        # A list item that begins so would be a fact, which clients recall as the person's own.
+        return f"\\{text}" if _FACT.match(text) else text
 
     def _end_code(self) -> None:
         if self._code is not None:
@@ -307,8 +330,13 @@ class ElementWriter:
             return False
         target = self._target(element.get("href") or "")
         if target and not self._heading and not self._links:
-            self._links.append(_Link(target, self._parts))
-            self._parts = []
+            self._links.append(_Link(target, self._parts, self._emphasis))
+            self._parts, self._emphasis = [], Counter()
+        return True
+
+    def _enter_emphasis(self, element: Element, name: str) -> bool:
+        if self._pictures is not None:
+            self._emphasis[_EMPHASIS[name]] += 1
         return True
 
     def _enter_heading(self, element: Element, name: str) -> bool:
@@ -447,6 +475,7 @@ class ElementWriter:
             return
         self._end_code()
         opened = self._links.pop()
+        self._emphasis = opened.emphasis
         if opened.has_image:
             self._parts = opened.before + self._parts
             return
@@ -456,6 +485,10 @@ class ElementWriter:
         if raw.endswith("!"):
             self._text(" ")  # else it would be an image
         self._mark(link(label, opened.target))
+
+    def _leave_emphasis(self, element: Element, name: str) -> None:
+        if self._pictures is not None:
+            self._emphasis[_EMPHASIS[name]] -= 1
 
     def _leave_heading(self, element: Element, name: str) -> None:
         self._heading = 0
@@ -516,6 +549,7 @@ class ElementWriter:
 _ENTER: dict[str, Callable[[ElementWriter, Element, str], bool]] = {
     **dict.fromkeys(_HEADINGS, ElementWriter._enter_heading),
     **dict.fromkeys(_CODE, ElementWriter._enter_code),
+    **dict.fromkeys(_EMPHASIS, ElementWriter._enter_emphasis),
     **dict.fromkeys(("ul", "ol", "menu", "dl"), ElementWriter._enter_list),
     **dict.fromkeys(("li", "dt"), ElementWriter._enter_item),
     **dict.fromkeys(("td", "th"), ElementWriter._enter_cell),
@@ -533,6 +567,7 @@ _ENTER: dict[str, Callable[[ElementWriter, Element, str], bool]] = {
 _LEAVE: dict[str, Callable[[ElementWriter, Element, str], None]] = {
     **dict.fromkeys(_HEADINGS, ElementWriter._leave_heading),
     **dict.fromkeys(_CODE, ElementWriter._leave_code),
+    **dict.fromkeys(_EMPHASIS, ElementWriter._leave_emphasis),
     **dict.fromkeys(("ul", "ol", "menu", "dl"), ElementWriter._leave_list),
     **dict.fromkeys(("li", "blockquote"), ElementWriter._leave_item),
     **dict.fromkeys(("td", "th"), ElementWriter._leave_cell),
@@ -609,14 +644,71 @@ def _largest(sources: str | None) -> str:
 def _paragraph(parts: list[_Inline], inert: Callable[[str], str] = inert) -> str:
     """The parts of a paragraph as Markdown, on one line but for breaks."""
     written: list[str] = []
-    for part in _joined(parts):
-        if not part.is_text:
-            written.append(part.text)
-            continue
-        written.append(inert(_SPACES.sub(" ", part.text)))
+    for signs, run in groupby(_emphasized(parts), key=lambda part: part.emphasis):
+        text = "".join(_written(part, inert, signs) for part in _joined(run))
+        written.append(f"{signs}{text}{signs}")
     lines = "".join(written).split("\n")
     text = "\n".join(_SPACES.sub(" ", line).strip() for line in lines).strip("\n")
     return _line_beginnings(re.sub("\n{2,}", "\n", text))
+
+
+def _written(part: _Inline, inert: Callable[[str], str], signs: str) -> str:
+    if not part.is_text:
+        return part.text
+    text = inert(_SPACES.sub(" ", part.text))
+    return _SIGNS_INSIDE.sub(r"\\\g<0>", text) if signs else text
+
+
+def _emphasized(parts: list[_Inline]) -> list[_Inline]:
+    """
+    The parts, without emphasis where its signs would not be read as such.
+
+    Those are the flanking rules of CommonMark; and signs beside each other are read together.
+    """
+    if not any(part.emphasis for part in parts):
+        return parts
+    runs = [
+        (signs if is_core else "", piece)
+        for signs, run in groupby(parts, key=lambda part: part.emphasis)
+        for is_core, piece in _trimmed(list(run), signs)
+    ]
+    texts = [_plain(run) for _, run in runs]
+    kept: list[_Inline] = []
+    left = ""
+    for (signs, run), text, after in zip(runs, texts, [*texts[1:], ""], strict=True):
+        has_borders = bool(signs) and _begins(text[0], left) and _begins(text[-1], after[:1])
+        kept += run if has_borders else (part._replace(emphasis="") for part in run)
+        left = "*" if has_borders else text[-1]
+    return kept
+
+
+def _trimmed(run: list[_Inline], signs: str) -> Iterator[tuple[bool, list[_Inline]]]:
+    """A run in up to three: blanks, what is between them (True), blanks."""
+    if not signs:
+        yield False, run
+        return
+    text = _plain(run)
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    if start >= end:
+        yield False, run
+        return
+    ends = [(0, start, False), (start, end, True), (end, len(text), False)]
+    for first, last, is_core in ends:
+        at, pieces = 0, []
+        for part in run:
+            piece = part.text[max(first - at, 0) : max(last - at, 0)]
+            at += len(part.text)
+            if piece:
+                pieces.append(part._replace(text=piece))
+        if pieces:
+            yield is_core, pieces
+
+
+def _begins(inner: str, outer: str) -> bool:
+    """Whether signs between these two characters are a border of emphasis."""
+    if outer in ("*", "~", "_", "\\"):
+        return False
+    return inner.isalnum() or not outer.isalnum()
 
 
 def _line_beginnings(markdown: str) -> str:
@@ -630,7 +722,7 @@ def _line_beginnings(markdown: str) -> str:
     return markdown
 
 
-def _joined(parts: list[_Inline]) -> Iterator[_Inline]:
+def _joined(parts: Iterable[_Inline]) -> Iterator[_Inline]:
     """The parts, neighbours of plain text in one: a sign may end in another element."""
     texts: list[str] = []
     for part in parts:

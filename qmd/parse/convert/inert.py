@@ -29,7 +29,7 @@ _LINE_BEGINNING = re.compile(
 
 #: Tags, wikilinks, fields, boxes of tasks, formulas, and emphasis that the page did not mean.
 _OF_NOTES = re.compile(
-    r"\\.|(?<!\S)#(?=[\w/-]*[^\W\d_])|\[(?=\[)|::(?=\s)|\[(?=[ xX/\-]\]\s)"
+    r"\\.|(?<!\S)#(?=[\w/-]*[^\W\d_])|\[(?=\[)|\A\](?=\])|::(?=\s)|\[(?=[ xX/\-]\]\s)"
     r"|\$(?=[^\s$][^$\n]*\$)|\*(?=\*|[^\s*][^*\n]*\*)|(?<!\w)_(?=\w)|~(?=~)|=(?==\w)",
     re.DOTALL,
 )
