@@ -57,7 +57,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
     "outline": [{"file": "plan"}, {"file": "parts", "max_tokens": 300}, {"file": "hub#Hub"}],
     "properties": [{}, {"limit": 1}, {"key": "status"}],
     "tasks": [{}, {"due": "none", "limit": 1}, {"done": True, "open": True, "max_tokens": 300}],
-    "view": [{"view": "TABLE rating, status FROM #work"}, {"view": "TASK", "limit": 3}],
+    "view": [{"view": "TABLE rating, status FROM #work"}, {"view": "LIST FROM #work", "limit": 3}],
     "periodic_note": [{"when": "2026-11-20"}, {"when": "2026-W47", "collection": "notes"}],
     "recall": [
         {},
