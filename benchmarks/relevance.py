@@ -141,8 +141,7 @@ def best_hits(
 def measured_features(explained: Mapping[str, Any]) -> dict[str, float]:
     from qmd.search.judge import Grounds, features
 
-    names = ("coverage", "nearness", "lead", "documents", "title", "held", "rest", "script")
-    return features(Grounds(*(explained[name] for name in names)))
+    return features(Grounds(*(explained[name] for name in Grounds._fields)))
 
 
 if __name__ == "__main__":

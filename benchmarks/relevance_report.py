@@ -20,7 +20,7 @@ from relevance_fit import (
     values,
 )
 
-#: The features of the two estimates in `qmd.search.judge`, in the order of constants.
+#: The features of the estimates in `qmd.search.judge`, in the order of constants.
 WORDS = ("coverage", "lead", "fewness", "title", "held")
 BOTH = ("coverage", "lead", "fewness", "title", "nearness")
 THRESHOLDS = (0.05, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
@@ -128,8 +128,14 @@ def fit(hits: Sequence[BestHit], features: Sequence[str], times: Mapping[str, fl
         of_script = [hit for hit in hits if hit.script == script]
         by_words = [hit for hit in of_script if "nearness" not in hit.features]
         near = [hit for hit in of_script if "nearness" in hit.features]
+        by_evidence, others = (
+            [hit for hit in near if (hit.search == "query") is is_query]
+            for is_query in (True, False)
+        )
         _fit(f"WORDS, {script}, for a search without vectors", by_words, WORDS, times)
-        _fit(f"BOTH, {script}, for a search with vectors", near, features or BOTH, times)
+        for name, some in (("EVIDENCE", by_evidence), ("BOTH", others)):
+            if some:
+                _fit(f"{name}, {script}, for a search with vectors", some, features or BOTH, times)
 
 
 def _fit(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, takewhile
 from math import exp, fsum, log10
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd import search
 from qmd.search.candidates import Candidate
@@ -41,6 +41,12 @@ BOTH: Mapping[Script, Sequence[float]] = {
     "alphabet": (-2.55, 0.93, 2.0, 1.22, 3.71, 6.79),
     "characters": (-8.06, 0.17, 3.8, 1.03, 4.33, 12.68),
 }
+#: The same for hits with vectors in the order of evidence (`qmd.search.evidence`): its best hit
+#: answers more often, and a lead in evidence says more than one in nearness.
+EVIDENCE: Mapping[Script, Sequence[float]] = {
+    "alphabet": (-2.1, 1.06, 2.78, 1.27, 2.41, 7.58),
+    "characters": (-8.92, 0.0, 1.66, 1.01, 4.26, 15.14),
+}
 #: Documents that one statement reads. Few, as the later ones may not be needed.
 READ_AT_ONCE = 10
 #: Nearness is limited to this range, beyond which it says nothing more.
@@ -60,9 +66,13 @@ NAMED = 0.9
 #: The most relevance of a document of which no more is known than that it shares one word, and
 #: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query.
 BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
-#: If no hit is as relevant as this, the reply says that nothing seems to answer.
-LEAST_CONFIDENCE = 0.16
+#: If no hit is as relevant as this, the reply says that nothing seems to answer. With the constants
+#: of `EVIDENCE` a hit that does not answer is seldom below the first, one that does often above it.
+LEAST_CONFIDENCE, LEAST_BY_EVIDENCE = 0.16, 0.3
 NOTICE = "Nothing here seems to answer this; the nearest are:"
+
+#: By what candidates are ordered: the score of one retriever, fused ranks or evidence.
+Order = Literal["score", "ranks", "evidence"]
 
 
 class Grounds(NamedTuple):
@@ -84,6 +94,7 @@ class Grounds(NamedTuple):
         rest: Like coverage, without the word that counts most of those that the document holds: 0
             for one word of several, which even a document about something else often shares.
         script: What most words of the query are.
+        order: By what the hits are ordered. The lead is measured in it.
     """
 
     coverage: float | None
@@ -94,6 +105,20 @@ class Grounds(NamedTuple):
     held: int = 0
     rest: float = 1.0
     script: Script = "alphabet"
+    order: Order = "score"
+
+    @property
+    def constants(self) -> Sequence[float]:
+        """What `features` are multiplied with."""
+        if self.nearness is None:
+            return WORDS[self.script]
+        return (EVIDENCE if self.order == "evidence" else BOTH)[self.script]
+
+    @property
+    def least_confidence(self) -> float:
+        """The relevance from which a hit seems to answer."""
+        is_by_evidence = self.nearness is not None and self.order == "evidence"
+        return LEAST_BY_EVIDENCE if is_by_evidence else LEAST_CONFIDENCE
 
 
 def lead_by_name(
@@ -133,7 +158,7 @@ def judge(
     words: QueryWords,
     named: Collection[int] = (),
     *,
-    is_measured: bool = True,
+    order: Order = "score",
 ) -> list[Candidate]:
     """
     Estimate the relevance of the best candidates, score them, and drop what the request refuses.
@@ -144,7 +169,7 @@ def judge(
     Args:
         candidates: Best first.
         named: The documents of which the query is a name. The first `MOST_LEADING` of them answer.
-        is_measured: Whether blends say how far apart candidates are. Those of ranks do not.
+        order: What their order is by.
 
     Returns:
         At most ``request.limit`` candidates with at least the minimum relevance and the minimum
@@ -154,12 +179,12 @@ def judge(
     has_vectors = any(candidate.relative_nearness is not None for candidate in candidates)
     leads = measure_leads(
         [candidate.blend for candidate in candidates],
-        is_measured=is_measured,
+        order=order,
         small=SMALL_LEAD if has_vectors else TYPICAL_LEAD,
     )
     with_name = (each.document_id for each in candidates if each.document_id in named)
     leading = set(islice(with_name, MOST_LEADING))
-    judged = _judge_each(reader, candidates[: request.depth], leads, words, leading)
+    judged = _judge_each(reader, candidates[: request.depth], leads, words, leading, order)
     relevant = (each for each in judged if each.relevance >= request.min_relevance)
     good = takewhile(lambda each: each.score >= request.min_score, _score_each(relevant))
     return list(islice(good, request.limit))
@@ -171,6 +196,7 @@ def _judge_each(
     leads: Sequence[float],
     words: QueryWords,
     named: Collection[int],
+    order: Order,
 ) -> Iterator[Candidate]:
     """Read the documents and estimate their relevance, as far as the caller asks for them."""
     script = words.script
@@ -193,6 +219,7 @@ def _judge_each(
                 len(matched or ()),
                 1.0 if is_exact or matched is None else words.rest_coverage(matched),
                 script,
+                order,
             )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(candidate.grounds)
@@ -223,7 +250,7 @@ def _score_each(judged: Iterable[Candidate]) -> Iterator[Candidate]:
 def notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) -> str | None:
     """What the reply says about its hits as a whole; None for nothing."""
     if judged:
-        is_confident = any(each.relevance >= LEAST_CONFIDENCE for each in judged)
+        is_confident = any(each.relevance >= each.grounds.least_confidence for each in judged)
         return None if is_confident else NOTICE
     if not request.filters.properties:
         return None
@@ -236,8 +263,7 @@ def _held_words(
     """
     Document id → the words of the query that the document holds; no entry if that is not known.
 
-    Full text says which words a document holds, whoever found it. So it is as relevant to a
-    question in `vsearch` as in `query`.
+    Full text says which words a document holds, whoever found it.
     """
     held: dict[int, Collection[str]] = {
         each.document_id: each.words for each in candidates if each.words
@@ -249,7 +275,7 @@ def _held_words(
 
 
 def measure_leads(
-    blends: Sequence[float], *, is_measured: bool, small: float = TYPICAL_LEAD
+    blends: Sequence[float], *, order: Order, small: float = TYPICAL_LEAD
 ) -> list[float]:
     """
     `Grounds.lead` of each candidate.
@@ -258,12 +284,12 @@ def measure_leads(
 
     Args:
         blends: Best first.
-        is_measured: As for `judge`.
+        order: What their order is by. Fused ranks do not say how far apart candidates are.
         small: What it is taken to be if there are few candidates.
     """
-    if is_measured and 0 < len(blends) < LEAST_DEPTH:
+    if order != "ranks" and 0 < len(blends) < LEAST_DEPTH:
         return [small] * len(blends)
-    if not is_measured or not blends or not blends[0]:
+    if order == "ranks" or not blends or not blends[0]:
         return [TYPICAL_LEAD] * len(blends)
     best, second = blends[:2]
     return [(best - second) / best, *((blend - best) / best for blend in blends[1:])]
@@ -271,9 +297,9 @@ def measure_leads(
 
 def estimate(grounds: Grounds) -> float:
     """The estimated probability that a hit answers the question, 0..1."""
-    constants = (WORDS if grounds.nearness is None else BOTH)[grounds.script]
     values = [1.0, *features(grounds).values()]
-    total = fsum(constant * value for constant, value in zip(constants, values, strict=True))
+    products = zip(grounds.constants, values, strict=True)
+    total = fsum(constant * value for constant, value in products)
     probability = 1 / (1 + exp(-total))
     is_one_of_many = not grounds.rest and 0 < (grounds.coverage or 0) < ONE_OF_MANY
     return (

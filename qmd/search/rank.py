@@ -29,6 +29,7 @@ from qmd.search.retrieve import Retrieved
 from qmd.values import ModelSpec, SearchRequest
 
 if TYPE_CHECKING:
+    from qmd.search.judge import Order
     from qmd.search.meaning.nearness import QuestionVector
     from qmd.search.question import SearchModels
     from qmd.store import Reader
@@ -41,12 +42,12 @@ class Ranking(NamedTuple):
     Attributes:
         blends: Document id → 0..1, best first.
         explain: Gives the parts of the blend of a document.
-        is_measured: Whether blends say how far apart documents are. Those of ranks do not.
+        order: By what they are ordered.
     """
 
     blends: Mapping[int, float]
     explain: Callable[[int], Mapping[str, Any]]
-    is_measured: bool
+    order: Order
 
 
 def rank(
@@ -55,13 +56,13 @@ def rank(
     question: Question,
     retrieved: Retrieved,
     models: SearchModels,
-) -> tuple[list[Candidate], bool]:
+) -> tuple[list[Candidate], Order]:
     """
     Put the documents of all runs in order.
 
     Returns:
         The first ``request.depth`` candidates, best first, and among them those further ones of
-        which the query is a name; and `Ranking.is_measured`.
+        which the query is a name; and `Ranking.order`.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
     scores: Mapping[int, float] = {}
@@ -87,7 +88,7 @@ def rank(
             if request.explain:
                 candidate.explanation = ranking.explain(document_id)
             candidates.append(candidate)
-    return candidates, ranking.is_measured
+    return candidates, ranking.order
 
 
 def _by_evidence(
@@ -108,7 +109,7 @@ def _by_evidence(
         return {"parts": parts, "sum": totals[document_id], "best": best}
 
     blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-    return Ranking(blends, explain, is_measured=True)
+    return Ranking(blends, explain, "evidence")
 
 
 def _by_ranks(
@@ -132,7 +133,7 @@ def _by_ranks(
             "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
         }
 
-    return Ranking(blend_scores(fused, scores), explain, is_measured=False)
+    return Ranking(blend_scores(fused, scores), explain, "ranks")
 
 
 def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:

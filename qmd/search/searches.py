@@ -104,10 +104,10 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
         listed = search_by_words(reader, replace(request, query=question.list_query))
         return replace(listed, query=request.query)
     retrieved = search.retrieve.retrieve(reader, question, models)
-    ranked, is_measured = search.rank.rank(reader, request, question, retrieved, models)
+    ranked, order = search.rank.rank(reader, request, question, retrieved, models)
     words, named = retrieved.words, question.named
     candidates = lead_by_name(ranked, named, with_explanation=request.explain)
-    judged = judge(reader, request, candidates, words, named, is_measured=is_measured)
+    judged = judge(reader, request, candidates, words, named, order=order)
     degraded = sentences(question.problem, *retrieved.problems) or None
     reply = present(reader, request, question.query, judged, degraded)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import log
 from pathlib import Path
 from typing import get_args
@@ -10,7 +11,7 @@ from typing import get_args
 import pytest
 
 from qmd.search import judge
-from qmd.search.judge import Grounds
+from qmd.search.judge import Grounds, Order
 from qmd.search.meaning.nearness import bare, centre, vector_matrix, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.query.language import parse
@@ -218,31 +219,44 @@ def test_relevance_rises_with_the_lead_and_falls_with_the_number_of_documents(
 
 
 def test_the_lead_is_the_distance_to_the_best_other_candidate() -> None:
-    leads = judge.measure_leads([0.8, 0.6, 0.4, 0.4, 0.0], is_measured=True)
+    leads = judge.measure_leads([0.8, 0.6, 0.4, 0.4, 0.0], order="score")
     assert leads == pytest.approx([0.25, -0.25, -0.5, -0.5, -1.0])
 
 
 @pytest.mark.parametrize(
-    ("blends", "is_measured"),
-    [([0.8, 0.6, 0.4, 0.4], True), ([0.8, 0.6, 0.4, 0.4, 0.0], False), ([0.0] * 5, True)],
+    ("blends", "order"),
+    [
+        ([0.8, 0.6, 0.4, 0.4], "evidence"),
+        ([0.8, 0.6, 0.4, 0.4, 0.0], "ranks"),
+        ([0.0] * 5, "score"),
+    ],
     ids=["few candidates", "ranks only", "no blend"],
 )
-def test_a_lead_that_says_nothing_is_taken_to_be_typical(
-    blends: list[float], is_measured: bool
-) -> None:
-    leads = judge.measure_leads(blends, is_measured=is_measured)
+def test_a_lead_that_says_nothing_is_taken_to_be_typical(blends: list[float], order: Order) -> None:
+    leads = judge.measure_leads(blends, order=order)
     assert leads == [judge.TYPICAL_LEAD] * len(blends)
 
 
 def test_the_lead_of_few_candidates_with_vectors_is_that_of_a_small_collection() -> None:
-    leads = judge.measure_leads([0.8, 0.2], is_measured=True, small=judge.SMALL_LEAD)
+    leads = judge.measure_leads([0.8, 0.2], order="score", small=judge.SMALL_LEAD)
     assert leads == [judge.SMALL_LEAD] * 2
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_constants_fit_the_features(script: Script) -> None:
     """No feature lowers relevance, and each has a coefficient."""
-    for constants, near in ((judge.WORDS, None), (judge.BOTH, 0.5)):
-        features = judge.features(Grounds(0.5, near, script=script))
-        assert len(constants[script]) == 1 + len(features)
-        assert min(constants[script][1:]) >= 0
+    for near, order in product((None, 0.5), get_args(Order)):
+        grounds = Grounds(0.5, near, script=script, order=order)
+        assert len(grounds.constants) == 1 + len(judge.features(grounds))
+        assert min(grounds.constants[1:]) >= 0
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_order_by_evidence_has_constants_and_a_threshold_of_its_own(script: Script) -> None:
+    near = Grounds(0.5, 0.5, documents=100, script=script)
+    ranked, best = (near._replace(order=order) for order in ("ranks", "evidence"))
+    assert judge.estimate(near) == judge.estimate(ranked) != judge.estimate(best)
+    assert near.least_confidence == ranked.least_confidence < best.least_confidence
+    by_words = best._replace(nearness=None)
+    assert judge.estimate(by_words) == judge.estimate(near._replace(nearness=None))
+    assert by_words.least_confidence == near.least_confidence

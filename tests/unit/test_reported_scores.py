@@ -11,11 +11,10 @@ import pytest
 
 from qmd.search.candidates import Candidate
 from qmd.search.judge import (
-    BOTH,
     BY_CHANCE,
+    LEAST_BY_EVIDENCE,
     LEAST_CONFIDENCE,
     ONE_OF_MANY,
-    WORDS,
     Grounds,
     features,
     judge,
@@ -52,6 +51,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 @pytest.fixture(params=["search", "vsearch", "query"])
 def search(corpus: Corpus, request: pytest.FixtureRequest) -> Search:
     return getattr(corpus.kb, request.param)  # type: ignore[no-any-return]
+
+
+def least_confidence(search: Search) -> float:
+    return LEAST_BY_EVIDENCE if search.__name__ == "query" else LEAST_CONFIDENCE
 
 
 def document_id(corpus: Corpus, path: str) -> int:
@@ -125,13 +128,17 @@ def test_what_a_query_without_text_lists_is_all_that_was_asked_for(
 
 
 @pytest.mark.parametrize("query", ["sailing boats oats", "what streets are there", "数据迁移"])
-def test_a_document_is_as_relevant_to_a_question_in_vsearch_as_in_query(
-    corpus: Corpus, query: str
-) -> None:
-    by_both = {hit.file: hit.relevance for hit in corpus.kb.query(query, limit=None).hits}
-    by_meaning = {
-        hit.file: hit.relevance for hit in corpus.kb.vsearch(query, limit=None, min_score=0).hits
-    }
+def test_of_a_document_vsearch_and_query_know_the_same(corpus: Corpus, query: str) -> None:
+    """But for the lead: relevance follows from these."""
+    names = ("coverage", "nearness", "documents", "title", "held", "rest", "script")
+    replies = (
+        corpus.kb.query(query, limit=None, explain=True),
+        corpus.kb.vsearch(query, limit=None, min_score=0, explain=True),
+    )
+    by_both, by_meaning = (
+        {hit.file: [(hit.explain or {})["relevance"][name] for name in names] for hit in reply.hits}
+        for reply in replies
+    )
     assert by_meaning == by_both
     assert len(by_both) == len(FILES)
 
@@ -143,16 +150,14 @@ def test_a_document_is_as_relevant_to_a_question_in_vsearch_as_in_query(
 def test_relevance_is_computed_with_the_constants_of_the_query_s_script(
     search: Search, query: str, script: Script
 ) -> None:
-    names = ("coverage", "nearness", "lead", "documents", "title", "held", "rest", "script")
     hits = search(query, min_score=0, explain=True).hits
     assert hits
     for hit in hits:
         assert hit.explain is not None
         shown = hit.explain["relevance"]
         assert shown["script"] == script
-        constants = WORDS if shown["nearness"] is None else BOTH
-        values = features(Grounds(*(shown[name] for name in names))).values()
-        total = sum(map(mul, constants[script], (1.0, *values)))
+        grounds = Grounds(*(shown[name] for name in Grounds._fields))
+        total = sum(map(mul, grounds.constants, (1.0, *features(grounds).values())))
         expected = 1 / (1 + exp(-total))
         if shown["nearness"] is None and not shown["rest"] and shown["coverage"] < ONE_OF_MANY:
             expected = min(expected, BY_CHANCE)
@@ -174,14 +179,14 @@ def test_a_part_of_a_word_covers_nothing_of_a_query(corpus: Corpus) -> None:
 def test_a_reply_that_seems_to_answer_nothing_says_so(search: Search) -> None:
     reply = search(HOPELESS, min_score=0)
     assert reply.hits
-    assert reply.hits[0].score < LEAST_CONFIDENCE
+    assert reply.hits[0].score < least_confidence(search)
     assert reply.notice == NOTICE
 
 
 @pytest.mark.parametrize("query", ["red boat", "数据库 备份", "The red boat sails to the islands."])
 def test_a_reply_with_a_likely_answer_has_no_notice(search: Search, query: str) -> None:
     reply = search(query)
-    assert reply.hits[0].score >= LEAST_CONFIDENCE
+    assert reply.hits[0].score >= least_confidence(search)
     assert reply.notice is None
 
 
@@ -194,7 +199,10 @@ def test_a_reply_without_hits_has_no_notice(search: Search, query: str) -> None:
 def test_the_documentation_names_the_figures_of_the_code() -> None:
     docs = Path(__file__).parents[2] / "docs"
     search, mcp = (docs.joinpath(page).read_text("utf-8") for page in ("search.md", "mcp.md"))
-    assert f"relevance of every hit is below {LEAST_CONFIDENCE}, the reply has a `notice`" in search
+    thresholds = (
+        f"below {LEAST_CONFIDENCE} (in `query` with vectors {LEAST_BY_EVIDENCE}), the reply"
+    )
+    assert f"relevance of every hit is {thresholds} has a `notice`" in search
     assert f"The default of `--min-score` is 0, and {VSEARCH_MIN_SCORE} in `vsearch`" in search
     assert f"| 0; vsearch {VSEARCH_MIN_SCORE} |" in mcp
 
