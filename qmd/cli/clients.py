@@ -144,7 +144,7 @@ def _state(is_installed: bool, has_qmd: bool | None) -> str:
 @click.option(
     "--hooks",
     is_flag=True,
-    help="Make a note of each session of Claude Code when it ends, instead of adding tools.",
+    help="Make a note of each session when it ends, instead of adding tools: claude-code, codex.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the entry; change nothing.")
 @click.option("--dry-run", is_flag=True, help="Show the change; change nothing.")
@@ -178,11 +178,9 @@ def install_(
     client = next(each for each in (*CLIENTS, *BY_HAND) if each.id == client_id)
     arguments = typed_options(ctx, tool_options)
     if hooks:
-        if client_id != HOOKS.id:
-            raise InputError(f"{client.name} has no hooks that qmd knows.", hint=f"{HOOKS.id} has.")
         if over_http or arguments:
             raise click.UsageError("A hook takes no options of the tools, and no address.", ctx)
-        _hook(home, asks=not yes, dry_run=dry_run or only_print, undo=undo)
+        _hook(client, home, asks=not yes, dry_run=dry_run or only_print, undo=undo)
         return
     if undo and client in BY_HAND:
         raise InputError(f"{client.name} keeps its entries itself: delete it in its settings.")
@@ -201,17 +199,24 @@ def install_(
         _add(client, home, name, entry, asks=not yes, dry_run=dry_run)
 
 
-def _hook(home: Path, *, asks: bool, dry_run: bool, undo: bool) -> None:
-    """Have Claude Code give each session that ends to qmd, or no more."""
+def _hook(client: Client, home: Path, *, asks: bool, dry_run: bool, undo: bool) -> None:
+    """Have a client give each session that ends to qmd, or no more."""
+    with_hooks = {each.id: each for each in HOOKS}
+    if client.id not in with_hooks:
+        raise InputError(
+            f"{client.name} has no hooks that qmd knows.",
+            hint=f"These have: {', '.join(with_hooks)}",
+        )
+    client = with_hooks[client.id]
     command = None
     if not undo:
-        program, words, _ = _program_and_settings((), command=install.HOOK_COMMAND.split())
+        program, words, _ = _program_and_settings((), command=install.hook_command(client).split())
         command = shlex.join([program, *words])
-    change = install.plan_hook(home, command)
+    change = install.plan_hook(client, home, command)
     if not change.diff():
-        write(f"{HOOKS.name} has this hook already: {one_line(str(change.file))}\n")
+        write(f"{client.name} has this hook already: {one_line(str(change.file))}\n")
         return
-    question = f"Take the hook out of {HOOKS.name}?" if undo else "Keep sessions as notes?"
+    question = f"Take the hook out of {client.name}?" if undo else "Keep sessions as notes?"
     if not _agreed(change, question, asks=asks, dry_run=dry_run):
         return
     install.make(change)
@@ -220,8 +225,10 @@ def _hook(home: Path, *, asks: bool, dry_run: bool, undo: bool) -> None:
         write(f"Taken out: {one_line(str(change.file))}\n")
         return
     write(f"Added: {one_line(str(change.file))}\n")
+    if client.id == "codex":
+        write("Codex asks before it runs a new hook: type /hooks in Codex, and trust it.\n")
     write(
-        f"Sessions become notes when they end.  Undo: qmd mcp install {HOOKS.id} --hooks --undo\n"
+        f"Sessions become notes when they end.  Undo: qmd mcp install {client.id} --hooks --undo\n"
     )
 
 

@@ -351,6 +351,27 @@ def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> 
     _conversations("claude-code", file, folder, dry_run, as_json)
 
 
+@command(
+    "codex",
+    examples=(
+        "qmd import codex ~/.codex/sessions/2026/11/25/rollout-2026-11-25T10-00-00-019b.jsonl",
+        "qmd import codex -    # what a hook of Codex gets: docs/memory.md",
+    ),
+)
+@conversation_options
+def codex(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+    """
+    Make a note of a session of Codex.
+
+    FILE is its rollout; with - the JSON that a hook gets says where it is. The note has your
+    questions with the last answer to each, the files that were changed, and what is still to do.
+    Of a session that went on it is written anew.
+    """
+    if file == "-":
+        file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
+    _conversations("codex", file, folder, dry_run, as_json)
+
+
 def _transcript_of_hook(sent: bytes) -> str:
     """
     The file that the input of a hook names.
@@ -364,7 +385,8 @@ def _transcript_of_hook(sent: bytes) -> str:
         path = None
     if not isinstance(path, str) or not path:
         raise InputError(
-            "The input names no transcript.", hint="A hook of Claude Code sends transcript_path."
+            "The input names no transcript.",
+            hint="A hook of Claude Code or Codex sends transcript_path.",
         )
     return path
 
@@ -430,6 +452,16 @@ def render_not_taken(not_taken: tuple[NotTaken, ...]) -> None:
 
 
 for _command in (
-    *(tobi, basic_memory, obsidian, chatgpt, claude, claude_code, export_of_qmd, markdown_zip),
+    *(
+        tobi,
+        basic_memory,
+        obsidian,
+        chatgpt,
+        claude,
+        claude_code,
+        codex,
+        export_of_qmd,
+        markdown_zip,
+    ),
 ):
     import_.add_command(_command)

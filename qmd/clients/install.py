@@ -14,17 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qmd.clients import jsonc, toml_text
-from qmd.clients.table import END_OF_SESSION, HOOKS, Client, Entry
+from qmd.clients.table import END_OF_SESSION, HOOK_SECONDS, Client, Entry
 from qmd.errors import InputError
 from qmd.system.settings_file import read_settings, toml_values
 
 MAX_BYTES = 16 << 20
 """A larger configuration file is not changed."""
 
-HOOK_COMMAND = "import claude-code -"
-"""What a hook has qmd do; so its command ends."""
-
-_HOOK_SECONDS = 60
 _BACKUP = ".before-qmd"
 _TOKEN = re.compile(r"(Bearer )[^\s\"']+")
 _CONTEXT = 3  # lines of a diff around a change
@@ -121,28 +117,35 @@ def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:
     return SettingsChange(file, current, _without_entry(client, file, current, name))
 
 
-def plan_hook(home: Path, command: str | None) -> SettingsChange:
+def hook_command(client: Client) -> str:
+    """What a hook of a client has qmd do; so its command ends."""
+    return f"import {client.id} -"
+
+
+def plan_hook(client: Client, home: Path, command: str | None) -> SettingsChange:
     """
-    The change that has Claude Code run a command at the end of each session, in place of an
+    The change that has a client run a command at the end of each session, in place of an
     earlier one of qmd; other programs that it runs then stay.
 
     Args:
+        client: One of `HOOKS`.
         command: None to take it out. If nothing else has changed since it came, the file gets its
             earlier bytes.
 
     Raises:
         InputError: The file cannot be read or changed, or there is nothing to take out.
     """
-    client, event = HOOKS, END_OF_SESSION
+    event = END_OF_SESSION
     file = client.file(home)
     before = _read(file)
     values = _entry(client, file, before or b"", event)
     groups = [] if values is None else values
     if not isinstance(groups, list):
         raise InputError(f"{file} has no list at hooks.{event}.", hint="Mend the file.")
-    others = [each for each in groups if not _is_of_qmd(each)]
+    others = [each for each in groups if not _is_of_qmd(client, each)]
     if command is not None:
-        hook = {"hooks": [{"type": "command", "command": command, "timeout": _HOOK_SECONDS}]}
+        seconds = HOOK_SECONDS[client.id]
+        hook = {"hooks": [{"type": "command", "command": command, "timeout": seconds}]}
         after = _with_entry(client, file, before or b"", event, [*others, hook])
         return SettingsChange(file, before, after)
     if before is None or len(others) == len(groups):
@@ -157,11 +160,11 @@ def plan_hook(home: Path, command: str | None) -> SettingsChange:
     return SettingsChange(file, before, _without_entry(client, file, before, event))
 
 
-def _is_of_qmd(group: object) -> bool:
+def _is_of_qmd(client: Client, group: object) -> bool:
     """Whether it runs qmd at the end of a session."""
     hooks = group.get("hooks") if isinstance(group, dict) else None
     commands = [each.get("command") for each in hooks or () if isinstance(each, dict)]
-    return any(isinstance(each, str) and each.endswith(HOOK_COMMAND) for each in commands)
+    return any(isinstance(each, str) and each.endswith(hook_command(client)) for each in commands)
 
 
 def make(change: SettingsChange) -> None:

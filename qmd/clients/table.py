@@ -102,9 +102,16 @@ CLIENTS = (
            url_key="httpUrl", variable="GEMINI_CLI_HOME", moved="~"),
 )  # fmt: skip
 
-HOOKS = Client("claude-code", "Claude Code", "~/.claude/settings.json", "hooks",
-               variable="CLAUDE_CONFIG_DIR", moved="~/.claude")  # fmt: skip
-"""The client that runs a program at the end of a session, with the file that says which."""
+HOOKS = (
+    Client("claude-code", "Claude Code", "~/.claude/settings.json", "hooks",
+           variable="CLAUDE_CONFIG_DIR", moved="~/.claude"),
+    Client("codex", "Codex", "~/.codex/hooks.json", "hooks",
+           variable="CODEX_HOME", moved="~/.codex"),
+)  # fmt: skip
+"""The clients that run a program at the end of a session, with the files that say which."""
+
+HOOK_SECONDS = {"claude-code": 60, "codex": 3}
+"""What such a program may take; Codex warns of more."""
 
 END_OF_SESSION = "SessionEnd"
 """The key of the list of programs in it."""

@@ -34,7 +34,8 @@ def _tables(replied: Replied) -> str:
     parts = []
     for each in listed.views:
         heading = [one_line(each.name)] if each.name else []
-        parts += [*heading, each.markdown.rstrip("\n")]
+        empty = [] if each.rows or each.problem else ["No note is in it."]
+        parts += [*heading, each.markdown.rstrip("\n"), *empty]
     return "\n\n".join(parts)
 
 

@@ -1,11 +1,12 @@
 """
-Reads the conversations that ChatGPT and Claude export, and sessions of Claude Code; makes notes.
+Reads the conversations that ChatGPT and Claude export, and sessions of Claude Code and Codex, and
+makes notes of them.
 
 Sources: the archives of "Export data" of both programs: ``conversations.json``, in newer ones of
-ChatGPT ``conversations-000.json`` and so on; the transcripts of Claude Code, a file of JSON lines
-for each session. Only the branch that the person saw last is read; what tools and the system said
-is left out. Of a session the last answer to each question is kept, the files that were changed, and
-what is still to do.
+ChatGPT ``conversations-000.json`` and so on; the transcripts of Claude Code and the rollouts of
+Codex, each a file of JSON lines for a session. Only the branch that the person saw last is read;
+what tools and the system said is left out. Of a session the last answer to each question is kept,
+the files that were changed, and what is still to do.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,7 +27,7 @@ from qmd.files.chats import inert
 from qmd.files.vault import file_name_of
 from qmd.parse.markdown import outline
 
-ConversationProgram = Literal["chatgpt", "claude", "claude-code"]
+ConversationProgram = Literal["chatgpt", "claude", "claude-code", "codex"]
 
 #: Bytes of all conversations, unpacked.
 MAX_BYTES = 512 * 1024 * 1024
@@ -46,6 +47,15 @@ _WRITES = ("Edit", "MultiEdit", "Write", "NotebookEdit")
 _NOT_TYPED = ("<command-", "<local-command-", "<bash-", "Caveat: ", "[Request interrupted")
 #: What only the conversations of a program have.
 _KEYS: dict[ConversationProgram, str] = {"chatgpt": "mapping", "claude": "chat_messages"}
+#: The same in a rollout of Codex.
+_NOT_TYPED_IN_CODEX = (
+    *("<environment_context>", "<user_instructions>", "<INSTRUCTIONS>", "# AGENTS.md instructions"),
+    *("<turn_aborted>", "<user_shell_command>", "<skill>", "<subagent_notification>"),
+    *("<permissions instructions>", "<collaboration_mode>", "<model_switch>"),
+)
+#: The kinds of blocks that are text, in the messages of all of them.
+_TEXTS = ("text", "input_text", "output_text")
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S.*)$", re.MULTILINE)
 _FILES = re.compile(r"(?:.*/)?conversations(?:-\d{1,5})?\.json")
 _BAD = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError)
 _BLANKS = re.compile(r"[\s,]*")
@@ -103,8 +113,9 @@ def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversat
         FileAccessError: The file cannot be read.
         InputError: It is no export of the program, damaged or too large.
     """
-    if source == "claude-code":
-        session = _of_claude_code(_lines(file), file.stem)
+    if source in ("claude-code", "codex"):
+        read_session = _of_codex if source == "codex" else _of_claude_code
+        session = read_session(_lines(file), file.stem)
         if session is not None:
             yield session
         return
@@ -394,6 +405,75 @@ def _of_claude_code(lines: Iterator[Mapping[str, Any]], number: str) -> Conversa
     return session and session._replace(changed=tuple(changed)[:_MAX_LISTED], to_do=tuple(to_do))
 
 
+def _of_codex(lines: Iterator[Mapping[str, Any]], number: str) -> Conversation | None:
+    """
+    A session, from the lines of its rollout. In early versions a line is what ``payload`` is now.
+
+    Args:
+        number: Its id, if no line says it.
+    """
+    messages: list[ExportedMessage] = []
+    changed: dict[str, None] = {}
+    to_do: list[str] = []
+    times: list[str] = []
+    is_named = False
+    for line in lines:
+        payload = _mapping(line.get("payload")) or line
+        kind = payload.get("type")
+        times.append(moment(line.get("timestamp")))
+        if kind == "message":
+            texts = _texts_of(map(_mapping, _list(payload.get("content"))))
+            role = payload.get("role")
+            texts = [text for text in texts if not text.lstrip().startswith(_NOT_TYPED_IN_CODEX)]
+            if role in ("user", "assistant"):
+                _add(messages, _message(role == "user", texts, ()))
+        elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+            to_do = _called(payload, changed, to_do)
+        elif kind is None and not is_named and isinstance(payload.get("id"), str):
+            # A session that goes on from another one names that, too, behind itself.
+            number, is_named = payload["id"], True
+    times = sorted(filter(None, times))
+    span = (times[0], times[-1]) if times else ("", "")
+    session = _conversation("codex", number, "", span, messages)
+    return session and session._replace(changed=tuple(changed)[:_MAX_LISTED], to_do=tuple(to_do))
+
+
+def _called(call: Mapping[str, Any], changed: dict[str, None], to_do: list[str]) -> list[str]:
+    """What is to do after a call of a tool; the files that it changes are put into ``changed``."""
+    sent = call.get("arguments") or call.get("input") or ""
+    values = call.get("action")
+    if isinstance(sent, str):
+        with suppress(ValueError, RecursionError):
+            values = json.loads(sent)
+    if call.get("name") == "update_plan":
+        plan = map(_mapping, _list(_mapping(values).get("plan"))[:_MAX_LISTED])
+        return _open_tasks(plan, "step")
+    values = _mapping(values)
+    command = values.get("command") or values.get("cmd") or values.get("input")
+    words = command if isinstance(command, list) else [command, sent]
+    for text in filter(_is_patch, words):
+        for match in _PATCHED.finditer(text):
+            changed[_as_code(match[1])] = None
+        break
+    return to_do
+
+
+def _is_patch(text: object) -> bool:
+    return isinstance(text, str) and "*** Begin Patch\n" in text
+
+
+def _open_tasks(tasks: Iterable[Mapping[str, Any]], key: str) -> list[str]:
+    return [
+        inert(" ".join(each[key].split())[:_MAX_TITLE])
+        for each in tasks
+        if each.get("status") != "completed" and isinstance(each.get(key), str)
+    ]
+
+
+def _as_code(path: str) -> str:
+    return f"`{' '.join(path.replace('`', '').split())[:500]}`"
+
+
 def _add(messages: list[ExportedMessage], message: ExportedMessage | None) -> None:
     """Add a message of a session; an answer replaces what was said between its steps."""
     if message is None or message.text.startswith(_NOT_TYPED):
@@ -416,18 +496,14 @@ def _used(block: Mapping[str, Any], changed: dict[str, None], to_do: list[str]) 
     if block.get("name") in _WRITES:
         path = sent.get("file_path") or sent.get("notebook_path")
         if isinstance(path, str):
-            changed[f"`{' '.join(path.replace('`', '').split())[:500]}`"] = None
+            changed[_as_code(path)] = None
     elif sent and block.get("name") == "TodoWrite":
-        return [
-            inert(" ".join(each["content"].split())[:_MAX_TITLE])
-            for each in map(_mapping, _list(sent.get("todos"))[:_MAX_LISTED])
-            if each.get("status") != "completed" and isinstance(each.get("content"), str)
-        ]
+        return _open_tasks(map(_mapping, _list(sent.get("todos"))[:_MAX_LISTED]), "content")
     return to_do
 
 
-def _texts_of(blocks: Sequence[Mapping[str, Any]]) -> list[str]:
-    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+def _texts_of(blocks: Iterable[Mapping[str, Any]]) -> list[str]:
+    texts = [block.get("text") for block in blocks if block.get("type") in _TEXTS]
     return [text for text in texts if isinstance(text, str)]
 
 

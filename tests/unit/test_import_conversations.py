@@ -230,3 +230,52 @@ def test_a_session_of_claude_code_is_a_note_with_what_is_left_to_do(
     assert [task.text for task in kb.tasks().tasks] == ["test it"]
     assert [fact.text for fact in kb.recall(category="decision").facts] == ["Dates are UTC #time"]
     assert kb.import_conversations("claude-code", transcript).unchanged == 1
+
+
+def test_a_session_of_codex_is_a_note_with_what_is_left_to_do(
+    kb: KnowledgeBase, tmp_path: Path
+) -> None:
+    def line(kind: str, **payload: object) -> str:
+        time = "2026-11-20T10:00:00.123Z"
+        return json.dumps({"timestamp": time, "type": kind, "payload": payload}) + "\n"
+
+    def said(role: str, *texts: str) -> str:
+        kind = "output_text" if role == "assistant" else "input_text"
+        content = [{"type": kind, "text": text} for text in texts]
+        return line("response_item", type="message", role=role, content=content)
+
+    def called(name: str, **sent: object) -> str:
+        arguments = json.dumps(sent)
+        return line("response_item", type="function_call", name=name, arguments=arguments)
+
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n+x\n*** Add File: b.py\n*** End Patch"
+    plan = [{"step": "test it", "status": "in_progress"}, {"step": "a", "status": "completed"}]
+    rollout = tmp_path / "rollout-2026-11-20T10-00-00-s-1.jsonl"
+    rollout.write_text(
+        line("session_meta", id="s-1", cwd="/src")
+        + line("session_meta", id="of the one before")
+        + said("developer", "not seen")
+        + said(
+            "user",
+            "# AGENTS.md instructions for /src",
+            "<environment_context>x</environment_context>",
+        )
+        + said("user", "Why does it fail?")
+        + line("event_msg", type="user_message", message="Why does it fail?")
+        + said("assistant", "I look.")
+        + called("shell", command=["apply_patch", patch])
+        + called("update_plan", plan=plan)
+        + called("shell_command", command="ls")
+        + line("response_item", type="custom_tool_call", name="apply_patch", input=patch)
+        + said("assistant", "- [decision] Dates are UTC #time")
+        + "{damaged"
+    )
+    assert kb.import_conversations("codex", rollout).new == 1
+    [note] = (tmp_path / "notes/conversations/codex").iterdir()
+    assert note.name == "2026-11-20 Why does it fail s-1.md"
+    assert note.read_text().endswith(
+        "# Why does it fail?\n\n## To do\n\n- [ ] test it\n\n"
+        "## Changed\n\n- `src/a.py`\n- `b.py`\n\n"
+        "## Why does it fail?\n\n- [decision] Dates are UTC #time\n"
+    )
+    assert kb.import_conversations("codex", rollout).unchanged == 1

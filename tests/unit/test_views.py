@@ -204,7 +204,7 @@ def test_a_view_has_words_groups_and_a_limit(kb: KnowledgeBase) -> None:
     [
         ("TASK FROM #x", "TABLE and LIST"),
         ("TABLE FLATTEN topics", "FLATTEN"),
-        ("TABLE rating WHERE", "its end"),
+        ("TABLE rating WHERE", "ends too early"),
         ("TABLE rating WHERE rating > {", "cannot be read"),
         ("TABLE file.inlinks", "does not know file.inlinks"),
         ("TABLE eval('1')", "no function eval"),

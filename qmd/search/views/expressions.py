@@ -70,9 +70,11 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def unreadable(text: str) -> InputError:
+    hint = "docs/views.md says what a view may hold."
+    if not text:
+        return InputError("The view ends too early.", hint=hint)
     return InputError(
-        engine_text("This part of a view cannot be read: {text}", text=text or "its end"),
-        hint="docs/views.md says what a view may hold.",
+        engine_text("This part of a view cannot be read: {text}.", text=f"'{text}'"), hint=hint
     )
 
 

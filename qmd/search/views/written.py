@@ -123,7 +123,7 @@ def _yaml(text: str) -> Mapping[str, Any]:
         raise InputError(f"The view cannot be read: {refused}.") from None
     except yaml.YAMLError as error:
         raise InputError(
-            f"The view is no valid YAML: {' '.join(str(error).split())[:200]}"
+            f"The view is no valid YAML: {' '.join(str(error).split())[:200]}."
         ) from None
     if not isinstance(value, dict):
         raise InputError(
