@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import fold, segment
@@ -104,7 +104,9 @@ def recalled(
             candidates += [
                 each for each in more if (each.document_id, each.observation.line) not in listed
             ]
-    ranked = _ranked(candidates, query, near)
+    documents = reader.documents.by_ids(sorted({each.document_id for each in candidates}))
+    titles = {each.id: each.title for each in documents}
+    ranked = _ranked(candidates, query, near, titles)
     return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
 
 
@@ -156,10 +158,15 @@ def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
 
 
 def _ranked(
-    candidates: Sequence[DatedObservation], query: str, near: Sequence[int]
+    candidates: Sequence[DatedObservation],
+    query: str,
+    near: Sequence[int],
+    titles: Mapping[int, str],
 ) -> list[DatedObservation]:
     """
     Facts by how many words of the query they have, rare ones counting more, and by their document.
+
+    The title of the document is what a fact is about, so its words are words of the fact.
 
     Args:
         near: The documents that fit the query, the best first. Facts of others are left out unless
@@ -169,7 +176,8 @@ def _ranked(
     has = []
     for each in candidates:
         fact = each.observation
-        words = set(_words(f"{fact.category} {fact.text} {fact.context}"))
+        title = titles.get(each.document_id, "")
+        words = set(_words(f"{title} {fact.category} {fact.text} {fact.context}"))
         has.append({term for term in terms if _has(term, words)})
     counts = Counter(term for each in has for term in each)
     weights = {term: math.log(1 + len(candidates) / counts[term]) for term in counts}
