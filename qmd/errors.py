@@ -448,11 +448,7 @@ class SummaryError(QmdError):
 
 
 class FileAccessError(QmdError):
-    """
-    The operating system refused to write a file, which is as it was; ``os_error`` says why.
-
-    Or to read one, with ``reading``.
-    """
+    """The operating system refused to write a file, which is as it was, or to read one."""
 
     code = "file_access"
     _STATUS: ClassVar[dict[int, int]] = {
@@ -467,18 +463,13 @@ class FileAccessError(QmdError):
     }
 
     def __init__(self, path: str, os_error: OSError, *, reading: bool = False) -> None:
-        reason = os_error.strerror or str(os_error)
-        number = os_error.errno or 0
+        reason, number = os_error.strerror or str(os_error), os_error.errno or 0
         shown = path if len(path) <= 500 else path[:500] + "…"
-        message = (
-            engine_text("Failed to read {path}: {reason}.", path=shown, reason=reason)
-            if reading
-            else engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason)
-        )
-        super().__init__(
-            message,
-            hint=self._HINTS.get(number, "Check the disk, the path and its permissions."),
-        )
+        message = engine_text("Failed to write {path}: {reason}.", path=shown, reason=reason)
+        if reading:
+            message = engine_text("Failed to read {path}: {reason}.", path=shown, reason=reason)
+        hint = self._HINTS.get(number, "Check the disk, the path and its permissions.")
+        super().__init__(message, hint=hint)
         self.http_status = self._STATUS.get(number, QmdError.http_status)
         self.path = path
         self.os_error = os_error

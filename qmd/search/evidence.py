@@ -8,6 +8,9 @@ one that is middling in all.
 
 Each part is shifted so that the last document has 0. The shift is the same for all documents and
 does not change the order, and no contribution is negative.
+
+A reranker that the user has named is one more part, and counts as far as it agrees with the others
+(`measure_by_model`).
 """
 
 from __future__ import annotations
@@ -68,6 +71,14 @@ TOKENS_CHUNKS = 4
 #: Of these chunks, so many that have no stored token states are run through the model while the
 #: query waits: about 50 ms each. The background gives each chunk its own (`qmd.ingest.keep`).
 COMPUTED = 5
+#: What one standard deviation of a reranker's scores adds, if they are trusted in full.
+MODEL_WEIGHT = 2.0
+#: The agreement (`trust`) up to which they are not trusted, and from which they are in full. Random
+#: scores of 30 documents agree by more than the first in one of twelve questions, half as much as
+#: the second in one of fifty.
+NO_TRUST, FULL_TRUST = 0.1, 0.4
+#: Fewer scores agree or disagree by chance, so they do not count.
+LEAST_SCORES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,7 @@ class Measure:
         first_place: What rank 1 adds to the standardised value; rank r adds ``first_place`` / r.
     """
 
-    part: EvidencePart
+    part: Part
     query: str
     weight: float
     scale: Scale
@@ -252,6 +263,80 @@ def measure_documents(
         measures.append(_measure_best("tokens", embedded.text, values, best_ids))
     retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
+
+
+def measure_by_model(
+    text: str,
+    scores: Mapping[int, float],
+    measures: Sequence[Measure],
+    asked_ids: Collection[int],
+) -> Measure:
+    """
+    The scores of a reranker, with a weight that says how far they are trusted for this question.
+
+    Args:
+        text: The question as the model read it.
+        scores: Document id → score; greater is better.
+        measures: All other parts.
+        asked_ids: The documents that the model was given. Those without a score count as average.
+    """
+    weight = MODEL_WEIGHT * trust(scores, measures)
+    unknown_ids = frozenset(asked_ids) - scores.keys()
+    return Measure(
+        "model", text, weight, Scale.over(scores.values()), scores, unknown_ids=unknown_ids
+    )
+
+
+def trust(scores: Mapping[int, float], measures: Sequence[Measure]) -> float:
+    """
+    How far scores of a reranker are to be trusted for one question, 0..1.
+
+    A model that knows what answers agrees with the words and with the meaning, and with each of
+    them beyond what the other explains. One that counts words, or compares vectors, agrees with one
+    of them alone; random and constant scores, and those of a wrong prompt, with neither.
+    """
+    if len(scores) < LEAST_SCORES:
+        return 0.0
+    by_words, by_meaning = (
+        [
+            fsum(
+                m.contributions.get(each, 0.0) for m in measures if (m.part == "words") is is_words
+            )
+            for each in scores
+        ]
+        for is_words in (True, False)
+    )
+    by_model = list(scores.values())
+    words, near, both = (
+        _correlation(by_model, by_words),
+        _correlation(by_model, by_meaning),
+        _correlation(by_words, by_meaning),
+    )
+    if both is None:
+        # Only one of them tells the documents apart, or none does.
+        agreement = words if near is None else near
+    elif words is None or near is None:
+        return 0.0  # all scores are the same
+    else:
+        agreement = min(_beyond(words, near, both), _beyond(near, words, both))
+    share = ((agreement or 0.0) - NO_TRUST) / (FULL_TRUST - NO_TRUST)
+    return min(1.0, max(0.0, share))
+
+
+def _correlation(some: Sequence[float], others: Sequence[float]) -> float | None:
+    """Pearson's correlation, -1..1; None if all values of one are equal."""
+    mean, mean_of_others = fsum(some) / len(some), fsum(others) / len(others)
+    pairs = [(a - mean, b - mean_of_others) for a, b in zip(some, others, strict=True)]
+    spread, spread_of_others = (fsum(pair[side] ** 2 for pair in pairs) for side in (0, 1))
+    if min(spread, spread_of_others) < 1e-12:
+        return None
+    return fsum(a * b for a, b in pairs) / sqrt(spread * spread_of_others)
+
+
+def _beyond(direct: float, other: float, both: float) -> float:
+    """The partial correlation: ``direct`` without what ``other`` explains by way of ``both``."""
+    left = (1 - other**2) * (1 - both**2)
+    return (direct - other * both) / sqrt(left) if left > 1e-9 else 0.0
 
 
 def _of_whole_documents(

@@ -1,8 +1,8 @@
 """
 Fusion: merges several runs into one order by reciprocal rank, and mixes in a reranker's scores.
 
-Both orders are for `query` without vectors, with `--no-rerank` or with a reranker that the user has
-named; it reads a passage of each document.
+Both orders are for `query` without vectors or with `--no-rerank`. A reranker that the user has
+named reads a passage of each document, with vectors, too.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
 """
 The third step of `vsearch` and `query`: put the documents of all runs in order.
 
-For `query` there are three orders. Where there are vectors, the evidence decides
-(`qmd.search.evidence`). If the user has named a reranker, its scores and the fused ranks are mixed.
-Without vectors, and with `--no-rerank`, the fused ranks alone decide (`qmd.search.fuse`).
+For `query` there are two orders. Where there are vectors, the evidence decides
+(`qmd.search.evidence`); a reranker that the user has named is a part of it. Without vectors, and
+with `--no-rerank`, the fused ranks decide (`qmd.search.fuse`), mixed with the scores of a reranker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
-from qmd.search.evidence import measure_documents, rank_by_evidence
+from qmd.search.evidence import measure_by_model, measure_documents, rank_by_evidence
 from qmd.search.fuse import (
     ask_model,
     blend_scores,
@@ -65,21 +66,22 @@ def rank(
         which the query is a name; and `Ranking.order`.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
-    scores: Mapping[int, float] = {}
-    if request.rerank and models.reranker is not None and fused:
-        best_ids = list(fused)[: request.candidates]
+
+    def rerank(document_ids: Iterable[int]) -> dict[int, float]:
+        """Document id → the reranker's score, of the first ones; empty without a reranker."""
+        best_ids = list(islice(document_ids, request.candidates))
+        if models.reranker is None or not request.rerank or not best_ids:
+            return {}
         passages = passages_of(reader, retrieved, best_ids)
         answer, problem = ask_model(models.reranker, question.prompt, passages, models.timeout_s)
         retrieved.problems += filter(None, [problem])
-        scores = {
-            document_id: score
-            for document_id, score in zip(best_ids, answer, strict=False)
-            if score is not None
-        }
-    if request.rerank and not scores and retrieved.nearest:
-        ranking = _by_evidence(reader, request, retrieved, models, fused)
+        pairs = zip(best_ids, answer, strict=False)
+        return {document_id: score for document_id, score in pairs if score is not None}
+
+    if request.rerank and retrieved.nearest:
+        ranking = _by_evidence(reader, request, question, retrieved, models, fused, rerank)
     else:
-        ranking = _by_ranks(retrieved, fused, scores)
+        ranking = _by_ranks(retrieved, fused, rerank(fused))
     candidates = []
     for place, (document_id, blend) in enumerate(ranking.blends.items()):
         if request.depth is None or place < request.depth or document_id in question.named:
@@ -94,19 +96,27 @@ def rank(
 def _by_evidence(
     reader: Reader,
     request: SearchRequest,
+    question: Question,
     retrieved: Retrieved,
     models: SearchModels,
     fused: Mapping[int, float],
+    rerank: Callable[[Iterable[int]], dict[int, float]],
 ) -> Ranking:
     """The order by evidence; documents with equal evidence stay in the fused order."""
     measures, problem = measure_documents(reader, retrieved, list(fused), models, request.without)
     retrieved.problems += filter(None, [problem])
     totals = dict(rank_by_evidence(fused, measures))
+    scores = rerank(totals)
+    if scores:
+        asked_ids = list(totals)[: request.candidates]
+        measures.append(measure_by_model(question.prompt, scores, measures, asked_ids))
+        totals = dict(rank_by_evidence(totals, measures))
     best = next(iter(totals.values()))
 
     def explain(document_id: int) -> Mapping[str, Any]:
         parts = [measure.explain(document_id) for measure in measures]
-        return {"parts": parts, "sum": totals[document_id], "best": best}
+        explained = {"parts": parts, "sum": totals[document_id], "best": best}
+        return explained | {"rerank": scores.get(document_id)} if scores else explained
 
     blends = {each: total / best if best else 1.0 for each, total in totals.items()}
     return Ranking(blends, explain, "evidence")

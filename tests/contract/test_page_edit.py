@@ -432,7 +432,7 @@ def test_line_ends_in_a_vault_are_shown_as_in_obsidian(
 
 
 def test_a_note_that_is_edited_does_not_stand_under_new_notes(client: httpx.Client) -> None:
-    for address, view in (("/edit/notes/plan.md", "/"), ("/new", "/new")):
+    for address, view in (("/edit/notes/plan.md", "/browse"), ("/new", "/new")):
         current = re.findall(r'<a href="([^"]+)"[^>]*aria-current="page"', client.get(address).text)
         assert current == [view]
 

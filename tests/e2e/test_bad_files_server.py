@@ -116,6 +116,7 @@ def test_a_server_ends_while_a_file_is_in_work(tmp_path: Path, ending: signal.Si
         worker.wait()
 
 
+@pytest.mark.nightly
 @pytest.mark.cold  # what is open there is counted
 def test_the_worker_of_a_server_ends_when_there_is_nothing_to_do(tmp_path: Path) -> None:
     """Memory of a server that idles is its own."""

@@ -177,7 +177,8 @@ def test_the_score_of_query_is_what_its_parts_make(
         explain = parts(hit)
         if "parts" in explain:
             assert rerank
-            assert not by_model
+            assert ("model" in {part["part"] for part in explain["parts"]}) is by_model
+            assert ("rerank" in explain) is by_model
             contributions = [part["contribution"] for part in explain["parts"]]
             assert explain["sum"] == fsum(contributions)
             assert min(contributions) >= 0

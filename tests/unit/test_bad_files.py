@@ -186,6 +186,7 @@ def test_an_index_run_that_is_ended_leaves_no_process_and_no_damage(
         assert kb.index().total_documents == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
 def test_a_worker_killed_again_and_again_costs_no_good_file(tmp_path: Path) -> None:
     names = [f"{number:04}.md" for number in range(2000)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import fsum
 from pathlib import Path
+from random import Random
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
-from qmd.search.evidence import MOST, SCALE_DEPTH, WEIGHTS, Measure, Scale, rank_by_evidence
+from qmd.search.evidence import (
+    LEAST_SCORES,
+    MODEL_WEIGHT,
+    MOST,
+    SCALE_DEPTH,
+    WEIGHTS,
+    Measure,
+    Scale,
+    measure_by_model,
+    rank_by_evidence,
+    trust,
+)
 from qmd.values import Hit, SearchRequest
 from qmd.values.search import EvidencePart
 from tests.support.corpus import Corpus
@@ -49,6 +61,71 @@ def test_a_document_without_vectors_is_not_taken_for_a_far_one() -> None:
 
 def test_every_part_has_a_weight() -> None:
     assert set(WEIGHTS) == set(get_args(EvidencePart))
+
+
+def two_sides(documents: int = 30) -> tuple[dict[int, float], dict[int, float], list[Measure]]:
+    """Words and meaning that each know a half of what answers; the two halves, and the parts."""
+    random = Random(5)
+    words, near = ({each: random.gauss(0, 1) for each in range(documents)} for _ in range(2))
+    return words, near, [measure("words", words), measure("nearest", near)]
+
+
+def test_a_reranker_that_knows_what_both_sides_know_is_trusted() -> None:
+    words, near, measures = two_sides()
+    scores = {each: words[each] + near[each] for each in words}
+    assert trust(scores, measures) == 1
+    counted = measure_by_model("q", scores, measures, scores)
+    assert (counted.part, counted.weight) == ("model", MODEL_WEIGHT)
+
+
+def test_a_reranker_that_knows_nothing_or_one_side_hardly_counts() -> None:
+    words, near, measures = two_sides()
+    random = Random(3)
+    assert trust(dict.fromkeys(words, 0.5), measures) == 0
+    assert trust({each: -words[each] - near[each] for each in words}, measures) == 0
+    for known in (dict.fromkeys(words, 0.0), words, near):
+        found = [
+            trust({each: value + random.gauss(0, 0.3) for each, value in known.items()}, measures)
+            for _ in range(100)
+        ]
+        assert fsum(found) / len(found) < 0.3
+
+
+def test_where_one_side_tells_nothing_the_other_is_asked() -> None:
+    _, near, measures = two_sides()
+    silent = measure("words", dict.fromkeys(near, 1.0))
+    assert trust(near, [silent, measures[1]]) == 1
+    assert trust(near, [silent]) == 0
+
+
+def test_a_few_scores_say_nothing_about_a_reranker() -> None:
+    words, near, measures = two_sides(LEAST_SCORES)
+    scores = {each: words[each] + near[each] for each in words}
+    assert trust(scores, measures) == 1
+    del scores[0]
+    assert trust(scores, measures) == 0
+
+
+def test_what_a_reranker_did_not_reach_counts_as_average() -> None:
+    words, near, measures = two_sides()
+    scores = {each: words[each] + near[each] for each in range(20)}
+    counted = measure_by_model("q", scores, measures, range(25))
+    assert counted.value(22) == pytest.approx(fsum(scores.values()) / 20)
+    assert 27 not in counted.contributions
+
+
+@pytest.mark.parametrize("score", [0.0, 0.5])
+def test_a_reranker_that_says_the_same_of_all_changes_nothing(corpus: Corpus, score: float) -> None:
+    class Same:
+        name = "same"
+
+        def rerank(self, query: str, passages: list[str], *, timeout_s: float) -> list[float]:
+            return [score] * len(passages)
+
+    plain = corpus.kb.query("wind harbour city", limit=100)
+    settings = Settings(embedder=corpus.embedder, reranker=Same())
+    reply = KnowledgeBase(corpus.store, settings).query("wind harbour city", limit=100)
+    assert reply.hits == plain.hits
 
 
 def test_the_manual_has_the_weights() -> None:

@@ -98,6 +98,7 @@ def test_a_damaged_model_is_not_ready(copied_cache: Path, damage: Callable[[Path
     assert not is_ready(DEFAULT_MODEL, copied_cache)
 
 
+@pytest.mark.nightly
 def test_damage_that_the_manifest_does_not_show_is_mended_at_loading(copied_cache: Path) -> None:
     model = build.model_directory(copied_cache) / build.MODEL_FILE
     manifest_path = model.with_name("manifest.json")

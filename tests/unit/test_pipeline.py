@@ -222,11 +222,8 @@ def test_a_long_document_does_not_crowd_out_the_others(tmp_path: Path) -> None:
 
 
 def test_the_parts_of_an_explained_score_add_up(corpus: Corpus) -> None:
-    corpus.kb.embed()
-    kb = with_models(
-        corpus, Words([Expansion("lex", "ship"), Expansion("hyde", "a ship")]), Judge("ocean")
-    )
-    reply = kb.query("red boat", limit=None, explain=True)
+    kb = with_models(corpus, Words([Expansion("lex", "ship")]), Judge("ocean"))
+    reply = kb.query("red boat", limit=None, explain=True)  # without vectors
     assert len(reply.hits) >= 2
     for hit in reply.hits:
         assert hit.explain is not None
@@ -398,12 +395,15 @@ def test_lines_address_each_retriever_and_no_expander_is_asked(corpus: Corpus) -
     reply = with_models(corpus, expander, judge).query(query, limit=None, explain=True)
     assert expander.asked == []
     assert judge.seen[0][0] == "water\nship"
-    lists = [part for hit in reply.hits for part in (hit.explain or {})["lists"]]
-    assert {(p["source"], p["query"], p["weight"]) for p in lists} == {
-        ("fts", "ship -red", 2.0),
-        ("fts", "迁移", 1.0),
-        ("vec", "houses and streets", 2.0),
-        ("vec", "a boat", 1.0),
+    parts = [part for hit in reply.hits for part in (hit.explain or {})["parts"]]
+    assert {(p["part"], p["query"], p["type"]) for p in parts} == {
+        ("words", "ship -red", "original"),
+        ("words", "迁移", "expansion"),
+        ("nearest", "houses and streets", "original"),
+        ("nearest", "a boat", "expansion"),
+        ("whole", "houses and streets", "original"),
+        ("opening", "houses and streets", "original"),
+        ("model", "water\nship", "original"),
     }
     assert reply.query == query
 

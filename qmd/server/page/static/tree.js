@@ -20,12 +20,12 @@ function encoded(file) {
 // "toggle" does not bubble, but it can be caught on its way down.
 document.addEventListener("toggle", (event) => {
   const details = event.target;
-  if (!details.open) return;
+  if (!details.open || details.closest(".tree") === null) return;
   const { folder, address } = details.dataset;
   delete details.dataset.folder;
   delete details.dataset.address;
   if (folder !== undefined) load(details, `/part/tree/${encoded(folder)}`);
-  else if (address !== undefined && details.closest(".tree")) load(details, address);
+  else if (address !== undefined) load(details, address);
 }, true);
 
 // What the person looks at is in sight.
