@@ -104,9 +104,7 @@ def recalled(
             candidates += [
                 each for each in more if (each.document_id, each.observation.line) not in listed
             ]
-    documents = reader.documents.by_ids(sorted({each.document_id for each in candidates}))
-    titles = {each.id: each.title for each in documents}
-    ranked = _ranked(candidates, query, near, titles)
+    ranked = _ranked(candidates, query, near, _titles(reader, candidates))
     return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
 
 
@@ -143,6 +141,12 @@ def others(
 def folded_category(category: str) -> str:
     """A category as the store has it."""
     return " ".join(category.strip().strip("[]").lower().split())
+
+
+def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]:
+    """The titles of the documents that state some facts, by their ids."""
+    ids = sorted({each.document_id for each in facts})
+    return {each.id: each.title for each in reader.documents.by_ids(ids)}
 
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
