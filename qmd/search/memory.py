@@ -79,13 +79,7 @@ def recalled(
     """
     filters = Filters(collections=(which_facts.collection,) if which_facts.collection else ())
     selection = reader.select(filters)
-    which = ObservationFilter(
-        None if which_facts.expired else which_facts.today,
-        folded_category(which_facts.category) if which_facts.category else None,
-        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
-        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
-        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
-    )
+    which = _observation_filter(reader, which_facts, selection)
     if query is None or not query.strip():
         newest = reader.observations.listed(selection, which, limit=limit)
         return RecalledFacts(
@@ -106,6 +100,18 @@ def recalled(
             ]
     ranked = _ranked(candidates, query, near, _titles(reader, candidates))
     return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
+
+
+def _observation_filter(
+    reader: Reader, which_facts: FactRequest, selection: Selection
+) -> ObservationFilter:
+    return ObservationFilter(
+        None if which_facts.expired else which_facts.today,
+        folded_category(which_facts.category) if which_facts.category else None,
+        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
+        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
+        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
+    )
 
 
 def named(reader: Reader, about: str, selection: Selection) -> list[int]:
