@@ -78,6 +78,23 @@ def test_a_scan_is_read_page_by_page_and_its_hits_name_the_page(
     assert kb.ocr() == ocr.OcrReport(0, 0, 0, 0)
 
 
+def test_words_are_marked_on_a_scan_that_was_read(kb: KnowledgeBase, folder: Path) -> None:
+    scan = pdf([page("The lease\nbegins in May."), lines("A typed lease")])
+    (folder / "lease.pdf").write_bytes(scan)
+    kb.index()
+    before = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert before is not None and before.marks == ()
+    kb.ocr()
+    page_1 = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert page_1 is not None
+    [mark] = page_1.marks
+    assert (mark.left, mark.top, mark.width, mark.height) == (72, 792 - 696, 36, 10)
+    of_lines = kb.pdf_page("notes/lease.pdf", 1, lines=["No line", "begins in May."])
+    assert of_lines is not None and [each.top for each in of_lines.marks] == [96]
+    typed = kb.pdf_page("notes/lease.pdf", 2, query="lease")
+    assert typed is not None and len(typed.marks) == 1
+
+
 def test_the_text_of_a_photo_stands_below_its_metadata(kb: KnowledgeBase, folder: Path) -> None:
     (folder / "shot.png").write_bytes(photo("# Rebooting now\n發票 2025"))
     (folder / "blank.jpg").write_bytes(photo("", kind="JPEG"))
