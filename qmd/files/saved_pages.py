@@ -339,8 +339,8 @@ class PageKeeper:
     def _kept(self, article: SavedArticle, folder: str) -> SavedPage:
         """As `keep`. Raises NoteExistsError: the path of the new note was taken meanwhile."""
         notes = filter(None, (self.note_of(str(article.facts.get(name, ""))) for name in ADDRESSES))
-        found = next(notes, None)
-        file = found or self._new(article, folder)
+        earlier = next(notes, None)
+        file = earlier or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
         folder = file.rpartition("/")[0]
@@ -366,7 +366,7 @@ class PageKeeper:
 
         def content(present: bytes | None) -> bytes:
             nonlocal old, new
-            if present is not None and found is None:
+            if present is not None and earlier is None:
                 raise NoteExistsError(file)
             old = "" if present is None else present.decode("utf-8", "replace")
             new = _note_text(old, article, moved)
