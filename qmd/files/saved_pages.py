@@ -13,6 +13,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from html import unescape
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,14 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 from qmd.engine_text import engine_text
-from qmd.errors import FileAccessError, InputError, InvalidPathError, QmdError, WebPageError
+from qmd.errors import (
+    FileAccessError,
+    InputError,
+    InvalidPathError,
+    NoteExistsError,
+    QmdError,
+    WebPageError,
+)
 from qmd.files.edits import note_editor, properties
 from qmd.files.vault import Vault, file_name_of
 from qmd.files.writing.policy import ResolvedPath
@@ -49,6 +57,7 @@ MAX_FACT = 2000
 #: Seconds for a page with its redirects, and for all its pictures.
 PAGE_S, PICTURES_S = 30.0, 20.0
 
+_ATTEMPTS = 10
 #: Bytes of a page that only sends browsers elsewhere, within five seconds.
 _MAX_FORWARDING = 8000
 _TARGET = re.compile(r"\]\((?:<([^<>\n]+)>|([^\s<>()]+))")
@@ -322,8 +331,16 @@ class PageKeeper:
             OutsideRootsError, WriteDeclinedError, FileAccessError: As `FileWriter.rewrite`.
             InvalidPathError: No note can be in that folder.
         """
+        for _ in range(_ATTEMPTS):
+            with suppress(NoteExistsError):  # another page of this title has just been saved
+                return self._kept(article, folder)
+        return self._kept(article, folder)
+
+    def _kept(self, article: SavedArticle, folder: str) -> SavedPage:
+        """As `keep`. Raises NoteExistsError: the path of the new note was taken meanwhile."""
         notes = filter(None, (self.note_of(str(article.facts.get(name, ""))) for name in ADDRESSES))
-        file = next(notes, None) or self._new(article, folder)
+        earlier = next(notes, None)
+        file = earlier or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
         folder = file.rpartition("/")[0]
@@ -349,6 +366,8 @@ class PageKeeper:
 
         def content(present: bytes | None) -> bytes:
             nonlocal old, new
+            if present is not None and earlier is None:
+                raise NoteExistsError(file)
             old = "" if present is None else present.decode("utf-8", "replace")
             new = _note_text(old, article, moved)
             if new == old:
@@ -358,9 +377,9 @@ class PageKeeper:
 
         try:
             with self._files.change(tool=TOOL) as change:
+                change.rewrite(place, content)
                 for name, data in beside.items():
                     change.rewrite(self._vault.locate(name), _always(data))
-                change.rewrite(place, content)
         except OSError as error:
             raise FileAccessError(file, error) from error
         return SavedPage(

@@ -95,7 +95,7 @@ PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
     parser="qmd.parse.photo.document:parse_photo",
-    version=1,
+    version=2,
     reads_parts=True,
     picture="qmd.parse.photo.pixels:picture",
     remedy="Give it the suffix of the format it is in",

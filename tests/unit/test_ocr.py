@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
+import pillow_heif
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from qmd import KnowledgeBase
-from qmd.errors import DamagedFileError, OcrUnavailableError
+from qmd.errors import DamagedFileError, MissingExtraError, OcrUnavailableError
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
 from qmd.parse.photo import pixels
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 def kb(tmp_path: Path, folder: Path) -> Iterator[KnowledgeBase]:
     settings = Settings(ocr=TINY, embedder=HashEmbedder())
     with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
-        kb.add_collection(folder, mask="**/*.{md,pdf,png,jpg}")
+        kb.add_collection(folder, mask="**/*.{md,pdf,png,jpg,heic}")
         yield kb
 
 
@@ -106,6 +107,23 @@ def test_the_text_of_a_photo_stands_below_its_metadata(kb: KnowledgeBase, folder
     assert kb.get("blank.jpg").text == "# blank\n"
     kb.index(verify=True)
     assert kb.status().pictures_waiting == 0
+
+
+def test_a_heic_photo_is_read_as_the_others(
+    kb: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = Image.open(BytesIO(photo("Ticket 4711")))
+    encoded = pillow_heif.from_pillow(image)
+    encoded.save(folder / "shot.heic", quality=-1)
+    data = (folder / "shot.heic").read_bytes()
+    (folder / "cut.heic").write_bytes(data[:-40])
+    kb.index()
+    assert kb.ocr() == ocr.OcrReport(1, 0, 1, 0)
+    assert kb.get("shot.heic").text == "# shot\n\n> Ticket 4711\n"
+    assert "cannot be decoded" in str(kb.why("notes/cut.heic"))
+    monkeypatch.setattr(pixels, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="pillow-heif"):
+        pixels.picture("shot.heic", data, 1)
 
 
 def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> None:
