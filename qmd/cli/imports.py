@@ -354,7 +354,7 @@ def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> 
 @command(
     "codex",
     examples=(
-        "qmd import codex ~/.codex/sessions/2026/11/25/rollout-2026-11-25T10-00-00-019b.jsonl",
+        "qmd import codex ~/.codex/sessions/2026/11/25/rollout-019b.jsonl",
         "qmd import codex -    # what a hook of Codex gets: docs/memory.md",
     ),
 )

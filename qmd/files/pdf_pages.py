@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from ctypes import byref, c_int
 from io import BytesIO
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from qmd import libraries
 from qmd.files.photos.thumbnail import one_of_few
-from qmd.parse.segment import is_cjk
+from qmd.parse.segment import is_cjk, is_joined
 from qmd.search.present.snippet import splitter
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.cancellation import check
 from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget
 from qmd.system.worker.pool import WorkerPool
+from qmd.values.pictures import PictureText
 from qmd.values.reading import PdfPage, PlaceOnPage
 
 if TYPE_CHECKING:
@@ -48,7 +51,13 @@ workers = WorkerPool("qmd.files.pdf_pages:work")
 
 
 def look_at(
-    root: str, path: str, number: int, *, query: str = "", lines: Sequence[str] = ()
+    root: str,
+    path: str,
+    number: int,
+    *,
+    query: str = "",
+    lines: Sequence[str] = (),
+    read: PictureText | None = None,
 ) -> PdfPage | None:
     """
     The size of a page, and where words stand on it; None if it cannot be read within the limits.
@@ -58,6 +67,7 @@ def look_at(
         query: Its words are marked as in the hits of a search.
         lines: Marked where no word of the query stands on the page; else the first mark is that of
             a word in them.
+        read: What was read from the page, if it is a picture without a text layer.
 
     Raises:
         RequestEndedError: Nobody waits for it any more; the process ends.
@@ -66,8 +76,13 @@ def look_at(
     page = _run((root, path, number, 0, query, cut))
     if page is None:
         return None
-    marks = tuple(PlaceOnPage(*place) for place in page["marks"])
-    return PdfPage(page["number"], page["pages"], page["width"], page["height"], marks)
+    width, height = page["width"], page["height"]
+    marks = page["marks"]
+    if read is not None and not marks:
+        marks = _marks_in_picture(read, width, height, query, cut)
+    return PdfPage(
+        page["number"], page["pages"], width, height, tuple(PlaceOnPage(*each) for each in marks)
+    )
 
 
 def draw(root: str, path: str, number: int, *, width: int) -> tuple[bytes, str] | None:
@@ -85,6 +100,53 @@ def _run(argument: tuple[str, str, int, int, str, list[str]]) -> dict[str, Any] 
     with one_of_few():
         (result,) = workers.run([Job(argument, MB, _BUDGET)], waiting=check)
     return result.value if isinstance(result, JobAnswer) else None
+
+
+def _marks_in_picture(
+    read: PictureText, width: float, height: float, query: str, lines: Sequence[str]
+) -> list[tuple[float, float, float, float]]:
+    """As `_Words.marks`, of a page that is a picture."""
+    text = "\n".join(line.text for line in read.lines)
+    ends = [*accumulate(len(line.text) + 1 for line in read.lines)]
+    marks: list[tuple[float, float, float, float]] = []
+    for start, end in _spans(text, query, lines):
+        at = bisect_right(ends, start)
+        while at < len(ends) and len(marks) < _MAX_MARKS:
+            line, begin = read.lines[at], ends[at] - len(read.lines[at].text) - 1
+            if begin >= end:
+                break
+            cells = [0, *accumulate(2 if is_cjk(sign) else 1 for sign in line.text)]
+            # A line's letters are about as wide as each other, and signs of Chinese twice.
+            per_cell = (line.right - line.left) / max(1, cells[-1])
+            left = line.left + per_cell * cells[max(0, start - begin)]
+            right = line.left + per_cell * cells[min(len(line.text), end - begin)]
+            if right > left:
+                box = (left, line.bottom, right, line.top)
+                marks.append(_turned_back(box, read.turn, width, height))
+            at += 1
+    return marks
+
+
+def _turned_back(
+    box: tuple[float, float, float, float], turn: int, width: float, height: float
+) -> tuple[float, float, float, float]:
+    """
+    Left, top, width and height on the page as it is shown.
+
+    Args:
+        box: Left, bottom, right, top of the page that was turned to the right by ``turn`` degrees.
+        width, height: Of the page as it is shown.
+    """
+    left, bottom, right, top = box
+    if turn == 90:
+        x, y, across, down = width - top, height - right, top - bottom, right - left
+    elif turn == 180:
+        x, y, across, down = width - right, bottom, right - left, top - bottom
+    elif turn == 270:
+        x, y, across, down = bottom, left, top - bottom, right - left
+    else:
+        x, y, across, down = left, height - top, right - left, top - bottom
+    return round(x, 1), round(y, 1), round(across, 1), round(down, 1)
 
 
 # --- in the process -------------------------------------------------------------------
@@ -146,15 +208,8 @@ class _Words:
             return []
         characters = [self._raw.FPDFText_GetUnicode(self._text_page, n) for n in range(self._count)]
         text = "".join(chr(each) if each < 0x110000 else "\ufffd" for each in characters)
-        of_lines = [*_spans_of_lines(text, lines)]
-        spans = _spans_of_query(text, query) if query else []
-        if spans and of_lines:
-            first = next((n for n, (_, end) in enumerate(spans) if end > of_lines[0][0]), 0)
-            spans = spans[first:] + spans[:first]
-        elif not spans:
-            spans = of_lines
         marks: list[tuple[float, float, float, float]] = []
-        for start, end in spans:
+        for start, end in _spans(text, query, lines):
             for at in range(self._text_page.count_rects(start, end - start)):
                 if len(marks) == _MAX_MARKS:
                     return marks
@@ -178,6 +233,16 @@ class _Words:
         to_device = self._raw.FPDF_PageToDevice
         to_device(self._page, 0, 0, *size, 0, x, y, byref(on_x), byref(on_y))
         return on_x.value / fine, on_y.value / fine
+
+
+def _spans(text: str, query: str, lines: Sequence[str]) -> list[tuple[int, int]]:
+    """What to mark in the text of a page: words of the query, or the lines if it has none."""
+    of_lines = [*_spans_of_lines(text, lines)]
+    spans = _spans_of_query(text, query) if query else []
+    if spans and of_lines:
+        first = next((n for n, (_, end) in enumerate(spans) if end > of_lines[0][0]), 0)
+        return spans[first:] + spans[:first]
+    return spans or of_lines
 
 
 def _spans_of_query(text: str, query: str) -> list[tuple[int, int]]:
@@ -207,7 +272,7 @@ def _joined(text: str) -> tuple[str, list[int]]:
             continue
         if character in "\r\n":
             before, after = text[at - 1 : at], text[behind : behind + 1]
-            if not (before and after and is_cjk(before) and is_cjk(after)):
+            if not (before and after and is_joined(before, after)):
                 kept.append(" ")
                 places.append(at)
             at = behind

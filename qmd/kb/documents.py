@@ -13,6 +13,7 @@ from qmd.search import lookup
 from qmd.system.surrogates import whole
 from qmd.values import Filters
 from qmd.values.names import fold
+from qmd.values.pictures import PictureText
 from qmd.values.tokens import MAX_TOTAL_BYTES, check_max_tokens
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class DocumentMethods(Parts):
 
         Args:
             number: From 1; a greater one than there are is the last.
-            query: Its words are marked as in the hits of a search.
+            query: Its words are marked as in the hits of a search; of a scan, in what was read.
             lines: Lines of the document's text, marked where no word of the query stands.
 
         Returns:
@@ -191,7 +192,14 @@ class DocumentMethods(Parts):
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
         """
         root, path = self._root_and_path(file)
-        return files.pdf_pages.look_at(root, path, number, query=query, lines=lines)
+        read = None
+        if query or lines:
+            with self._store.reading() as reader:
+                document = lookup.resolve.resolve(reader, file).document
+                stored = reader.pictures.text_on_page(document.id, number)
+            read = None if stored is None else PictureText.load(stored)
+        look_at = files.pdf_pages.look_at
+        return look_at(root, path, number, query=query, lines=lines, read=read)
 
     @open_to_scopes
     def page_picture(

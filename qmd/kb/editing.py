@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from qmd.errors import (
     DocumentNotFoundError,
     FileChangedError,
     InvalidPathError,
+    NoteExistsError,
     NotFoundError,
     QmdError,
 )
@@ -286,13 +288,14 @@ class EditingMethods(FileMethods):
             vault = files.vault.Vault.of_collections(reader.collections.all())
             vault.check_new(file)
             is_there = _note_on_disk(reader, vault, file) is not None
-        if is_there:
-            place = edits.note_editor.NotePlace(file, vault.locate(file))
-            docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
-            return values.edits.EditedNote(file, docid, written=False, diff="")
-        template = notes.pattern(period.kind).template
-        text = files.days.read_template(Path(chosen.path), template) if template else ""
-        return self.create_note(file, notes.filled(text, period, datetime.now()))
+        if not is_there:
+            template = notes.pattern(period.kind).template
+            text = files.days.read_template(Path(chosen.path), template) if template else ""
+            with suppress(NoteExistsError):  # another client has just created it
+                return self.create_note(file, notes.filled(text, period, datetime.now()))
+        place = edits.note_editor.NotePlace(file, vault.locate(file))
+        docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
+        return values.edits.EditedNote(file, docid, written=False, diff="")
 
     def _place(self, store: Store, name: str) -> NotePlace:
         """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd import files, parse, search, transfer, values
-from qmd.errors import AmbiguousNameError, EditError, InputError
+from qmd.errors import AmbiguousNameError, EditError, InputError, NoteExistsError
 from qmd.files import edits
 from qmd.kb.capturing import CapturingMethods, first_added
 from qmd.kb.graph import GraphMethods, document_named, most_listed
@@ -62,11 +62,11 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         written: EditedNote
         if place is None:
             note = self._new_subject(store, fact.about, collection)
-            if note.place.target.exists():
-                place = note
-            else:
-                text = edits.observations.new_note(" ".join(fact.about.split()), line)
+            text = edits.observations.new_note(" ".join(fact.about.split()), line)
+            try:
                 written = editor.create(note, text, tool="remember")
+            except NoteExistsError:  # perhaps another client has just created it
+                place = note
         if place is not None:
             written = editor.edit(
                 place, lambda present: edits.observations.with_fact(present, line), tool="remember"

@@ -95,7 +95,7 @@ PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
     parser="qmd.parse.photo.document:parse_photo",
-    version=1,
+    version=2,
     reads_parts=True,
     picture="qmd.parse.photo.pixels:picture",
     remedy="Give it the suffix of the format it is in",
@@ -121,7 +121,7 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=3,
+    version=4,
     picture="qmd.parse.convert.pdf_picture:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
@@ -155,7 +155,7 @@ MAIL = FileFormat(
     remedy="Save the message again in the program that wrote it",
 )
 SUBTITLES = FileFormat(
-    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
+    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=2
 )
 
 
@@ -174,6 +174,14 @@ WORD = _office("Word", (".docx", ".docm"), "word")
 SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "slides")
 SHEETS = _office("Excel", (".xlsx", ".xlsm"), "sheets")
 OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument")
+RICH_TEXT = FileFormat(
+    "RTF",
+    (".rtf",),
+    parser="qmd.parse.convert.rich_text:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Open it in a word processor and save it again",
+)
 ORG = FileFormat("Org", (".org",), "qmd.parse.convert.org:convert", version=1, has_links=True)
 RESTRUCTURED_TEXT = FileFormat(
     "reStructuredText",
@@ -204,7 +212,7 @@ CODE = FileFormat(
 )
 FORMATS: tuple[FileFormat, ...] = (
     *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
-    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, ORG, RESTRUCTURED_TEXT, ASCIIDOC, CODE),
+    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, RICH_TEXT, ORG, RESTRUCTURED_TEXT, ASCIIDOC, CODE),
 )
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8

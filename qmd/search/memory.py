@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import fold, segment
@@ -79,13 +79,7 @@ def recalled(
     """
     filters = Filters(collections=(which_facts.collection,) if which_facts.collection else ())
     selection = reader.select(filters)
-    which = ObservationFilter(
-        None if which_facts.expired else which_facts.today,
-        folded_category(which_facts.category) if which_facts.category else None,
-        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
-        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
-        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
-    )
+    which = _observation_filter(reader, which_facts, selection)
     if query is None or not query.strip():
         newest = reader.observations.listed(selection, which, limit=limit)
         return RecalledFacts(
@@ -104,8 +98,20 @@ def recalled(
             candidates += [
                 each for each in more if (each.document_id, each.observation.line) not in listed
             ]
-    ranked = _ranked(candidates, query, near)
+    ranked = _ranked(candidates, query, near, _titles(reader, candidates))
     return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
+
+
+def _observation_filter(
+    reader: Reader, which_facts: FactRequest, selection: Selection
+) -> ObservationFilter:
+    return ObservationFilter(
+        None if which_facts.expired else which_facts.today,
+        folded_category(which_facts.category) if which_facts.category else None,
+        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
+        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
+        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
+    )
 
 
 def named(reader: Reader, about: str, selection: Selection) -> list[int]:
@@ -143,6 +149,12 @@ def folded_category(category: str) -> str:
     return " ".join(category.strip().strip("[]").lower().split())
 
 
+def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]:
+    """The titles of the documents that state some facts, by their ids."""
+    ids = sorted({each.document_id for each in facts})
+    return {each.id: each.title for each in reader.documents.by_ids(ids)}
+
+
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:
     """As `named`. Raises DocumentNotFoundError: There is none."""
     return named(reader, about, selection) or [lookup.resolve.resolve(reader, about).document.id]
@@ -156,10 +168,15 @@ def _documents(reader: Reader, files: Sequence[str]) -> list[int]:
 
 
 def _ranked(
-    candidates: Sequence[DatedObservation], query: str, near: Sequence[int]
+    candidates: Sequence[DatedObservation],
+    query: str,
+    near: Sequence[int],
+    titles: Mapping[int, str],
 ) -> list[DatedObservation]:
     """
     Facts by how many words of the query they have, rare ones counting more, and by their document.
+
+    The title of the document is what a fact is about, so its words are words of the fact.
 
     Args:
         near: The documents that fit the query, the best first. Facts of others are left out unless
@@ -169,7 +186,8 @@ def _ranked(
     has = []
     for each in candidates:
         fact = each.observation
-        words = set(_words(f"{fact.category} {fact.text} {fact.context}"))
+        title = titles.get(each.document_id, "")
+        words = set(_words(f"{title} {fact.category} {fact.text} {fact.context}"))
         has.append({term for term in terms if _has(term, words)})
     counts = Counter(term for each in has for term in each)
     weights = {term: math.log(1 + len(candidates) / counts[term]) for term in counts}

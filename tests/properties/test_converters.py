@@ -23,6 +23,7 @@ from qmd.parse.convert import (
     opendocument,
     org,
     restructured,
+    rich_text,
     sheets,
     slides,
     subtitles,
@@ -130,6 +131,7 @@ FORMATS: dict[str, tuple[Callable[[str, bytes], Converted], str]] = {
     "slides": (slides.convert, "a.pptx"),
     "sheets": (sheets.convert, "a.xlsx"),
     "opendocument": (opendocument.convert, "a.odt"),
+    "rtf": (rich_text.convert, "a.rtf"),
 }
 
 
@@ -179,6 +181,24 @@ def test_any_book(body: str, title: str, at: int, damage: bytes) -> None:
 def test_any_message(kind: str, body: str) -> None:
     source = f"Subject: x\nContent-Type: {kind}; boundary=b; charset=utf-8\n\n{body}"
     check("message", source.encode("utf-8", "surrogatepass"))
+
+
+#: A space behind a word ends it.
+RICH = st.sampled_from(
+    (
+        "{ { } } text \\par_ \\pard \\intbl_ \\cell_ \\row_ \\* \\fonttbl \\f1_ \\fcharset134_"
+        " \\ansicpg \\'d6 \\' \\u-9 \\uc \\bin9_ \\stylesheet \\s1_ heading_1; \\outlinelevel9_"
+        " \\info \\title_ \\creatim \\yr2024 \\mo5 \\dy-3 \\footnote_ \\listtext_ \\v_ \\v0_ "
+        "\\pict_ #_ \\~ \\u0_ \\uc-1_ \\cpg65001_ \\upr \\ud_ \\ \0"
+    )
+    .replace("_", "\x1f")
+    .split(" ")
+).map(lambda word: word.replace("\x1f", " "))
+
+
+@given(words=st.lists(RICH, max_size=40))
+def test_any_rich_text(words: list[str]) -> None:
+    check("rtf", ("{\\rtf1" + "".join(words)).encode())
 
 
 @given(tags=st.lists(TAGS, max_size=25))

@@ -61,6 +61,11 @@ def _abort() -> None:
     os.abort()
 
 
+def _assert() -> None:
+    os.write(2, b"glyph.c:7: draw: Assertion `width > 0' failed.\n")
+    os.abort()
+
+
 def _leave() -> None:
     os._exit(3)
 
@@ -128,6 +133,7 @@ _DEEDS = {
     "recurse": _recurse,
     "segfault": _segfault,
     "abort": _abort,
+    "assert": _assert,
     "leave": _leave,
     "raise": _raise,
     "interrupt": _interrupt,

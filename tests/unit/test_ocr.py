@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
+import pillow_heif
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from qmd import KnowledgeBase
-from qmd.errors import DamagedFileError, OcrUnavailableError
+from qmd.errors import DamagedFileError, MissingExtraError, OcrUnavailableError
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
 from qmd.parse.photo import pixels
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 def kb(tmp_path: Path, folder: Path) -> Iterator[KnowledgeBase]:
     settings = Settings(ocr=TINY, embedder=HashEmbedder())
     with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
-        kb.add_collection(folder, mask="**/*.{md,pdf,png,jpg}")
+        kb.add_collection(folder, mask="**/*.{md,pdf,png,jpg,heic}")
         yield kb
 
 
@@ -78,6 +79,23 @@ def test_a_scan_is_read_page_by_page_and_its_hits_name_the_page(
     assert kb.ocr() == ocr.OcrReport(0, 0, 0, 0)
 
 
+def test_words_are_marked_on_a_scan_that_was_read(kb: KnowledgeBase, folder: Path) -> None:
+    scan = pdf([page("The lease\nbegins in May."), lines("A typed lease")])
+    (folder / "lease.pdf").write_bytes(scan)
+    kb.index()
+    before = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert before is not None and before.marks == ()
+    kb.ocr()
+    page_1 = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert page_1 is not None
+    [mark] = page_1.marks
+    assert (mark.left, mark.top, mark.width, mark.height) == (72, 792 - 696, 36, 10)
+    of_lines = kb.pdf_page("notes/lease.pdf", 1, lines=["No line", "begins in May."])
+    assert of_lines is not None and [each.top for each in of_lines.marks] == [96]
+    typed = kb.pdf_page("notes/lease.pdf", 2, query="lease")
+    assert typed is not None and len(typed.marks) == 1
+
+
 def test_the_text_of_a_photo_stands_below_its_metadata(kb: KnowledgeBase, folder: Path) -> None:
     (folder / "shot.png").write_bytes(photo("# Rebooting now\n發票 2025"))
     (folder / "blank.jpg").write_bytes(photo("", kind="JPEG"))
@@ -89,6 +107,23 @@ def test_the_text_of_a_photo_stands_below_its_metadata(kb: KnowledgeBase, folder
     assert kb.get("blank.jpg").text == "# blank\n"
     kb.index(verify=True)
     assert kb.status().pictures_waiting == 0
+
+
+def test_a_heic_photo_is_read_as_the_others(
+    kb: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = Image.open(BytesIO(photo("Ticket 4711")))
+    encoded = pillow_heif.from_pillow(image)
+    encoded.save(folder / "shot.heic", quality=-1)
+    data = (folder / "shot.heic").read_bytes()
+    (folder / "cut.heic").write_bytes(data[:-40])
+    kb.index()
+    assert kb.ocr() == ocr.OcrReport(1, 0, 1, 0)
+    assert kb.get("shot.heic").text == "# shot\n\n> Ticket 4711\n"
+    assert "cannot be decoded" in str(kb.why("notes/cut.heic"))
+    monkeypatch.setattr(pixels, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="pillow-heif"):
+        pixels.picture("shot.heic", data, 1)
 
 
 def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -203,6 +204,21 @@ def test_two_clients_remember_and_contradict_each_other(written: KnowledgeBase) 
     written.undo.undo_last()
     assert len(written.recall(about="Alice").facts) == 2
     assert [change.tool for change in written.undo.changes()][:3] == ["undo", "forget", "remember"]
+
+
+def test_clients_that_begin_a_subject_at_once_lose_no_fact(written: KnowledgeBase) -> None:
+    facts = [NewFact(f"Step {number}", "Plan B", "step") for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        remembered = list(threads.map(written.remember, facts))
+    assert {each.file for each in remembered} == {"notes/memory/Plan B.md"}
+    assert sorted(texts(written.recall(about="Plan B"))) == [fact.text for fact in facts]
+
+
+def test_facts_of_the_subject_that_is_asked_for_come_first(written: KnowledgeBase) -> None:
+    for number in range(12):
+        written.remember(NewFact("Use water", f"Cleaning {number}", "decision"))
+    written.remember(NewFact("Everything is kept in SQLite", "Project Z", "decision"))
+    assert texts(written.recall("which database does Project Z use"))[0].endswith("in SQLite")
 
 
 def test_nothing_but_the_line_of_a_fact_is_forgotten(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,20 @@ def test_an_undone_page_leaves_no_picture(kb: KnowledgeBase, site: Site, notes: 
     saved = kb.save_page(f"{site.url}/boats")
     kb.undo.undo_change(saved.change or 0)
     assert [each for each in notes.rglob("*") if each.is_file()] == []
+
+
+def test_pages_of_one_title_that_are_saved_at_once_are_all_kept(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    site.pages |= {f"/{number}": page("Same", f"<p>Number {number}.</p>") for number in range(8)}
+    with ThreadPoolExecutor(8) as threads:
+        saved = list(threads.map(kb.save_page, [f"{site.url}/{number}" for number in range(8)]))
+    assert len({each.file for each in saved}) == 8
+    for number, each in enumerate(saved):
+        assert f"Number {number}." in (notes.parent / each.file).read_text()
+    with ThreadPoolExecutor(8) as threads:
+        same = threads.map(kb.save_page, [f"{site.url}/boats"] * 8)
+    assert {each.file for each in same} == {"notes/saved/On boats.md"}
 
 
 def test_two_pages_of_one_title_are_two_notes(kb: KnowledgeBase, site: Site) -> None:

@@ -69,6 +69,12 @@ def test_jobs_are_answered_in_order_by_one_process(workers: WorkerPool) -> None:
         ("recurse", "error", "RecursionError: maximum recursion depth exceeded"),
         ("segfault", "crash", "The process that read it was ended by SIGSEGV."),
         ("abort", "memory", "It took more than 100 MB of memory."),
+        (
+            "assert",
+            "crash",
+            "The process that read it was ended by SIGABRT. Its last words: glyph.c:7: draw: "
+            "Assertion `width > 0' failed.",
+        ),
         ("leave", "crash", "The process that read it ended with exit code 3."),
         ("interrupt", "crash", "The process that read it was ended by SIGINT."),
         (["raise", "what  is\nthis?"], "error", "ValueError: what is this?"),

@@ -57,8 +57,7 @@ def parse_photo(
         warnings=photo.warnings,
         title_source="frontmatter" if photo.title else "filename",
     )
-    # HEIC cannot be decoded here.
-    return document if photo.kind == "HEIC" else replace(document, pictures=(1,))
+    return replace(document, pictures=(1,))
 
 
 def stored_photo(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from qmd.parse.photo import jpeg, png
+from qmd.parse.photo import heic, jpeg, png
 from qmd.parse.photo.source import PhotoSource, kind_of
 
 #: Bytes of each piece that is read: the first, the middle and the last of an image. For more,
@@ -31,6 +31,8 @@ def _image(source: PhotoSource) -> list[tuple[int, int]] | None:
             return None if start is None else [(start, source.size - start)]
         case "PNG":
             return png.image_data(source)
+        case "HEIC":
+            return heic.image_data(source)
     return None
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from io import BytesIO
+from typing import TYPE_CHECKING
 
-from qmd import libraries
-from qmd.errors import DamagedFileError
+from qmd import libraries, system
+from qmd.engine_text import engine_text
+from qmd.errors import DamagedFileError, MissingExtraError
 from qmd.values.pictures import Pixels
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 #: More are not decoded, and no side keeps more than this many pixels.
 _MOST_PIXELS, _LONGEST = 120_000_000, 2400
 _FORMATS = ("JPEG", "PNG")
+_DAMAGED = (OSError, ValueError, SyntaxError, RuntimeError, EOFError)
 
 
 def picture(path: str, data: bytes, number: int) -> Pixels:
@@ -19,12 +26,23 @@ def picture(path: str, data: bytes, number: int) -> Pixels:
 
     Raises:
         DamagedFileError: It cannot be decoded.
+        MissingExtraError: It is a HEIC photo, and the package that decodes these is missing.
     """
     from PIL import Image, ImageOps
 
     Image.MAX_IMAGE_PIXELS = _MOST_PIXELS
+    is_heic = path.lower().endswith(".heic")
+    if is_heic and find_spec("pillow_heif") is None:
+        raise MissingExtraError(
+            engine_text(
+                "HEIC photos need the package pillow-heif, then 'qmd ocr --force': {command}",
+                command=system.installation.current().install(
+                    f"{system.installation.DISTRIBUTION}[ocr]"
+                ),
+            )
+        )
     try:
-        image: Image.Image = Image.open(BytesIO(data), formats=_FORMATS)
+        image = _heic(data) if is_heic else Image.open(BytesIO(data), formats=_FORMATS)
         if image.width * image.height > _MOST_PIXELS:
             raise ValueError(f"it has more than {_MOST_PIXELS:,} pixels")
         image.draft("RGB", (_LONGEST, _LONGEST))
@@ -35,8 +53,16 @@ def picture(path: str, data: bytes, number: int) -> Pixels:
             image = Image.new("RGB", opaque.size, "white")
             image.paste(opaque, mask=opaque.getchannel("A"))
         return Pixels(libraries.np.asarray(image.convert("RGB")), 1.0)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (*_DAMAGED, Image.DecompressionBombError) as error:
         raise DamagedFileError(
             f"The photo cannot be decoded: {error}.",
             hint="Open it in a viewer and save it again, or leave it out.",
         ) from error
+
+
+def _heic(data: bytes) -> Image.Image:
+    """Not all programs of this process shall read HEIC, so no plugin of Pillow is registered."""
+    from pillow_heif import HeifImageFile
+
+    image: Image.Image = HeifImageFile(BytesIO(data))  # type: ignore[no-untyped-call]
+    return image

@@ -7,6 +7,7 @@ import marshal
 import mmap
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -26,8 +27,12 @@ _COUNT_BYTES = 8
 #: Writing to a full pipe is tried again after this many seconds, or when a result is received.
 _FULL_S = 0.005
 _CREATE_NO_WINDOW = 0x08000000
-#: How libraries end a process that gets no more memory: pdfium does not come back to say so.
+#: How libraries end a process that gets no more memory: pdfium does not come back to say so. Who
+#: ends it for another reason mostly writes it to stderr.
 _GIVEN_UP = (-signal.SIGABRT, -signal.SIGTRAP) if sys.platform == "linux" else ()
+_WITHOUT_MEMORY = re.compile(rb"memory|alloc", re.IGNORECASE)
+#: Characters of its last words that are told.
+_LAST_WORDS = 150
 #: Seconds that the process may take to end after its last answer.
 _EXIT_S = 1.0
 _PYTHON_NAMES = ("python", "pypy")
@@ -56,18 +61,23 @@ class WorkerProcess:
         self._received = 0
         self.is_ready = False
         self._begun: mmap.mmap | None = None
-        self._lifeline = -1
-        begun = lifeline = -1
+        self._lifeline = self._last_words = -1
+        self._words = b""
+        begun = lifeline = words = -1
         try:
             if sys.platform != "win32":
                 begun = _file_in_memory()
                 self._begun = mmap.mmap(begun, _COUNT_BYTES)
                 lifeline, self._lifeline = os.pipe()
+                self._last_words, words = os.pipe()
+                # Nobody reads it before the process ends: what does not fit is lost.
+                os.set_blocking(self._last_words, False)
+                os.set_blocking(words, False)
             self._process = subprocess.Popen(
                 [*_command(function, idle_s), str(begun), str(lifeline)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=words if words >= 0 else subprocess.DEVNULL,
                 bufsize=0,
                 pass_fds=[descriptor for descriptor in (begun, lifeline) if descriptor >= 0],
                 cwd=os.path.abspath(os.sep),  # noqa: PTH100 - not a directory of the user
@@ -76,11 +86,12 @@ class WorkerProcess:
                 creationflags=_CREATE_NO_WINDOW if sys.platform == "win32" else 0,
             )
         except (OSError, ValueError) as error:
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
+            for descriptor in (self._lifeline, self._last_words):
+                if descriptor >= 0:
+                    os.close(descriptor)
             raise StartError(f"{sys.executable} does not start: {error}.") from error
         finally:
-            for descriptor in (begun, lifeline):
+            for descriptor in (begun, lifeline, words):
                 if descriptor >= 0:
                     os.close(descriptor)
         assert self._process.stdin is not None
@@ -173,7 +184,8 @@ class WorkerProcess:
             return JobFailure("memory", "")
         if sys.platform != "win32" and code == -signal.SIGPROF:
             return JobFailure("cpu", "")
-        if sys.platform == "linux" and code in _GIVEN_UP:
+        words = self._words
+        if code in _GIVEN_UP and (not words or _WITHOUT_MEMORY.search(words)):
             return JobFailure("memory", "")
         if code >= 0:
             return JobFailure("crash", f"The process that read it ended with exit code {code}.")
@@ -181,7 +193,11 @@ class WorkerProcess:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return JobFailure("crash", f"The process that read it was ended by {name}.")
+        reason = f"The process that read it was ended by {name}."
+        last_words = " ".join(words.decode("utf-8", "replace").split())[-_LAST_WORDS:]
+        if last_words:
+            reason += f" Its last words: {last_words}"
+        return JobFailure("crash", reason)
 
     def kill(self) -> None:
         """End the process without waiting: a hanging disk may delay it. May be called twice."""
@@ -217,6 +233,9 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._last_words >= 0:
+            with contextlib.suppress(OSError):
+                self._words = os.read(self._last_words, _READ_BYTES)
         self._close_pipes()
         self._results.put(None)
 
@@ -227,6 +246,7 @@ class WorkerProcess:
             self._are_closed = True
             if self._lifeline >= 0:
                 os.close(self._lifeline)
+                os.close(self._last_words)
             for pipe in (self._process.stdin, self._process.stdout):
                 assert pipe is not None
                 with contextlib.suppress(OSError):
@@ -254,8 +274,10 @@ def _command(function: str, idle_s: float) -> list[str]:
     paths = [path for path in sys.path if Path(path).is_absolute()]
     if home not in paths:
         paths.insert(0, home)
+    # Without Python's own messages, stderr has the last words of a library that gives up.
     code = (
-        f"import sys; sys.path[:] = {paths!a}; sys.pycache_prefix = {sys.pycache_prefix!a};"
+        f"import sys; sys.stderr = None; sys.path[:] = {paths!a};"
+        f" sys.pycache_prefix = {sys.pycache_prefix!a};"
         f" sys.dont_write_bytecode = {sys.dont_write_bytecode};"
         f" from qmd.system.worker.child import main;"
         f" main({function!a}, {idle_s}, *map(int, sys.argv[1:]))"
