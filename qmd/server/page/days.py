@@ -125,8 +125,8 @@ def _elsewhere(visit: Visit, file: str) -> str | None:
     """A note of the same name in another folder, which may be what the person keeps."""
     collection, _, path = file.partition("/")
     link = make_link("wikilink", path.rpartition("/")[2].removesuffix(".md"), None, 1)
-    (found,) = visit.kb.link_targets(f"{collection}/{path}", [link])
-    return found.file if found.state == "document" else None
+    (target,) = visit.kb.link_targets(f"{collection}/{path}", [link])
+    return target.file if target.state == "document" else None
 
 
 def _create(visit: Visit) -> str:
