@@ -196,6 +196,14 @@ def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
         # Signs and Chinese match anywhere.
         ("a++", "++", True),
         ("数据库", "据库", True),
+        # Markdown may have a backslash before a sign.
+        (r"List\<int> x", "list<int> x", True),
+        (r"see \<int>", "see <int>", True),
+        (r"see \<int>", "<int>", True),
+        (r"snake\_case", "snake_case", True),
+        (r"snake\_case", r"snake\_case", True),
+        (r"a\b", "ab", False),
+        ("List<int>", r"List\<int>", False),
     ],
 )
 def test_a_literal_matches_where_a_word_or_a_part_of_a_name_begins(

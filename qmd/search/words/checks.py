@@ -3,7 +3,8 @@ Check literals and exclusions in the raw text of a document.
 
 The index holds no signs, spacing or word endings, so it matches more than such terms ask for. Text
 and literal are both normalized (NFKC, no letter case), and any run of blanks equals any other. A
-literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``.
+literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``. A
+backslash before a sign is passed over.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from string import punctuation
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64
+#: Markdown may have a backslash before a sign that shall mean nothing, as files that were converted
+#: have it: ``List\\<int>`` says ``List<int>``.
+_MARK = r"\\?"
 
 
 class RawCheck(NamedTuple):
@@ -159,8 +164,16 @@ def raw_text(raw: str) -> RawText:
 def pattern(literal: str) -> Pattern:
     """Compile a literal for `holds`."""
     words = fold(literal).split()
-    whole = words[0] if len(words) == 1 else re.compile(r"\s+".join(map(re.escape, words)))
+    whole: re.Pattern[str] | str = "".join(words)
+    if len(words) != 1 or not whole.isalnum():
+        forms = ("".join(_marked(each) + re.escape(each) for each in word) for word in words)
+        whole = re.compile(r"\s+".join(forms).removeprefix(_MARK))
     return Pattern(whole, bool(words) and _in_word(words[0][0]))
+
+
+def _marked(character: str) -> str:
+    """The expression for what may stand before a character of a literal."""
+    return _MARK if character in punctuation else ""
 
 
 def holds(text: RawText, pattern: Pattern) -> bool:
@@ -234,14 +247,17 @@ def _unfolded(literal: str) -> str:
     literal = fold(literal)[:QUICK]
     words = [
         "".join(
-            f"[{re.escape(character + single_origins.get(character, ''))}]" for character in word
+            f"{_marked(character)}[{re.escape(character + single_origins.get(character, ''))}]"
+            for character in word
         )
         for word in literal.split()
     ]
     expanding = "".join(
         dict.fromkeys("".join(expanding_origins.get(character, "") for character in literal))
     )
-    return r"\s+".join(words) + (f"|[{re.escape(expanding)}]" if expanding else "")
+    return r"\s+".join(words).removeprefix(_MARK) + (
+        f"|[{re.escape(expanding)}]" if expanding else ""
+    )
 
 
 @lru_cache(maxsize=1)
