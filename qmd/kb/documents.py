@@ -13,6 +13,7 @@ from qmd.search import lookup
 from qmd.system.surrogates import whole
 from qmd.values import Filters
 from qmd.values.names import fold
+from qmd.values.pictures import PictureText
 from qmd.values.tokens import MAX_TOTAL_BYTES, check_max_tokens
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ class DocumentMethods(Parts):
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
         """
         root, path = self._root_and_path(file)
-        return files.pdf_pages.look_at(root, path, number, query=query, lines=lines)
+        with self._store.reading() as reader:
+            document = lookup.resolve.resolve(reader, file).document
+            read = _read_by_ocr(reader, document.id, number) if query or lines else None
+        return files.pdf_pages.look_at(root, path, number, query=query, lines=lines, read=read)
 
     @open_to_scopes
     def page_picture(
@@ -377,6 +381,15 @@ class DocumentMethods(Parts):
 
 def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:
     return Filters(collections=tuple(collections), tags=tuple(tags), properties=tuple(properties))
+
+
+def _read_by_ocr(reader: Reader, document_id: int, page: int) -> PictureText | None:
+    """What OCR read from a page, if the document has that text."""
+    for picture in reader.pictures.of_document(document_id):
+        if picture.page == page and picture.read_by is not None:
+            read = reader.pictures.texts(picture.source).get(page)
+            return None if read is None else PictureText.load(read.text)
+    return None
 
 
 def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:

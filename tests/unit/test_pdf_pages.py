@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def look(folder: Path, number: int, query: str = "", wanted: tuple[str, ...] = ()) -> dict:
-    return pdf_pages.work((str(folder), "a.pdf", number, 0, query, list(wanted)))
+    return pdf_pages.work((str(folder), "a.pdf", number, 0, query, list(wanted), None))
 
 
 def test_the_words_of_a_query_are_found_where_they_stand(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_picture_is_as_wide_as_asked_for(folder: Path) -> None:
 def test_a_picture_has_a_limit_of_pixels(tmp_path: Path) -> None:
     data = pdf([lines("high")]).replace(b"[0 0 612 792]", b"[0 0 20 14400]")
     (tmp_path / "a.pdf").write_bytes(data)
-    drawn = pdf_pages.work((str(tmp_path), "a.pdf", 1, 1600, "", []))
+    drawn = pdf_pages.work((str(tmp_path), "a.pdf", 1, 1600, "", [], None))
     with Image.open(BytesIO(drawn["picture"])) as image:
         assert image.width * image.height <= 6_100_000
 

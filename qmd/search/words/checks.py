@@ -164,10 +164,10 @@ def raw_text(raw: str) -> RawText:
 def pattern(literal: str) -> Pattern:
     """Compile a literal for `holds`."""
     words = fold(literal).split()
-    whole: re.Pattern[str] | str = "".join(words)
-    if len(words) != 1 or not whole.isalnum():
-        forms = ("".join(_marked(each) + re.escape(each) for each in word) for word in words)
-        whole = re.compile(r"\s+".join(forms).removeprefix(_MARK))
+    if len(words) == 1 and words[0].isalnum():
+        return Pattern(words[0], _in_word(words[0][0]))
+    forms = ("".join(_marked(each) + re.escape(each) for each in word) for word in words)
+    whole = re.compile(r"\s+".join(forms).removeprefix(_MARK))
     return Pattern(whole, bool(words) and _in_word(words[0][0]))
 
 
