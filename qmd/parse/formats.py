@@ -174,6 +174,14 @@ WORD = _office("Word", (".docx", ".docm"), "word")
 SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "slides")
 SHEETS = _office("Excel", (".xlsx", ".xlsm"), "sheets")
 OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument")
+RICH_TEXT = FileFormat(
+    "RTF",
+    (".rtf",),
+    parser="qmd.parse.convert.rich_text:convert",
+    version=1,
+    max_bytes=100 * MB,
+    remedy="Open it in a word processor and save it again",
+)
 ORG = FileFormat("Org", (".org",), "qmd.parse.convert.org:convert", version=1, has_links=True)
 RESTRUCTURED_TEXT = FileFormat(
     "reStructuredText",
@@ -204,7 +212,7 @@ CODE = FileFormat(
 )
 FORMATS: tuple[FileFormat, ...] = (
     *(PHOTO, CANVAS, HTML, PDF, EPUB, TABLE, NOTEBOOK, MAIL, SUBTITLES),
-    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, ORG, RESTRUCTURED_TEXT, ASCIIDOC, CODE),
+    *(WORD, SLIDES, SHEETS, OPEN_DOCUMENT, RICH_TEXT, ORG, RESTRUCTURED_TEXT, ASCIIDOC, CODE),
 )
 #: Characters of a suffix, with the dot, that names a kind of files.
 MAX_KIND = 8

@@ -23,6 +23,7 @@ from qmd.parse.convert import (
     opendocument,
     org,
     restructured,
+    rich_text,
     sheets,
     slides,
     subtitles,
@@ -130,7 +131,16 @@ FORMATS: dict[str, tuple[Callable[[str, bytes], Converted], str]] = {
     "slides": (slides.convert, "a.pptx"),
     "sheets": (sheets.convert, "a.xlsx"),
     "opendocument": (opendocument.convert, "a.odt"),
+    "rtf": (rich_text.convert, "a.rtf"),
 }
+
+
+RTF_PARTS = r"""
+    { } \par \cell \row \nestrow \intbl \trowd \pard \footnote \info \title \stylesheet \fonttbl
+    \f1 \f-1 \fcharset134 \s1 \outlinelevel0 \outlinelevel99 \*\ud \u-10179 \u55357 \uc9 \'e9
+    \'81 \bin3 \bin-1 \bin9999999999 \listtext \v \creatim \yr2024 \mo99 \dy1 \~ \\ word [[x]] #
+    \ansicpg936 \cpg99999 \plain \deleted0 \line
+""".split()
 
 
 def check(name: str, data: bytes) -> None:
@@ -179,6 +189,11 @@ def test_any_book(body: str, title: str, at: int, damage: bytes) -> None:
 def test_any_message(kind: str, body: str) -> None:
     source = f"Subject: x\nContent-Type: {kind}; boundary=b; charset=utf-8\n\n{body}"
     check("message", source.encode("utf-8", "surrogatepass"))
+
+
+@given(parts=st.lists(st.sampled_from(RTF_PARTS), max_size=30))
+def test_any_rtf(parts: list[str]) -> None:
+    check("rtf", (r"{\rtf1\ansi " + " ".join(parts)).encode())
 
 
 @given(tags=st.lists(TAGS, max_size=25))
