@@ -115,11 +115,15 @@ def _is_other(element: Element, size: _Size, prose: int) -> bool:
     )
     if not is_navigation and name not in _OTHER_ELEMENTS and not _OTHER_NAMES.search(names):
         return False
-    if size.has_title or size.prose * 4 > prose:
-        return False  # a name may mislead: what holds the title or much of the text stays
-    if is_navigation:
-        return True
-    return size.kept * 2 <= size.text and (size.text < _SHORT or size.links * 3 > size.text)
+    if size.has_title:
+        return False
+    is_short = size.text < _SHORT
+    is_of_links = size.links * 3 > size.text
+    # A name may mislead: what holds much of the text stays. But of a page that is little more than
+    # a list of chapters, the links to its neighbours are much of the text.
+    if size.prose * 4 > prose and not (is_short and (is_navigation or is_of_links)):
+        return False
+    return is_navigation or (size.kept * 2 <= size.text and (is_short or is_of_links))
 
 
 def _outside(
