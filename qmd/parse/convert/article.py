@@ -113,10 +113,15 @@ def _is_other(element: Element, size: _Size, prose: int) -> bool:
         or attributes.get("role") in _OTHER_ROLES
         or _NAVIGATION.search(names) is not None
     )
-    if not is_navigation and name not in _OTHER_ELEMENTS and not _OTHER_NAMES.search(names):
-        return False
     if size.has_title:
         return False
+    if not is_navigation and name not in _OTHER_ELEMENTS and not _OTHER_NAMES.search(names):
+        return False
+    return _is_beside_text(size, prose, is_navigation=is_navigation)
+
+
+def _is_beside_text(size: _Size, prose: int, *, is_navigation: bool) -> bool:
+    """Whether what has such a name is little beside the text of its page."""
     is_short = size.text < _SHORT
     is_of_links = size.links * 3 > size.text
     # A name may mislead: what holds much of the text stays. But of a page that is little more than
