@@ -31,7 +31,8 @@ _IN_BRACKETS = rf"[^\[\]()^!\r\n][^\[\]()\r\n]{{1,{_MAX_CATEGORY - 1}}}"
 _CATEGORY = rf"(?=[^\[\]\r\n]{{0,{_MAX_CATEGORY - 1}}}[^\W\d_]){_IN_BRACKETS}"
 #: A line that is a fact: its category, and the text behind it with its context.
 OBSERVATION = re.compile(rf"{_ITEM}\[(?P<category>{_CATEGORY})\][ \t]+(?P<text>\S.*)$")
-_SOMEWHERE = re.compile(rf"\[(?={_IN_BRACKETS}\][ \t])")
+#: The end of an item's mark stands before the bracket; a link within a text has none there.
+_SOMEWHERE = re.compile(rf"[-*+.)][ \t]+\[(?={_IN_BRACKETS}\][ \t])")
 #: A relation is one word, or words in quotes; a colon may follow, or two as in Dataview.
 _RELATION = re.compile(
     rf"{_ITEM}(?:(?P<word>[^\W\d_][\w/-]{{0,59}})|(?P<quote>[\"'])(?P<words>[^\"'\[\]]{{1,60}})"
