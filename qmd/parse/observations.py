@@ -31,8 +31,7 @@ _IN_BRACKETS = rf"[^\[\]()^!\r\n][^\[\]()\r\n]{{1,{_MAX_CATEGORY - 1}}}"
 _CATEGORY = rf"(?=[^\[\]\r\n]{{0,{_MAX_CATEGORY - 1}}}[^\W\d_]){_IN_BRACKETS}"
 #: A line that is a fact: its category, and the text behind it with its context.
 OBSERVATION = re.compile(rf"{_ITEM}\[(?P<category>{_CATEGORY})\][ \t]+(?P<text>\S.*)$")
-#: The end of an item's mark stands before the bracket; a link within a text has none there.
-_SOMEWHERE = re.compile(rf"[-*+.)][ \t]+\[(?={_IN_BRACKETS}\][ \t])")
+_SOMEWHERE = re.compile(rf"\[(?={_IN_BRACKETS}\][ \t])")
 #: A relation is one word, or words in quotes; a colon may follow, or two as in Dataview.
 _RELATION = re.compile(
     rf"{_ITEM}(?:(?P<word>[^\W\d_][\w/-]{{0,59}})|(?P<quote>[\"'])(?P<words>[^\"'\[\]]{{1,60}})"
@@ -45,7 +44,13 @@ _UNTIL = re.compile(
 
 def may_have_observations(text: str) -> bool:
     """Whether a text may state facts; cheap."""
-    return _SOMEWHERE.search(text) is not None
+    for match in _SOMEWHERE.finditer(text):
+        before = match.start() - 1
+        while before > 0 and text[before] in " \t":
+            before -= 1
+        if before >= 0 and text[before] in "-*+.)":  # the end of an item's mark
+            return True
+    return False
 
 
 def observation_lines(outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:
