@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from qmd import libraries
 from qmd.files.photos.thumbnail import one_of_few
-from qmd.parse.segment import is_cjk
+from qmd.parse.segment import is_cjk, is_joined
 from qmd.search.present.snippet import splitter
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.cancellation import check
@@ -272,7 +272,7 @@ def _joined(text: str) -> tuple[str, list[int]]:
             continue
         if character in "\r\n":
             before, after = text[at - 1 : at], text[behind : behind + 1]
-            if not (before and after and is_cjk(before) and is_cjk(after)):
+            if not (before and after and is_joined(before, after)):
                 kept.append(" ")
                 places.append(at)
             at = behind

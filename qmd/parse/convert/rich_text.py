@@ -201,17 +201,29 @@ class _Reader:
             self.unicode(value or 0)
             return
         self.flush()
-        group = self.group
         if word in _CHARACTERS:
             self.add(_CHARACTERS[word])
-        elif word in _SKIPPED:
+        elif not self._begins_destination(word):
+            self._formats(word, value)
+
+    def _begins_destination(self, word: bytes) -> bool:
+        """Whether what follows in the group goes elsewhere than into the text."""
+        group = self.group
+        if word in _SKIPPED:
             group.destination, group.is_silent = word, word not in _NOTED
             self.number, self.level = 0, -1
         elif word in _READ:
             group.destination, group.is_silent = word, False
         elif word in _MARKS or (word in _ABOUT and group.destination == b"info"):
             group.destination = word
-        elif word in (b"yr", b"mo", b"dy") and group.destination == b"creatim":
+        else:
+            return False
+        return True
+
+    def _formats(self, word: bytes, value: int | None) -> None:
+        """The words that say how the text is meant that follows them."""
+        group = self.group
+        if word in (b"yr", b"mo", b"dy") and group.destination == b"creatim":
             self.date[word] = value or 0
         elif word == b"uc":
             group.substitutes = min(max(value or 0, 0), _MAX_SUBSTITUTE)

@@ -3,7 +3,8 @@ Check literals and exclusions in the raw text of a document.
 
 The index holds no signs, spacing or word endings, so it matches more than such terms ask for. Text
 and literal are both normalized (NFKC, no letter case), and any run of blanks equals any other. A
-literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``.
+literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``. A
+sign behind a backslash of Markdown stands for itself, too: ``snake\\_case`` is ``snake_case``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64
+
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 class RawCheck(NamedTuple):
@@ -114,16 +118,35 @@ def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool
         return True
 
     @cache
-    def field_text(field: Field | None) -> RawText:
-        return raw_text(reader.documents.searched_text(document_id, field))
+    def read(field: Field | None) -> str:
+        return reader.documents.searched_text(document_id, field)
+
+    @cache
+    def as_written(field: Field | None) -> RawText:
+        return raw_text(read(field))
+
+    @cache
+    def as_shown(field: Field | None) -> RawText | None:
+        shown = _without_escapes(read(field))
+        return None if shown is None else raw_text(shown)
+
+    def is_held(field: Field | None, pattern: Pattern) -> bool:
+        if holds(as_written(field), pattern):
+            return True
+        shown = as_shown(field)
+        return shown is not None and holds(shown, pattern)
 
     def passes_one(check: RawCheck) -> bool:
         if (document_id in check.indexed_ids) is not check.negated:
             return True
-        is_held = any(holds(field_text(field), pattern) for field, pattern in check.patterns)
-        return is_held is not check.negated
+        return any(starmap(is_held, check.patterns)) is not check.negated
 
     return all(map(passes_one, checks))
+
+
+def _without_escapes(raw: str) -> str | None:
+    """The text without the backslashes before signs; None if it has none."""
+    return _ESCAPED.sub(r"\1", raw) if "\\" in raw and _ESCAPED.search(raw) else None
 
 
 class RawText(NamedTuple):
@@ -212,9 +235,14 @@ def scan_documents(
     """
     quick_checks = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     patterns = [[pattern(literal) for literal in group] for group in literals]
-    for document_id, raw in reader.documents.names_and_texts(selection):
+
+    def is_held(raw: str) -> bool:
         # Folding takes many times longer than this search: only texts that pass it are folded.
-        if all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns):
+        return all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns)
+
+    for document_id, raw in reader.documents.names_and_texts(selection):
+        shown = _without_escapes(raw)
+        if is_held(raw) or (shown is not None and is_held(shown)):
             yield document_id
 
 
