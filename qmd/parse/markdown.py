@@ -29,6 +29,7 @@ _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _OPENED_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
+_MAX_ITEMS = 9  # that begin in one line, each in the one before
 _RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _QUOTE = re.compile(r"[ \t]{0,3}>[ \t]?")
@@ -286,6 +287,13 @@ class _Scanner:
             self.block = self.at
         self.paragraph = -1
         rest = body[match.end() :]
+        for _ in range(_MAX_ITEMS):
+            inner = _LIST_ITEM.match(rest)
+            if inner is None or not inner[1]:
+                break
+            column += inner.end()  # an item that begins with a list: "- - code"
+            items.append(column)
+            rest = rest[inner.end() :]
         fence = _FENCE.match(rest)
         if fence is not None:
             self.fence_in_item(fence[1], column)
