@@ -286,21 +286,24 @@ class _Scanner:
         if self.block < 0:
             self.block = self.at
         self.paragraph = -1
-        rest = body[match.end() :]
-        for _ in range(_MAX_ITEMS):
-            inner = _LIST_ITEM.match(rest)
-            if inner is None or not inner[1]:
-                break
-            column += inner.end()  # an item that begins with a list: "- - code"
-            items.append(column)
-            rest = rest[inner.end() :]
+        rest = self.items_in_item(body[match.end() :])
         fence = _FENCE.match(rest)
         if fence is not None:
-            self.fence_in_item(fence[1], column)
+            self.fence_in_item(fence[1], items[-1])
             return True
         self.lazy = bool(rest)
         self.at += 1
         return True
+
+    def items_in_item(self, rest: str) -> str:
+        """Open the items with which an item begins, as ``- 1. text``; returns the text."""
+        for _ in range(_MAX_ITEMS):
+            match = _LIST_ITEM.match(rest)
+            if match is None or not match[1]:
+                break
+            self.items.append(self.items[-1] + match.end())
+            rest = rest[match.end() :]
+        return rest
 
     def fence_in_item(self, mark: str, column: int) -> None:
         """An item line that opens a fence; it belongs to the fence's block."""
