@@ -29,6 +29,7 @@ _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _OPENED_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
+_MAX_ITEMS = 9  # that begin in one line, each in the one before
 _RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _QUOTE = re.compile(r"[ \t]{0,3}>[ \t]?")
@@ -285,14 +286,24 @@ class _Scanner:
         if self.block < 0:
             self.block = self.at
         self.paragraph = -1
-        rest = body[match.end() :]
+        rest = self.items_in_item(body[match.end() :])
         fence = _FENCE.match(rest)
         if fence is not None:
-            self.fence_in_item(fence[1], column)
+            self.fence_in_item(fence[1], items[-1])
             return True
         self.lazy = bool(rest)
         self.at += 1
         return True
+
+    def items_in_item(self, rest: str) -> str:
+        """Open the items with which an item begins, as ``- 1. text``; returns the text."""
+        for _ in range(_MAX_ITEMS):
+            match = _LIST_ITEM.match(rest)
+            if match is None or not match[1]:
+                break
+            self.items.append(self.items[-1] + match.end())
+            rest = rest[match.end() :]
+        return rest
 
     def fence_in_item(self, mark: str, column: int) -> None:
         """An item line that opens a fence; it belongs to the fence's block."""

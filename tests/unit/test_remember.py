@@ -123,7 +123,14 @@ def test_a_list_item_with_one_link_relates_the_notes(line: str, relation: str | 
     assert link.relation == relation
 
 
-@pytest.mark.parametrize("unit", ["[", "- [ab] (", "- a [[x]] ", '- "a', "- a [[x]]\n", "- [a b\n"])
+def test_code_of_an_item_in_an_item_states_no_fact() -> None:
+    text = "- - ```\n    - [home] Lives in Rome\n    ```\n- 1. ~~~\n     - [home] Rome\n"
+    assert parse_document("note.md", text.encode()).observations == ()
+
+
+@pytest.mark.parametrize(
+    "unit", ["[", "- ", "- [ab] (", "- a [[x]] ", '- "a', "- a [[x]]\n", "- [a b\n"]
+)
 def test_the_time_for_facts_and_relations_grows_with_the_text(unit: str) -> None:
     size = 20_000 // len(unit)
 
