@@ -8,17 +8,19 @@ it. A thought goes to the end of the note with that path, which is made if it is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.errors import FileAccessError, InputError
+from qmd.errors import FileAccessError, InputError, InvalidPathError
 from qmd.files import days
 from qmd.files.edits import note_editor
 from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.files.vault import Vault, file_name_of, note_path
-from qmd.files.writing.writer import FileWriter
+from qmd.files.writing.writer import ChangeWriter, FileWriter
 from qmd.parse import frontmatter
 from qmd.parse.convert.inert import link
 from qmd.values.captures import Attached, Attachment, Captured
@@ -110,12 +112,18 @@ def capture(
         OutsideRootsError, WriteDeclinedError, FileAccessError: As `FileWriter.rewrite`.
     """
     text = _checked(text, attachments)
-    file = note_of(inbox.pattern, text, at)
-    vault.check_new(file)
-    place = vault.locate(file)
-    names = _names(vault, file, attachments)
-    links = [_link(each, name) for each, name in zip(attachments, names, strict=True)]
-    thought = "\n".join(filter(None, (text, *links)))
+    try:
+        file = note_of(inbox.pattern, text, at)
+        vault.check_new(file)
+        place = vault.locate(file)
+    except InvalidPathError as error:
+        raise InvalidPathError(
+            error.message, hint="Mend the setting inbox, such as 'notes/Inbox.md': docs/capture.md"
+        ) from error
+    for each in attachments:
+        next(_names(vault, file, each))  # raises before anything is written
+    thought = text
+    names: list[str] = []
     begin = 0
     new = ""
 
@@ -130,8 +138,9 @@ def capture(
 
     try:
         with files.change(tool=TOOL) as change:
-            for each, name in zip(attachments, names, strict=True):
-                change.rewrite(vault.locate(name), _only_new(each.data, name))
+            for each in attachments:
+                names.append(_keep(change, vault, _names(vault, file, each), each.data))
+                thought = f"{thought}\n{_link(each, names[-1])}".lstrip("\n")
             change.rewrite(place, content)
     except OSError as error:
         raise FileAccessError(file, error) from error
@@ -157,12 +166,12 @@ def attach(files: FileWriter, vault: Vault, note: str, attachment: Attachment) -
     Raises: As `capture`.
     """
     _checked("", [attachment])
-    [name] = _names(vault, note, [attachment])
+    names = _names(vault, note, attachment)
     try:
         with files.change(tool=TOOL) as change:
-            change.rewrite(vault.locate(name), _only_new(attachment.data, name))
+            name = _keep(change, vault, names, attachment.data)
     except OSError as error:
-        raise FileAccessError(name, error) from error
+        raise FileAccessError(attachment.name, error) from error
     return Attached(name, _link(attachment, name), change.number, change.problem)
 
 
@@ -231,24 +240,32 @@ def _appended(text: str, entry: str) -> tuple[int, str]:
     return len(before), f"{before}{with_line_ends(entry, end)}{end}"
 
 
-def _names(vault: Vault, note: str, attachments: Sequence[Attachment]) -> list[str]:
-    """``collection/path`` of each file: beside the note, under a name that nothing has yet."""
+def _names(vault: Vault, note: str, attachment: Attachment) -> Iterator[str]:
+    """
+    ``collection/path`` that a file may have beside a note: names that nothing has yet.
+
+    Raises:
+        InvalidPathError: No file can have this name.
+    """
     folder = note.rpartition("/")[0]
-    names: list[str] = []
-    for each in attachments:
-        path = PurePosixPath(each.name.replace("\\", "/"))
-        suffix = _SUFFIX.search(path.name)
-        stem = file_name_of(path.name[: suffix.start()] if suffix else path.name) or "file"
-        ending = suffix[0].lower() if suffix else ""
-        number = 1
-        while True:
-            name = f"{folder}/{stem}{'' if number == 1 else f' {number}'}{ending}"
-            if name not in names and not vault.locate(name).target.exists():
-                break
-            number += 1
-        vault.check_new(name)
-        names.append(name)
-    return names
+    path = PurePosixPath(attachment.name.replace("\\", "/"))
+    suffix = _SUFFIX.search(path.name)
+    stem = file_name_of(path.name[: suffix.start()] if suffix else path.name) or "file"
+    ending = suffix[0].lower() if suffix else ""
+    for number in count(1):
+        name = f"{folder}/{stem}{'' if number == 1 else f' {number}'}{ending}"
+        if not vault.locate(name).target.exists():
+            vault.check_new(name)
+            yield name
+
+
+def _keep(change: ChangeWriter, vault: Vault, names: Iterator[str], data: bytes) -> str:
+    """Write a file under the first of these names that is still free, and return it."""
+    for name in names:
+        with suppress(FileExistsError):  # another client has just taken it
+            change.rewrite(vault.locate(name), _only_new(data, name))
+            return name
+    raise AssertionError
 
 
 def _link(attachment: Attachment, name: str) -> str:

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator
 
-from qmd.parse.code_mask import mask_code
 from qmd.parse.markdown import outline
 from qmd.values.chats import Chat, ChatTurn
 
@@ -23,9 +22,14 @@ _STATUS = {
     "interrupted": "The program ended before it was answered.",
 }
 
-_ACTIVE = re.compile(r"!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)")
-"""Images, embeds and HTML; a link in angle brackets is none."""
-_FENCE = re.compile(r"(?m)^([ \t>]*(?:`{3,}|~{3,})[ \t]*)([^\s`]+)([^\r\n]*)$")
+_ACTIVE = re.compile(r"\\.|!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)")
+"""Images, embeds and HTML; a link in angle brackets is none, and what is escaped is taken whole."""
+_PASSES = 4
+_SPAN = re.compile(r"`[^`]*`")
+_HIDDEN = "\0"
+_FENCE = re.compile(
+    r"(?m)^((?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?:`{3,}|~{3,})[ \t]*)([^\s`]+)([^\r\n]*)$"
+)
 _INLINE_QUERY = re.compile(r"`(?=[ \t]*\$?=)")
 #: Languages that programs for notes colour and do not run.
 _SHOWN = {
@@ -88,15 +92,63 @@ def inert(text: str) -> str:
     What stands in code stays, but for the names of languages that are not known to be harmless.
     Links, tags and tasks stay.
     """
-    masked = mask_code(text, 0, outline(text))
+    for _ in range(_PASSES):
+        shown = _escaped(text, _without_code(text))
+        if shown == text:
+            break
+        text = shown  # what was HTML is text now, in which a fence may begin or end elsewhere
+    else:
+        text = _escaped(text, text)
+    text = _INLINE_QUERY.sub(r"\\`", text)
+    return _FENCE.sub(_plain_fence, text)
+
+
+def _without_code(text: str) -> str:
+    """
+    The text with what is surely code overwritten.
+
+    HTML is no code here, though nothing of it is searched. Code in a line counts in paragraphs in
+    which all readers of Markdown find the same: with single backticks, in pairs on each line.
+    """
+    structure = outline(text)
+    html = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}
+    code = {number for lines in structure.hidden if lines not in html for number in range(*lines)}
+    pieces: list[str] = []
+    paragraph: list[str] = []
+    starts = [*structure.starts, len(text)]
+    for number, begin in enumerate(structure.starts):
+        line = text[begin : starts[number + 1]]
+        if number not in code and line.strip():
+            paragraph.append(line)
+            continue
+        pieces += _without_spans(paragraph)
+        paragraph = []
+        pieces.append(_HIDDEN * len(line) if number in code else line)
+    return "".join([*pieces, *_without_spans(paragraph)])
+
+
+def _without_spans(paragraph: list[str]) -> list[str]:
+    """The lines of a paragraph with code between backticks overwritten, if it surely is."""
+    is_sure = all(
+        line.count("`") % 2 == 0 and "``" not in line and "\\`" not in line and "<http" not in line
+        for line in paragraph
+    )
+    return [_SPAN.sub(_overwritten, line) for line in paragraph] if is_sure else paragraph
+
+
+def _overwritten(match: re.Match[str]) -> str:
+    return _HIDDEN * len(match[0])
+
+
+def _escaped(text: str, masked: str) -> str:
+    """The text with a backslash before each sign that acts; ``masked`` says which are code."""
     pieces: list[str] = []
     at = 0
     for match in _ACTIVE.finditer(masked):
-        pieces += [text[at : match.start()], "\\"]
-        at = match.start()
-    shown = "".join([*pieces, text[at:]])
-    shown = _INLINE_QUERY.sub(r"\\`", shown)
-    return _FENCE.sub(_plain_fence, shown)
+        if match[0][0] != "\\":
+            pieces += [text[at : match.start()], "\\"]
+            at = match.start()
+    return "".join([*pieces, text[at:]])
 
 
 def _plain_fence(match: re.Match[str]) -> str:

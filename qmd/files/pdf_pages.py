@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from ctypes import byref, c_int
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 from qmd import libraries
 from qmd.files.photos.thumbnail import one_of_few
-from qmd.parse.segment import is_cjk
+from qmd.parse.segment import is_cjk, is_joined
 from qmd.search.present.snippet import splitter
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.cancellation import check
 from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget
 from qmd.system.worker.pool import WorkerPool
+from qmd.values.pictures import PictureText
 from qmd.values.reading import PdfPage, PlaceOnPage
 
 if TYPE_CHECKING:
     import pypdfium2
-
-    from qmd.values.pictures import PictureText
 
 WIDTHS = (800, 1600)
 """The widths of pictures, in pixels: for small windows, and for large or dense ones."""
@@ -41,19 +42,10 @@ _MAX_PIXELS, _MAX_HEIGHT = 6_000_000, 16_000
 _MAX_MARKS, _MAX_CHARACTERS = 400, 100_000
 #: Lines that are looked for, and characters of each.
 _MAX_LINES, _MAX_LINE = 60, 2_000
-#: Lines of a page that OCR read.
-_MAX_READ = 2_000
 #: A drawing with more colours is a photo, which JPEG writes in a quarter of the bytes.
 _MOST_COLOURS = 1_024
 #: What pdfium puts where the end of a line parted a word.
 _PARTED = "\ufffe\x02"
-
-#: root, path, number, width, query, lines, and what OCR read: its lines as `PictureLine`, its turn.
-_Argument: TypeAlias = (
-    "tuple[str, str, int, int, str, list[str], tuple[list[tuple[Any, ...]], int] | None]"
-)
-#: left, top, width and height, in points from the left and the top of the page as it is shown.
-_Mark: TypeAlias = "tuple[float, float, float, float]"
 
 workers = WorkerPool("qmd.files.pdf_pages:work")
 
@@ -75,18 +67,22 @@ def look_at(
         query: Its words are marked as in the hits of a search.
         lines: Marked where no word of the query stands on the page; else the first mark is that of
             a word in them.
-        read: What OCR read from the page, if its text is that.
+        read: What was read from the page, if it is a picture without a text layer.
 
     Raises:
         RequestEndedError: Nobody waits for it any more; the process ends.
     """
     cut = [line[:_MAX_LINE] for line in lines[:_MAX_LINES]]
-    of_picture = None if read is None else ([tuple(each) for each in read.lines], read.turn)
-    page = _run((root, path, number, 0, query, cut, of_picture))
+    page = _run((root, path, number, 0, query, cut))
     if page is None:
         return None
-    marks = tuple(PlaceOnPage(*place) for place in page["marks"])
-    return PdfPage(page["number"], page["pages"], page["width"], page["height"], marks)
+    width, height = page["width"], page["height"]
+    marks = page["marks"]
+    if read is not None and not marks:
+        marks = _marks_in_picture(read, width, height, query, cut)
+    return PdfPage(
+        page["number"], page["pages"], width, height, tuple(PlaceOnPage(*each) for each in marks)
+    )
 
 
 def draw(root: str, path: str, number: int, *, width: int) -> tuple[bytes, str] | None:
@@ -96,22 +92,69 @@ def draw(root: str, path: str, number: int, *, width: int) -> tuple[bytes, str] 
     Raises:
         RequestEndedError: As `look_at`.
     """
-    drawn = _run((root, path, number, width, "", [], None))
+    drawn = _run((root, path, number, width, "", []))
     return None if drawn is None else (drawn["picture"], drawn["type"])
 
 
-def _run(argument: _Argument) -> dict[str, Any] | None:
+def _run(argument: tuple[str, str, int, int, str, list[str]]) -> dict[str, Any] | None:
     with one_of_few():
         (result,) = workers.run([Job(argument, MB, _BUDGET)], waiting=check)
     return result.value if isinstance(result, JobAnswer) else None
 
 
+def _marks_in_picture(
+    read: PictureText, width: float, height: float, query: str, lines: Sequence[str]
+) -> list[tuple[float, float, float, float]]:
+    """As `_Words.marks`, of a page that is a picture."""
+    text = "\n".join(line.text for line in read.lines)
+    ends = [*accumulate(len(line.text) + 1 for line in read.lines)]
+    marks: list[tuple[float, float, float, float]] = []
+    for start, end in _spans(text, query, lines):
+        at = bisect_right(ends, start)
+        while at < len(ends) and len(marks) < _MAX_MARKS:
+            line, begin = read.lines[at], ends[at] - len(read.lines[at].text) - 1
+            if begin >= end:
+                break
+            cells = [0, *accumulate(2 if is_cjk(sign) else 1 for sign in line.text)]
+            # A line's letters are about as wide as each other, and signs of Chinese twice.
+            per_cell = (line.right - line.left) / max(1, cells[-1])
+            left = line.left + per_cell * cells[max(0, start - begin)]
+            right = line.left + per_cell * cells[min(len(line.text), end - begin)]
+            if right > left:
+                box = (left, line.bottom, right, line.top)
+                marks.append(_turned_back(box, read.turn, width, height))
+            at += 1
+    return marks
+
+
+def _turned_back(
+    box: tuple[float, float, float, float], turn: int, width: float, height: float
+) -> tuple[float, float, float, float]:
+    """
+    Left, top, width and height on the page as it is shown.
+
+    Args:
+        box: Left, bottom, right, top of the page that was turned to the right by ``turn`` degrees.
+        width, height: Of the page as it is shown.
+    """
+    left, bottom, right, top = box
+    if turn == 90:
+        x, y, across, down = width - top, height - right, top - bottom, right - left
+    elif turn == 180:
+        x, y, across, down = width - right, bottom, right - left, top - bottom
+    elif turn == 270:
+        x, y, across, down = bottom, left, top - bottom, right - left
+    else:
+        x, y, across, down = left, height - top, right - left, top - bottom
+    return round(x, 1), round(y, 1), round(across, 1), round(down, 1)
+
+
 # --- in the process -------------------------------------------------------------------
 
 
-def work(argument: _Argument) -> dict[str, Any]:
+def work(argument: tuple[str, str, int, int, str, list[str]]) -> dict[str, Any]:
     """Draw a page if a width is given, else look at it."""
-    root, path, number, width, query, lines, of_picture = argument
+    root, path, number, width, query, lines = argument
     with ExitStack() as opened:
         file = opened.enter_context(os.fdopen(open_beneath(root, path, READ), "rb"))
         document = opened.enter_context(closing(libraries.pypdfium2.PdfDocument(file)))
@@ -123,10 +166,7 @@ def work(argument: _Argument) -> dict[str, Any]:
             raise ValueError("a page without a size")
         if width:
             return _drawn(page, width)
-        words: _Words | _ReadWords = opened.enter_context(closing(_Words(page)))
-        if of_picture is not None:
-            words = _ReadWords(*of_picture, page_width, page_height)
-        marks = _marks(words, query, lines) if query or lines else []
+        marks = opened.enter_context(closing(_Words(page))).marks(query, lines)
         return {
             "number": number,
             "pages": pages,
@@ -162,16 +202,21 @@ class _Words:
     def close(self) -> None:
         self._text_page.close()
 
-    def text(self) -> str:
+    def marks(self, query: str, lines: Sequence[str]) -> list[tuple[float, float, float, float]]:
+        """Left, top, width and height of what to mark, in points from the left and the top."""
+        if not (query or lines):
+            return []
         characters = [self._raw.FPDFText_GetUnicode(self._text_page, n) for n in range(self._count)]
-        return "".join(chr(each) if each < 0x110000 else "\ufffd" for each in characters)
+        text = "".join(chr(each) if each < 0x110000 else "\ufffd" for each in characters)
+        marks: list[tuple[float, float, float, float]] = []
+        for start, end in _spans(text, query, lines):
+            for at in range(self._text_page.count_rects(start, end - start)):
+                if len(marks) == _MAX_MARKS:
+                    return marks
+                marks.append(self._on_page(self._text_page.get_rect(at)))
+        return marks
 
-    def boxes(self, start: int, end: int) -> Iterator[_Mark]:
-        """Where these characters of the text stand."""
-        for at in range(self._text_page.count_rects(start, end - start)):
-            yield self._on_page(self._text_page.get_rect(at))
-
-    def _on_page(self, box: Sequence[float]) -> _Mark:
+    def _on_page(self, box: Sequence[float]) -> tuple[float, float, float, float]:
         """A box of the text, on the page as it is shown: turned and cropped."""
         left, bottom, right, top = box
         corners = [self._shown(left, top), self._shown(right, bottom)]
@@ -190,62 +235,14 @@ class _Words:
         return on_x.value / fine, on_y.value / fine
 
 
-class _ReadWords:
-    """The text that OCR read from a page, and about where its characters are."""
-
-    def __init__(
-        self, lines: Sequence[tuple[Any, ...]], turn: int, width: float, height: float
-    ) -> None:
-        self._lines = lines[:_MAX_READ]
-        self._turn, self._width, self._height = turn, width, height
-
-    def text(self) -> str:
-        return "\n".join(line[0] for line in self._lines)[:_MAX_CHARACTERS]
-
-    def boxes(self, start: int, end: int) -> Iterator[_Mark]:
-        """Where these characters of the text stand, if all of a line are about as wide."""
-        begin = 0
-        for text, left, bottom, right, top in self._lines:
-            first, last = max(0, start - begin), min(len(text), end - begin)
-            if first < last:
-                widths = [2 if is_cjk(each) else 1 for each in text]
-                each_width = (right - left) / sum(widths)
-                on_left = left + each_width * sum(widths[:first])
-                on_right = left + each_width * sum(widths[:last])
-                yield self._on_page(on_left, bottom, on_right, top)
-            begin += len(text) + 1
-
-    def _on_page(self, left: float, bottom: float, right: float, top: float) -> _Mark:
-        """A box of the upright page, on the page as it is shown."""
-        lies = self._turn in (90, 270)
-        upright_height = self._width if lies else self._height
-        x, y, width, height = left, upright_height - top, right - left, top - bottom
-        if self._turn == 90:
-            x, y, width, height = y, self._height - x - width, height, width
-        elif self._turn == 180:
-            x, y = self._width - x - width, self._height - y - height
-        elif self._turn == 270:
-            x, y, width, height = self._width - y - height, x, height, width
-        return round(x, 1), round(y, 1), round(width, 1), round(height, 1)
-
-
-def _marks(words: _Words | _ReadWords, query: str, lines: Sequence[str]) -> list[_Mark]:
-    """What to mark on a page."""
-    text = words.text()
+def _spans(text: str, query: str, lines: Sequence[str]) -> list[tuple[int, int]]:
+    """What to mark in the text of a page: words of the query, or the lines if it has none."""
     of_lines = [*_spans_of_lines(text, lines)]
     spans = _spans_of_query(text, query) if query else []
     if spans and of_lines:
         first = next((n for n, (_, end) in enumerate(spans) if end > of_lines[0][0]), 0)
-        spans = spans[first:] + spans[:first]
-    elif not spans:
-        spans = of_lines
-    marks: list[_Mark] = []
-    for start, end in spans:
-        for box in words.boxes(start, end):
-            if len(marks) == _MAX_MARKS:
-                return marks
-            marks.append(box)
-    return marks
+        return spans[first:] + spans[:first]
+    return spans or of_lines
 
 
 def _spans_of_query(text: str, query: str) -> list[tuple[int, int]]:
@@ -275,7 +272,7 @@ def _joined(text: str) -> tuple[str, list[int]]:
             continue
         if character in "\r\n":
             before, after = text[at - 1 : at], text[behind : behind + 1]
-            if not (before and after and is_cjk(before) and is_cjk(after)):
+            if not (before and after and is_joined(before, after)):
                 kept.append(" ")
                 places.append(at)
             at = behind

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from html import unescape
-from itertools import chain, count
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
@@ -339,8 +339,8 @@ class PageKeeper:
     def _kept(self, article: SavedArticle, folder: str) -> SavedPage:
         """As `keep`. Raises NoteExistsError: the path of the new note was taken meanwhile."""
         notes = filter(None, (self.note_of(str(article.facts.get(name, ""))) for name in ADDRESSES))
-        found = next(notes, None)
-        file = found or self._new(article, folder)
+        earlier = next(notes, None)
+        file = earlier or self._new(article, folder)
         place = self._vault.locate(file)
         had = _text_at(place)
         folder = file.rpartition("/")[0]
@@ -366,9 +366,9 @@ class PageKeeper:
 
         def content(present: bytes | None) -> bytes:
             nonlocal old, new
-            if present is not None and found is None:
-                raise NoteExistsError(file)
             old = "" if present is None else present.decode("utf-8", "replace")
+            if present is not None and earlier is None and not _is_of(old, article):
+                raise NoteExistsError(file)
             new = _note_text(old, article, moved)
             if new == old:
                 return present or b""
@@ -403,18 +403,29 @@ class PageKeeper:
         self._files.store.require_writable()
 
     def _new(self, article: SavedArticle, folder: str) -> str:
-        """The path of a new note: no file is there yet."""
+        """The path of a new note: no file is there yet, or one that is not indexed yet."""
         name = file_name_of(article.title) or "page"
-        return self._free(f"{folder}/{name}", ".md")
+        return self._free(f"{folder}/{name}", ".md", article)
 
     def _new_beside(self, note: str, suffix: str) -> str:
         """The path of a new document with the name of a note: no file is there yet."""
         return self._free(note.removesuffix(".md"), suffix)
 
-    def _free(self, path: str, suffix: str) -> str:
-        names = chain([path], (f"{path} {number}" for number in count(2)))
-        files = (f"{name}{suffix}" for name in names)
-        return next(each for each in files if not self._vault.locate(each).target.exists())
+    def _free(self, path: str, suffix: str, article: SavedArticle | None = None) -> str:
+        """The first path with this beginning that is free, or has the note of this article."""
+        for number in count(1):
+            file = f"{path}{'' if number == 1 else f' {number}'}{suffix}"
+            place = self._vault.locate(file)
+            if not place.target.exists():
+                return file
+            if article is not None and _is_of(_text_at(place) or "", article):
+                return file
+        raise AssertionError
+
+
+def _is_of(text: str, article: SavedArticle) -> bool:
+    """Whether a note has the address of an article."""
+    return not {article.facts.get(name) for name in ADDRESSES}.isdisjoint(_addresses_of(text))
 
 
 def _always(data: bytes) -> Callable[[bytes | None], bytes]:

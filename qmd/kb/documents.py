@@ -182,7 +182,7 @@ class DocumentMethods(Parts):
 
         Args:
             number: From 1; a greater one than there are is the last.
-            query: Its words are marked as in the hits of a search.
+            query: Its words are marked as in the hits of a search; of a scan, in what was read.
             lines: Lines of the document's text, marked where no word of the query stands.
 
         Returns:
@@ -192,10 +192,14 @@ class DocumentMethods(Parts):
             DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
         """
         root, path = self._root_and_path(file)
-        with self._store.reading() as reader:
-            document = lookup.resolve.resolve(reader, file).document
-            read = _read_by_ocr(reader, document.id, number) if query or lines else None
-        return files.pdf_pages.look_at(root, path, number, query=query, lines=lines, read=read)
+        read = None
+        if query or lines:
+            with self._store.reading() as reader:
+                document = lookup.resolve.resolve(reader, file).document
+                stored = reader.pictures.text_on_page(document.id, number)
+            read = None if stored is None else PictureText.load(stored)
+        look_at = files.pdf_pages.look_at
+        return look_at(root, path, number, query=query, lines=lines, read=read)
 
     @open_to_scopes
     def page_picture(
@@ -381,15 +385,6 @@ class DocumentMethods(Parts):
 
 def _filters(collections: Sequence[str], tags: Sequence[str], properties: Sequence[str]) -> Filters:
     return Filters(collections=tuple(collections), tags=tuple(tags), properties=tuple(properties))
-
-
-def _read_by_ocr(reader: Reader, document_id: int, page: int) -> PictureText | None:
-    """What OCR read from a page, if the document has that text."""
-    for picture in reader.pictures.of_document(document_id):
-        if picture.page == page and picture.read_by is not None:
-            read = reader.pictures.texts(picture.source).get(page)
-            return None if read is None else PictureText.load(read.text)
-    return None
 
 
 def _folder(reader: Reader, prefix: str) -> tuple[str | None, str]:

@@ -121,7 +121,7 @@ PDF = FileFormat(
     "PDF",
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
-    version=3,
+    version=4,
     picture="qmd.parse.convert.pdf_picture:picture",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
@@ -155,7 +155,7 @@ MAIL = FileFormat(
     remedy="Save the message again in the program that wrote it",
 )
 SUBTITLES = FileFormat(
-    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=1
+    "subtitles", (".srt", ".vtt"), "qmd.parse.convert.subtitles:convert", version=2
 )
 
 

@@ -125,6 +125,15 @@ def is_cjk(text: str) -> bool:
     return not text.isascii() and _cjk_run().fullmatch(text) is not None
 
 
+def is_joined(before: str, after: str) -> bool:
+    """
+    Whether two lines are one text without a space between them.
+
+    So it is in Chinese and Japanese. Korean has spaces between words, where most of its lines end.
+    """
+    return all(is_cjk(each) and not "\uac00" <= each <= "\ud7a3" for each in (before, after))
+
+
 def cjk_runs(text: str) -> Iterator[re.Match[str]]:
     """The runs of Chinese, Japanese and Korean characters."""
     return iter(()) if text.isascii() else _cjk_run().finditer(text)

@@ -79,13 +79,7 @@ def recalled(
     """
     filters = Filters(collections=(which_facts.collection,) if which_facts.collection else ())
     selection = reader.select(filters)
-    which = ObservationFilter(
-        None if which_facts.expired else which_facts.today,
-        folded_category(which_facts.category) if which_facts.category else None,
-        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
-        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
-        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
-    )
+    which = _observation_filter(reader, which_facts, selection)
     if query is None or not query.strip():
         newest = reader.observations.listed(selection, which, limit=limit)
         return RecalledFacts(
@@ -104,10 +98,20 @@ def recalled(
             candidates += [
                 each for each in more if (each.document_id, each.observation.line) not in listed
             ]
-    documents = reader.documents.by_ids(sorted({each.document_id for each in candidates}))
-    titles = {each.id: each.title for each in documents}
-    ranked = _ranked(candidates, query, near, titles)
+    ranked = _ranked(candidates, query, near, _titles(reader, candidates))
     return RecalledFacts(_facts(reader, ranked[:limit], which_facts.today), len(ranked))
+
+
+def _observation_filter(
+    reader: Reader, which_facts: FactRequest, selection: Selection
+) -> ObservationFilter:
+    return ObservationFilter(
+        None if which_facts.expired else which_facts.today,
+        folded_category(which_facts.category) if which_facts.category else None,
+        [tag.strip().lstrip("#").strip("/").lower() for tag in which_facts.tags],
+        None if not which_facts.since else dates.filter_date(which_facts.since)[:10],
+        None if which_facts.about is None else _subject(reader, which_facts.about, selection),
+    )
 
 
 def named(reader: Reader, about: str, selection: Selection) -> list[int]:
@@ -143,6 +147,12 @@ def others(
 def folded_category(category: str) -> str:
     """A category as the store has it."""
     return " ".join(category.strip().strip("[]").lower().split())
+
+
+def _titles(reader: Reader, facts: Sequence[DatedObservation]) -> dict[int, str]:
+    """The titles of the documents that state some facts, by their ids."""
+    ids = sorted({each.document_id for each in facts})
+    return {each.id: each.title for each in reader.documents.by_ids(ids)}
 
 
 def _subject(reader: Reader, about: str, selection: Selection) -> list[int]:

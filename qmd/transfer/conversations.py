@@ -214,13 +214,23 @@ def _items(pieces: Iterator[bytes], file: Path) -> Iterator[object]:
     if text.next_sign() != "[":
         raise _refused(file, "it is neither a ZIP archive nor a list of conversations in JSON")
     text.at += 1
+    number = 0
     while text.next_sign() != "]":
         try:
-            yield text.next_value()
+            item = text.next_value()
         except (ValueError, RecursionError) as error:
-            is_long = text.unread > MAX_ITEM
-            reason = f"a conversation has more than {MAX_ITEM:,} characters" if is_long else ""
-            raise _refused(file, reason or "its JSON is damaged") from error
+            if text.unread > MAX_ITEM:
+                reason = f"a conversation has more than {MAX_ITEM:,} characters"
+                raise _refused(file, reason) from error
+            if not number:
+                raise _refused(file, "its JSON is damaged") from error
+            raise InputError(
+                f"{file} is damaged behind conversation {number:,}.",
+                hint="Those before are imported. Download the export again, and import that:"
+                " nothing is doubled.",
+            ) from error
+        yield item
+        number += 1
 
 
 class _GrowingText:

@@ -63,6 +63,26 @@ def test_a_phone_captures_without_a_connection(
     assert [line[-1] for line in inbox(served).splitlines() if locale in line] == ["0", "1", "2"]
 
 
+def test_what_waits_is_sent_from_any_view(served: Served, page: Page) -> None:
+    note = f"{served.url}/note/notes/plan.md"
+    page.goto(note)
+    page.keyboard.press("c")
+    text = page.get_by_label("A thought", exact=True)
+    expect(text).to_be_focused()
+    page.context.set_offline(True)
+    page.expected.append("ERR_INTERNET_DISCONNECTED")  # type: ignore[attr-defined]
+    text.fill("It waits for any view")
+    text.press("Control+Enter")
+    expect(page.locator("#capture-state")).to_contain_text("One waits")
+    page.goto("about:blank")
+    page.context.set_offline(False)
+    page.goto(note)
+    page.wait_for_function("() => localStorage.getItem('qmd-waiting') === null")
+    page.reload()
+    assert inbox(served).count("It waits for any view") == 1
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 def test_what_is_shared_fills_the_fields_and_writes_nothing(served: Served, page: Page) -> None:
     shared = {"title": "A [page]", "url": "https://example.org/a b", "text": "chosen\nlines"}
     page.goto(f"{served.url}/add?{urlencode(shared)}")

@@ -156,6 +156,14 @@ def test_the_view_is_accessible_and_fits(
     expect(page.locator("#similar li").first).to_be_visible()
     assert_fits(page)
     assert_accessible(page)
+    if width == 360:
+        height = "all => Math.min(...all.map(each => each.getBoundingClientRect().height))"
+        small = ".crumbs a, .note-beside :is(summary, li > a), .foot :is(a, button)"
+        assert page.locator(small).locator("visible=true").evaluate_all(height) >= 24
+        boxes = page.locator(".top > *").evaluate_all(
+            "all => all.map(each => [each.getBoundingClientRect().y, each.className])"
+        )
+        assert max(boxes)[1] == "", "the menu is the last row"
     page.get_by_text("更多", exact=True).click()
     expect(page.get_by_role("button", name="复制链接")).to_be_visible()
     assert_fits(page)
@@ -195,7 +203,7 @@ def test_the_neighbourhood_is_drawn_and_leads_to_notes(served: Served, page: Pag
 def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
     served: Served, new_page: Callable[..., Page]
 ) -> None:
-    page = new_page(viewport={"width": 1440, "height": 800})
+    page = new_page(viewport={"width": 1280, "height": 800})
     page.goto(f"{served.url}/note/notes/Harbour.md")
     folders = page.get_by_role("navigation", name="Folders")
     expect(folders.get_by_role("link", name="Harbour")).to_have_attribute("aria-current", "page")

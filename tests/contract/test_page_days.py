@@ -92,3 +92,25 @@ def test_of_several_collections_one_is_chosen(served: Served, client: httpx.Clie
     text = client.get("/days").text
     assert 'href="?collection=other"' in text and "Open tasks" in text
     assert 'class="calendar"' in client.get("/days?collection=other").text
+
+
+def test_a_view_says_that_it_is_empty_or_cut_off_or_wrong(
+    served: Served, client: httpx.Client
+) -> None:
+    blocks = ("where: rating > 100", "where: foo((")
+    views = "\n\n".join(f"```qmd\n{block}\n```" for block in blocks)
+    (served.folder / "views.md").write_text(f"{views}\n\n```qmd\nfrom: many\n```\n")
+    (served.folder / "many").mkdir()
+    for number in range(102):
+        (served.folder / f"many/{number}.md").write_text("A note.\n")
+    served.kb.index()
+    text = client.get("/note/notes/views.md").text
+    assert "<p>No note is in this view.</p>" in text
+    assert "The view ends too early." in text
+    assert "… 2 more notes" in text
+    text = client.get("/note/notes/views.md?lang=zh").text
+    assert "没有符合这个视图的笔记。" in text
+    assert "视图可以写什么，见 docs/zh/views.md。" in text
+    assert "… 还有 2 篇笔记" in text
+    typed = {"text": "```qmd\nwhere: foo((\n```", "file": "notes/views.md"}
+    assert "视图不完整。" in post(client, "/part/preview", **typed).text

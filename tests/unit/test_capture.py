@@ -97,6 +97,23 @@ def test_thoughts_stay_in_one_inbox_whatever_collection_changes(
     assert kb.remember(NewFact("Lives in Rome", "Alice")).file == "notes/memory/Alice.md"
 
 
+def test_files_of_one_name_that_come_at_once_are_all_kept(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    kb = opened()
+
+    def keep(number: int) -> str:
+        pasted = Attachment("image.png", b"%d" % number)
+        kept = kb.capture(f"Thought {number}", attachments=[pasted], at=AT).attachments
+        return [*kept, kb.attach(None, pasted).file][number % 2]
+
+    with ThreadPoolExecutor(8) as threads:
+        files = list(threads.map(keep, range(8)))
+    assert [(notes.parent / each).read_bytes() for each in files] == [b"%d" % n for n in range(8)]
+    text = (notes / "Inbox.md").read_text()
+    assert all(f"Thought {number}\n" in text for number in range(8))
+
+
 def test_a_new_note_is_made_by_the_template(
     opened: Callable[..., KnowledgeBase], notes: Path
 ) -> None:

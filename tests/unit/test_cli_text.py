@@ -249,3 +249,9 @@ def test_an_explanation_leaves_out_what_was_not_measured() -> None:
     assert explanation({"relevance": {"value": 0.805, "coverage": 1.0, "nearness": None}}) == [
         "    relevance: value 0.805  coverage 1"
     ]
+
+
+def test_conditions_on_tasks_and_facts_are_not_marked() -> None:
+    mark = highlighter("boat task:open due:<2026-12-01 fact:decision", "[{}]".format)
+    assert mark("open task 2026: a boat, by decision") == "open task 2026: a [boat], by decision"
+    assert highlighter("task:open", "[{}]".format)("an open task") == "an open task"

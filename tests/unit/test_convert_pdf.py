@@ -120,6 +120,11 @@ def test_lines_of_chinese_are_joined_and_short_ones_end_a_paragraph() -> None:
     assert markdown(page) == "我们每天夜里两点备份数据库，保留三十天。\n恢复之前先停止写入。\n\n"
 
 
+def test_lines_of_korean_end_where_words_do() -> None:
+    page = lines("데이터베이스를 매일 백업합니다", "그리고 삼십 일 동안 보관합니다.")
+    assert "백업합니다\n그리고" in markdown(page)
+
+
 WORDS = "some words that fill a whole line of it"
 
 

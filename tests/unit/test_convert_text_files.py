@@ -165,6 +165,12 @@ def test_subtitles_are_paragraphs_with_times() -> None:
     assert said.markdown[said.anchors[1].start_char :].startswith("- Fine.")
 
 
+def test_only_lines_of_chinese_are_joined_without_a_space() -> None:
+    time = "1\n00:00:01,000 --> 00:00:02,000\n"
+    for lines, text in (("数据\n库", "数据库\n"), ("그걸\n어떻게", "그걸 어떻게\n")):
+        assert subtitles.convert("a.srt", (time + lines).encode()).markdown == text
+
+
 def test_moving_captions_are_told_once() -> None:
     vtt = """WEBVTT
 Kind: captions

@@ -138,7 +138,7 @@ def test_claude_and_files_in_parts(kb: KnowledgeBase, tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b'{"a": 1}', "nor a list"),
-        (b'[{"a": 1}, {', "damaged"),
+        (b'[{"a": 1}, {', "damaged behind conversation 1"),
         (b"[" * 100_000, "damaged"),
         (b"[1]", "no objects"),
         (b"PK\x03\x04", "nor a list"),

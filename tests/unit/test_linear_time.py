@@ -34,7 +34,7 @@ from qmd.ingest.parse_file import new_document
 from qmd.parse.by_format import parse
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
-from qmd.parse.formats import CANVAS, FORMATS, MARKDOWN, FileFormat
+from qmd.parse.formats import CANVAS, FORMATS, MARKDOWN, RICH_TEXT, FileFormat
 from qmd.parse.frontmatter import split
 from qmd.parse.links import link_spans
 from qmd.parse.photo.text import decoded
@@ -80,6 +80,10 @@ def with_errors(work: Callable[[], object]) -> None:
 
 def file_of(file_format: FileFormat) -> Callable[[str], None]:
     return lambda text: index(text.encode(), file_format)
+
+
+def rich_text(text: str) -> None:
+    index(b"{\\rtf1 " + text.encode(), RICH_TEXT)
 
 
 def latin_note(text: str) -> None:
@@ -263,6 +267,7 @@ PARSERS: dict[str, tuple[Callable[[str], None], int, Sequence[Shape]]] = {
         for file_format in (MARKDOWN, *FORMATS)
         if not file_format.reads_parts
     },
+    "RTF file that begins as one": (rich_text, 2_000, ALL),
     "Markdown file in Latin-1": (latin_note, 2_000, FEW),
     "decode Latin-1": (latin_end, 4_000, FEW),
     "decode damaged": (damaged, 4_000, FEW),

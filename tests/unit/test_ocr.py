@@ -9,14 +9,12 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import pillow_heif
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from qmd import KnowledgeBase
 from qmd.errors import DamagedFileError, MissingExtraError, OcrUnavailableError
-from qmd.files import pdf_pages
 from qmd.ingest import ocr
 from qmd.parse.convert import pdf as converter
 from qmd.parse.photo import pixels
@@ -81,6 +79,23 @@ def test_a_scan_is_read_page_by_page_and_its_hits_name_the_page(
     assert kb.ocr() == ocr.OcrReport(0, 0, 0, 0)
 
 
+def test_words_are_marked_on_a_scan_that_was_read(kb: KnowledgeBase, folder: Path) -> None:
+    scan = pdf([page("The lease\nbegins in May."), lines("A typed lease")])
+    (folder / "lease.pdf").write_bytes(scan)
+    kb.index()
+    before = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert before is not None and before.marks == ()
+    kb.ocr()
+    page_1 = kb.pdf_page("notes/lease.pdf", 1, query="begins")
+    assert page_1 is not None
+    [mark] = page_1.marks
+    assert (mark.left, mark.top, mark.width, mark.height) == (72, 792 - 696, 36, 10)
+    of_lines = kb.pdf_page("notes/lease.pdf", 1, lines=["No line", "begins in May."])
+    assert of_lines is not None and [each.top for each in of_lines.marks] == [96]
+    typed = kb.pdf_page("notes/lease.pdf", 2, query="lease")
+    assert typed is not None and len(typed.marks) == 1
+
+
 def test_the_text_of_a_photo_stands_below_its_metadata(kb: KnowledgeBase, folder: Path) -> None:
     (folder / "shot.png").write_bytes(photo("# Rebooting now\n發票 2025"))
     (folder / "blank.jpg").write_bytes(photo("", kind="JPEG"))
@@ -109,31 +124,6 @@ def test_a_heic_photo_is_read_as_the_others(
     monkeypatch.setattr(pixels, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="pillow-heif"):
         pixels.picture("shot.heic", data, 1)
-
-
-def test_words_are_marked_on_the_picture_of_a_scan(kb: KnowledgeBase, folder: Path) -> None:
-    (folder / "lease.pdf").write_bytes(pdf([page("The lease\nbegins in May."), lines("May")]))
-    kb.index()
-    kb.ocr()
-    found = kb.pdf_page("notes/lease.pdf", 1, query="may")
-    assert found is not None
-    [mark] = found.marks
-    assert tuple(mark) == pytest.approx((72 + 6 * 10, 96, 6 * 3, 10))
-    of_line = kb.pdf_page("notes/lease.pdf", 1, lines=["begins in May."])
-    assert of_line is not None
-    assert [tuple(each) for each in of_line.marks] == [pytest.approx((72, 96, 6 * 13, 10))]
-
-
-@pytest.mark.parametrize("turn", [0, 90, 180, 270])
-def test_marks_stand_on_the_page_as_it_lies(turn: int) -> None:
-    shown = np.zeros((300, 200), bool)
-    shown[30:130, 40:52] = True
-    upright = np.rot90(shown, -turn // 90)
-    rows, columns = np.nonzero(upright)
-    below = upright.shape[0] - rows
-    box = (columns.min(), below.min() - 1, columns.max() + 1, below.max())
-    words = pdf_pages._ReadWords([("may", *map(float, box))], turn, 200, 300)
-    assert [*words.boxes(0, 3)] == [(40, 30, 12, 100)]
 
 
 def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> None:

@@ -10,6 +10,7 @@ from PIL import Image
 from support.pdf import PICTURE, Placed, lines, pdf
 
 from qmd.files import pdf_pages
+from qmd.values.pictures import PictureLine, PictureText
 
 PAGES = [
     lines("The first page of three.", "It names no animal."),
@@ -25,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def look(folder: Path, number: int, query: str = "", wanted: tuple[str, ...] = ()) -> dict:
-    return pdf_pages.work((str(folder), "a.pdf", number, 0, query, list(wanted), None))
+    return pdf_pages.work((str(folder), "a.pdf", number, 0, query, list(wanted)))
 
 
 def test_the_words_of_a_query_are_found_where_they_stand(folder: Path) -> None:
@@ -69,6 +70,29 @@ def test_a_turned_page_is_marked_as_it_is_shown(tmp_path: Path) -> None:
     assert width < height
 
 
+@pytest.mark.parametrize(
+    ("turn", "place"),
+    [
+        (0, (80, 792 - 22, 20, 10)),
+        (90, (612 - 22, 792 - 100, 10, 20)),
+        (180, (612 - 100, 12, 20, 10)),
+        (270, (12, 80, 10, 20)),
+    ],
+)
+def test_words_of_a_scan_are_marked_where_they_are_shown(
+    tmp_path: Path, turn: int, place: tuple[float, ...]
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf([PICTURE]))
+    # Signs of Chinese are twice as wide: "ab" begins behind five of seven cells.
+    lines_read = (PictureLine("No animal", 30, 40, 90, 50), PictureLine("数据 ab", 30, 12, 100, 22))
+    page = pdf_pages.look_at(
+        str(tmp_path), "a.pdf", 1, query="ab", read=PictureText(lines_read, turn)
+    )
+    assert page is not None
+    [mark] = page.marks
+    assert (mark.left, mark.top, mark.width, mark.height) == place
+
+
 def test_a_picture_is_as_wide_as_asked_for(folder: Path) -> None:
     (folder / "b.pdf").write_bytes(pdf([PICTURE]))
     for name in ("a.pdf", "b.pdf"):
@@ -82,7 +106,7 @@ def test_a_picture_is_as_wide_as_asked_for(folder: Path) -> None:
 def test_a_picture_has_a_limit_of_pixels(tmp_path: Path) -> None:
     data = pdf([lines("high")]).replace(b"[0 0 612 792]", b"[0 0 20 14400]")
     (tmp_path / "a.pdf").write_bytes(data)
-    drawn = pdf_pages.work((str(tmp_path), "a.pdf", 1, 1600, "", [], None))
+    drawn = pdf_pages.work((str(tmp_path), "a.pdf", 1, 1600, "", []))
     with Image.open(BytesIO(drawn["picture"])) as image:
         assert image.width * image.height <= 6_100_000
 

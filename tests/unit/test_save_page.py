@@ -117,6 +117,9 @@ def test_pages_of_one_title_that_are_saved_at_once_are_all_kept(
     assert len({each.file for each in saved}) == 8
     for number, each in enumerate(saved):
         assert f"Number {number}." in (notes.parent / each.file).read_text()
+    with ThreadPoolExecutor(8) as threads:
+        same = threads.map(kb.save_page, [f"{site.url}/boats"] * 8)
+    assert {each.file for each in same} == {"notes/saved/On boats.md"}
 
 
 def test_two_pages_of_one_title_are_two_notes(kb: KnowledgeBase, site: Site) -> None:

@@ -196,14 +196,6 @@ def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
         # Signs and Chinese match anywhere.
         ("a++", "++", True),
         ("数据库", "据库", True),
-        # Markdown may have a backslash before a sign.
-        (r"List\<int> x", "list<int> x", True),
-        (r"see \<int>", "see <int>", True),
-        (r"see \<int>", "<int>", True),
-        (r"snake\_case", "snake_case", True),
-        (r"snake\_case", r"snake\_case", True),
-        (r"a\b", "ab", False),
-        ("List<int>", r"List\<int>", False),
     ],
 )
 def test_a_literal_matches_where_a_word_or_a_part_of_a_name_begins(
@@ -271,3 +263,21 @@ def test_a_stem_keeps_three_letters(word: str, expected: str) -> None:
 
 def test_stop_words_are_lower_case_words() -> None:
     assert all(word.isascii() and word.isalpha() and word.islower() for word in STOP_WORDS)
+
+
+def test_a_sign_behind_a_backslash_is_found_as_it_is_shown(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill(
+        {
+            "escaped.md": "A snake\\_case name, \\<none>, and \\*\\*\\* alone.\n",
+            "plain.md": "A snake case name, none.\n",
+        }
+    )
+    found = {
+        query: [hit.file.rpartition("/")[2] for hit in corpus.kb.search(query).hits]
+        for query in ('"snake_case"', '"<none>"', r'"\<none>"', '"***"', "name -snake_case")
+    }
+    corpus.kb.close()
+    plain = found.pop("name -snake_case")
+    assert set(map(tuple, found.values())) == {("escaped.md",)}
+    assert plain == ["plain.md"]

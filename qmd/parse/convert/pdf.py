@@ -22,7 +22,7 @@ import pypdfium2 as pdfium
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.convert.inert import inert_lines
 from qmd.parse.converted import Anchor, Converted
-from qmd.parse.segment import is_cjk
+from qmd.parse.segment import is_joined
 from qmd.values.pictures import PictureText
 
 #: The rest of the pages is left out.
@@ -614,7 +614,7 @@ def _is_apart(before: _Line, line: _Line, usual: float) -> bool:
 
 def _goes_on(before: _Line, line: _Line, right: float) -> bool:
     """Whether a line of Chinese or Japanese goes on in the next line."""
-    if not (is_cjk(before.text[-1]) and is_cjk(line.text[0])):
+    if not is_joined(before.text[-1], line.text[0]):
         return False
     # A line that ends early ends a paragraph. Two characters may be wider than what was left.
     width = (before.right - before.left) / max(1, len(before.text))

@@ -16,7 +16,7 @@ from qmd.parse.convert.blocks import Blocks
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 from qmd.parse.lines import split_lines
-from qmd.parse.segment import is_cjk
+from qmd.parse.segment import is_joined
 
 #: Characters of a paragraph, behind which the end of a sentence or a pause ends it.
 _PARAGRAPH = 400
@@ -133,5 +133,5 @@ def joined(text: str, line: str) -> str:
         return line
     if line.startswith(("-", "–", "—")):
         return f"{text}\n{line}"
-    apart = "" if is_cjk(text[-1]) and is_cjk(line[0]) else " "
+    apart = "" if is_joined(text[-1], line[0]) else " "
     return f"{text}{apart}{line}"

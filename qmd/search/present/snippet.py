@@ -14,6 +14,7 @@ from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
+from qmd.values.conditions import LINE_COLUMNS
 from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARS = 300
@@ -379,7 +380,8 @@ def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
 
 def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
     """Give a function that splits a text into parts, and says of each whether to mark it."""
-    query_needles = needles(parse(query))
+    # What a query says about tasks and facts is no word of the text.
+    query_needles = needles(parse(query, frozenset(LINE_COLUMNS)))
     # Marking every "the" would hide the other marks.
     content_needles = [needle for needle in query_needles if needle not in STOP_WORDS]
     marked_needles = content_needles or list(query_needles)

@@ -4,7 +4,7 @@ Check literals and exclusions in the raw text of a document.
 The index holds no signs, spacing or word endings, so it matches more than such terms ask for. Text
 and literal are both normalized (NFKC, no letter case), and any run of blanks equals any other. A
 literal matches only where the index has the start of a word: ``als*`` is not in ``tutorials``. A
-backslash before a sign is passed over.
+sign behind a backslash of Markdown stands for itself, too: ``snake\\_case`` is ``snake_case``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from string import punctuation
+from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 #: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64
-#: Markdown may have a backslash before a sign that shall mean nothing, as files that were converted
-#: have it: ``List\\<int>`` says ``List<int>``.
-_MARK = r"\\?"
+
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 class RawCheck(NamedTuple):
@@ -119,16 +118,35 @@ def passes(reader: Reader, document_id: int, checks: Sequence[RawCheck]) -> bool
         return True
 
     @cache
-    def field_text(field: Field | None) -> RawText:
-        return raw_text(reader.documents.searched_text(document_id, field))
+    def read(field: Field | None) -> str:
+        return reader.documents.searched_text(document_id, field)
+
+    @cache
+    def as_written(field: Field | None) -> RawText:
+        return raw_text(read(field))
+
+    @cache
+    def as_shown(field: Field | None) -> RawText | None:
+        shown = _without_escapes(read(field))
+        return None if shown is None else raw_text(shown)
+
+    def is_held(field: Field | None, pattern: Pattern) -> bool:
+        if holds(as_written(field), pattern):
+            return True
+        shown = as_shown(field)
+        return shown is not None and holds(shown, pattern)
 
     def passes_one(check: RawCheck) -> bool:
         if (document_id in check.indexed_ids) is not check.negated:
             return True
-        is_held = any(holds(field_text(field), pattern) for field, pattern in check.patterns)
-        return is_held is not check.negated
+        return any(starmap(is_held, check.patterns)) is not check.negated
 
     return all(map(passes_one, checks))
+
+
+def _without_escapes(raw: str) -> str | None:
+    """The text without the backslashes before signs; None if it has none."""
+    return _ESCAPED.sub(r"\1", raw) if "\\" in raw and _ESCAPED.search(raw) else None
 
 
 class RawText(NamedTuple):
@@ -164,16 +182,8 @@ def raw_text(raw: str) -> RawText:
 def pattern(literal: str) -> Pattern:
     """Compile a literal for `holds`."""
     words = fold(literal).split()
-    if len(words) == 1 and words[0].isalnum():
-        return Pattern(words[0], _in_word(words[0][0]))
-    forms = ("".join(_marked(each) + re.escape(each) for each in word) for word in words)
-    whole = re.compile(r"\s+".join(forms).removeprefix(_MARK))
+    whole = words[0] if len(words) == 1 else re.compile(r"\s+".join(map(re.escape, words)))
     return Pattern(whole, bool(words) and _in_word(words[0][0]))
-
-
-def _marked(character: str) -> str:
-    """The expression for what may stand before a character of a literal."""
-    return _MARK if character in punctuation else ""
 
 
 def holds(text: RawText, pattern: Pattern) -> bool:
@@ -225,9 +235,14 @@ def scan_documents(
     """
     quick_checks = [re.compile("|".join(map(_unfolded, group))) for group in literals]
     patterns = [[pattern(literal) for literal in group] for group in literals]
-    for document_id, raw in reader.documents.names_and_texts(selection):
+
+    def is_held(raw: str) -> bool:
         # Folding takes many times longer than this search: only texts that pass it are folded.
-        if all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns):
+        return all(check.search(raw) for check in quick_checks) and _holds_each_group(raw, patterns)
+
+    for document_id, raw in reader.documents.names_and_texts(selection):
+        shown = _without_escapes(raw)
+        if is_held(raw) or (shown is not None and is_held(shown)):
             yield document_id
 
 
@@ -247,17 +262,14 @@ def _unfolded(literal: str) -> str:
     literal = fold(literal)[:QUICK]
     words = [
         "".join(
-            f"{_marked(character)}[{re.escape(character + single_origins.get(character, ''))}]"
-            for character in word
+            f"[{re.escape(character + single_origins.get(character, ''))}]" for character in word
         )
         for word in literal.split()
     ]
     expanding = "".join(
         dict.fromkeys("".join(expanding_origins.get(character, "") for character in literal))
     )
-    return r"\s+".join(words).removeprefix(_MARK) + (
-        f"|[{re.escape(expanding)}]" if expanding else ""
-    )
+    return r"\s+".join(words) + (f"|[{re.escape(expanding)}]" if expanding else "")
 
 
 @lru_cache(maxsize=1)

@@ -154,7 +154,10 @@ def _rendered(visit: Visit) -> str:
     file, text = visit.path.get("file") or visit["file"], visit["text"]
     try:
         options = Options(breaks_lines=visit.kb.breaks_lines(file.partition("/")[0]))
-        return render_note(text, PageLinks(visit.kb, file), options).html
+        links = PageLinks(
+            visit.kb, file, translated=lambda each: visit.site.translated(visit.request, each)
+        )
+        return render_note(text, links, options).html
     except (CollectionNotFoundError, InvalidPathError):
         return render_note(text, NoLinks()).html
 

@@ -80,7 +80,7 @@ def _restore(visit: Visit) -> str:
     if number is None:
         raise NotFoundError("The form names no revision.")
     restored = visit.kb.revisions.restore(visit.file, number)
-    visit.notify(visit.text("history.restored", n=number), restored.problem)
+    visit.notify(visit.text("history.restored"), restored.problem)
     return note_address(visit.file)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
+from qmd.engine_text import engine_text
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.parse.formats import format_of, is_photo
@@ -135,9 +136,18 @@ class PageLinks:
         parts = []
         for view in views:
             named = [f"**{view.name}**"] if view.name else []
-            shown = replace(view, problem=self._translated(view.problem)) if view.problem else view
-            parts += [*named, shown.markdown]
+            parts += [*named, self._table(view)]
         return Embedded("\n\n".join(parts), self, "")
+
+    def _table(self, view: View) -> str:
+        if view.problem:
+            return replace(view, problem=self._translated(view.problem)).markdown
+        if not view.rows:
+            return self._translated("No note is in this view.")
+        if view.total == len(view.rows):
+            return view.markdown
+        left_out = engine_text("{count} more notes", count=f"{view.total - len(view.rows):,}")
+        return f"{replace(view, total=len(view.rows)).markdown}\n… {self._translated(left_out)}"
 
     def _target(self, link: Link, to: NoteLink) -> Target:
         if to.state == "web":

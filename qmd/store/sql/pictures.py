@@ -53,6 +53,15 @@ class Pictures:
         )
         return {page: ReadPicture(read_by, text) for page, read_by, text in rows}
 
+    def text_on_page(self, document_id: int, page: int) -> str | None:
+        """What was read from a picture of a document; None if nothing was, or it has none there."""
+        row = self._sql.first(
+            f"SELECT t.text FROM {_WITH_TEXTS} WHERE p.document_id = ? AND p.page = ?"
+            " AND t.text IS NOT NULL",
+            [document_id, page],
+        )
+        return None if row is None else str(row[0])
+
     def have_texts(self) -> bool:
         """Whether anything was read from any picture."""
         return self._sql.first("SELECT 1 FROM z_picture_texts LIMIT 1") is not None

@@ -61,8 +61,6 @@ def main(name: str, idle_s: float, begun: int, lifeline: int) -> None:
     null_device = os.open(os.devnull, os.O_RDWR)
     os.dup2(null_device, 0)
     os.dup2(null_device, 1)
-    # What is left on stderr are the last words of a library that gives up.
-    sys.stderr = open(null_device, "w", closefd=False)  # noqa: SIM115
     function = resolve(name)
     limits = _KernelLimits()
     # A parser makes many small values without cycles, so frequent collections would be wasted.

@@ -193,9 +193,11 @@ class WorkerProcess:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        said = " ".join(words.decode("utf-8", "replace").split())[-_LAST_WORDS:]
-        last = f" Its last words: {said}" if said else ""
-        return JobFailure("crash", f"The process that read it was ended by {name}.{last}")
+        reason = f"The process that read it was ended by {name}."
+        last_words = " ".join(words.decode("utf-8", "replace").split())[-_LAST_WORDS:]
+        if last_words:
+            reason += f" Its last words: {last_words}"
+        return JobFailure("crash", reason)
 
     def kill(self) -> None:
         """End the process without waiting: a hanging disk may delay it. May be called twice."""
@@ -272,8 +274,10 @@ def _command(function: str, idle_s: float) -> list[str]:
     paths = [path for path in sys.path if Path(path).is_absolute()]
     if home not in paths:
         paths.insert(0, home)
+    # Without Python's own messages, stderr has the last words of a library that gives up.
     code = (
-        f"import sys; sys.path[:] = {paths!a}; sys.pycache_prefix = {sys.pycache_prefix!a};"
+        f"import sys; sys.stderr = None; sys.path[:] = {paths!a};"
+        f" sys.pycache_prefix = {sys.pycache_prefix!a};"
         f" sys.dont_write_bytecode = {sys.dont_write_bytecode};"
         f" from qmd.system.worker.child import main;"
         f" main({function!a}, {idle_s}, *map(int, sys.argv[1:]))"

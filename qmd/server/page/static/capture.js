@@ -6,6 +6,7 @@ import { attach, insert, takeFiles } from "./attach.js";
 const DATABASE = "qmd-capture";
 const STORE = "waiting";
 const LOCK = "qmd-capture";
+const WAITING = "qmd-waiting"; // in the storage of the browser: something waits, see quick.js
 
 // --- the queue: what was typed without a connection ----------------------------------------
 
@@ -49,6 +50,16 @@ async function deliver(thought, say) {
   });
   const response = await send("/add", { body, accept: "application/json" });
   return response.json();
+}
+
+/** Other views send what waits, too; without storage only the capture view does. */
+function keepWaiting(isSo) {
+  try {
+    if (isSo) localStorage.setItem(WAITING, "1");
+    else localStorage.removeItem(WAITING);
+  } catch {
+    // storage is off
+  }
 }
 
 function isAway(error) {
@@ -97,6 +108,7 @@ export function startCapture(form) {
 
   async function sayWaiting() {
     const waiting = await queue.all();
+    keepWaiting(waiting.length > 0);
     if (waiting.length) {
       const text = waiting.length === 1 ? texts.waiting_one : texts.waiting;
       say(fill(text, { n: waiting.length }));
@@ -116,6 +128,7 @@ export function startCapture(form) {
           if (isAway(error) || error.status >= 500 || error.status === 403) break;
           say(fill(texts.refused, { problem: error.message }));
           field.value = [field.value, thought.text].filter(Boolean).join("\n\n");
+          form.dispatchEvent(new Event("qmd-refused", { bubbles: true }));
         }
         await queue.drop(thought.id);
         sent += 1;

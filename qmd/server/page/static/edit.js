@@ -72,10 +72,13 @@ function remembered(name) {
   }
 }
 
+/** A time of today as 17:37, another one with its day, as the server writes it. */
 function time(value = Date.now()) {
-  return new Date(value).toLocaleString(document.documentElement.lang, {
-    hour: "2-digit", minute: "2-digit", month: "short", day: "numeric",
-  });
+  const [at, now] = [new Date(value), new Date()];
+  const two = (number) => String(number).padStart(2, "0");
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (at.toDateString() === now.toDateString()) return clock;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 }
 
 // --- the text -----------------------------------------------------------------------------

@@ -147,8 +147,13 @@ function drawNames(colour, isFaint) {
   for (const at of order) {
     context.font = `${at === 0 || at === marked ? 600 : 400} ${13 * unit}px ${getComputedStyle(frame).fontFamily}`;
     const name = notes[at].name.length > 28 ? `${notes[at].name.slice(0, 27)}…` : notes[at].name;
-    const { x, y } = onScreen(at);
+    const place = onScreen(at);
     const width = context.measureText(name).width;
+    const y = place.y;
+    // A name at the edge moves inwards, as long as it touches its note.
+    const room = canvas.clientWidth - width / 2 - 6;
+    const inside = Math.max(width / 2 + 6, Math.min(room, place.x));
+    const x = Math.max(place.x - width / 2, Math.min(place.x + width / 2, inside));
     const box = { left: x - width / 2 - 4, right: x + width / 2 + 4, top: y + radius(at) + 1, bottom: y + radius(at) + 18 * unit };
     const isFree = taken.every((other) =>
       box.left > other.right || box.right < other.left || box.top > other.bottom || box.bottom < other.top);
