@@ -64,6 +64,7 @@ def test_what_is_known_of_the_document() -> None:
     )
     assert text.markdown == "text\n"
     assert converted(r"{\info{\creatim\yr0\mo0\dy0}}text").date is None
+    assert converted(r"{\info{\creatim\yr2023\mo2\dy29}}text").date is None
 
 
 def test_bytes_have_the_encoding_of_their_font() -> None:

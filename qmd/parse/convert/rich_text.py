@@ -8,6 +8,7 @@ name of what it holds, its destination (``{\fonttbl …}``); what is set inside 
 from __future__ import annotations
 
 import codecs
+import datetime
 import re
 from dataclasses import dataclass, field, replace
 
@@ -368,15 +369,20 @@ class _Reader:
     def converted(self) -> Converted:
         for note in self.notes:
             self.blocks.paragraph(note)
-        year, month, day = (self.date.get(part, 0) for part in (b"yr", b"mo", b"dy"))
-        is_date = 1900 < year < 2200 and 1 <= month <= 12 and 1 <= day <= 31
         converted = self.blocks.converted(
             title=self.about.get(b"title"),
-            date=f"{year:04d}-{month:02d}-{day:02d}" if is_date else None,
+            date=_date(*(self.date.get(part, 0) for part in (b"yr", b"mo", b"dy"))),
             properties={"author": self.about.get(b"author")},
             encoding=self.default_encoding,
         )
         return converted._replace(title=converted.title or main_heading(converted.markdown))
+
+
+def _date(year: int, month: int, day: int) -> str | None:
+    try:
+        return datetime.date(year, month, day).isoformat()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _encoding(code_page: int) -> str:
