@@ -116,7 +116,10 @@ class MemoryMethods(GraphMethods, CapturingMethods):
                 expand=False,
                 spelling=False,
             )
-            files_near = [hit.file for hit in self.run_search("query", request).hits]
+            hits = self.run_search("query", request).hits
+            files_near = [
+                hit.file for hit in hits if hit.relevance >= search.memory.LEAST_RELEVANCE
+            ]
         which = search.memory.FactRequest(
             about, category, tags, since, expired, collection, date.today().isoformat()
         )

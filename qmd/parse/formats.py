@@ -114,7 +114,7 @@ HTML = FileFormat(
     "HTML",
     (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
     parser="qmd.parse.convert.html:convert",
-    version=1,
+    version=2,
     remedy="Save the page again",
 )
 PDF = FileFormat(

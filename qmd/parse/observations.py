@@ -44,7 +44,13 @@ _UNTIL = re.compile(
 
 def may_have_observations(text: str) -> bool:
     """Whether a text may state facts; cheap."""
-    return _SOMEWHERE.search(text) is not None
+    for match in _SOMEWHERE.finditer(text):
+        before = match.start() - 1
+        while before > 0 and text[before] in " \t":
+            before -= 1
+        if before >= 0 and text[before] in "-*+.)":  # the end of an item's mark
+            return True
+    return False
 
 
 def observation_lines(outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:

@@ -26,6 +26,8 @@ MAX_DOCUMENTS = 20
 MAX_COMPARED = 5000
 #: The part of a query's words, by their weight, that a fact has if its note is not near.
 LEAST_SHARE = 0.3
+#: The chance to answer the query that a document has whose facts are near it without its words.
+LEAST_RELEVANCE = 0.05
 #: Words of a query that count.
 MAX_TERMS = 64
 #: Facts of one subject and category that stand together though only one of them fits the query.

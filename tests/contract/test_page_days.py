@@ -61,6 +61,12 @@ def test_a_day_leads_to_its_note_or_offers_to_create_it(
     text = client.get("/days/2026-11-21").text
     assert "It would be notes/Day/2026-11-21.md." in text
     assert not (served.folder / "Day/2026-11-21.md").exists()
+    assert "Another folder" not in text
+    (served.folder / "journal").mkdir()
+    (served.folder / "journal/2026-11-19.md").write_text("Elsewhere.\n")
+    served.kb.index()
+    text = client.get("/days/2026-11-19").text
+    assert 'href="/note/notes/journal/2026-11-19.md"' in text
     answer = post(client, "/days/2026-11-21")
     assert answer.headers["location"] == "/note/notes/Day/2026-11-21.md"
     assert (served.folder / "Day/2026-11-21.md").read_text() == "# 2026-11-21\n"

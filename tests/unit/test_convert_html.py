@@ -136,6 +136,13 @@ def test_no_name_loses_the_article_or_a_table() -> None:
     assert text.count("or kept") == 3
 
 
+def test_a_page_that_is_little_more_than_a_heading_has_no_links_to_its_neighbours() -> None:
+    head = "<div class='header'><p>Next: <a href='c.html'>Crows, jays</a>, Back: <a href='a.html'>"
+    foot = "<div class='navfooter'>Bats <a href='x.html'>Up</a></div>"
+    page = f"{head}Ants</a></div><h2>Bees</h2>{foot}"
+    assert markdown(page) == "## Bees\n"
+
+
 def test_a_page_of_links_is_its_links() -> None:
     assert markdown("<nav><a href='a.html'>A</a></nav>") == "[A](a.html)\n"
 

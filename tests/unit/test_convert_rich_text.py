@@ -63,7 +63,6 @@ def test_what_is_known_of_the_document() -> None:
         {"author": "Ada"},
     )
     assert text.markdown == "text\n"
-    assert converted(r"{\info{\creatim\yr0\mo0\dy0}}text").date is None
     assert converted(r"{\info{\creatim\yr2023\mo2\dy29}}text").date is None
 
 

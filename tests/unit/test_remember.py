@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, EditError, InputError
 from qmd.parse.document import parse_document
+from qmd.values import SearchRequest
 from qmd.values.memory import NewFact, Observation, RecalledFacts
 from tests.support import growth
+from tests.support.embedder import HashEmbedder
 from tests.support.postgres import PostgresServer
 
 TODAY = date.today().isoformat()
@@ -219,6 +221,19 @@ def test_facts_of_the_subject_that_is_asked_for_come_first(written: KnowledgeBas
         written.remember(NewFact("Use water", f"Cleaning {number}", "decision"))
     written.remember(NewFact("Everything is kept in SQLite", "Project Z", "decision"))
     assert texts(written.recall("which database does Project Z use"))[0].endswith("in SQLite")
+
+
+def test_facts_that_have_nothing_to_do_with_a_query_are_not_recalled(tmp_path: Path) -> None:
+    with KnowledgeBase.open(
+        tmp_path / "index.sqlite", Settings(embedder=HashEmbedder()), create=True
+    ) as kb:
+        (tmp_path / "notes").mkdir()
+        kb.add_collection(tmp_path / "notes")
+        for number in range(5):
+            kb.remember(NewFact(f"Item {number} is kept in the shed", f"Thing {number}", "place"))
+        kb.embed()
+        assert kb.run_search("vsearch", SearchRequest("quarterly budget")).hits
+        assert not kb.recall("quarterly budget").facts
 
 
 def test_nothing_but_the_line_of_a_fact_is_forgotten(

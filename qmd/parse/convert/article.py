@@ -113,13 +113,22 @@ def _is_other(element: Element, size: _Size, prose: int) -> bool:
         or attributes.get("role") in _OTHER_ROLES
         or _NAVIGATION.search(names) is not None
     )
+    if size.has_title:
+        return False
     if not is_navigation and name not in _OTHER_ELEMENTS and not _OTHER_NAMES.search(names):
         return False
-    if size.has_title or size.prose * 4 > prose:
-        return False  # a name may mislead: what holds the title or much of the text stays
-    if is_navigation:
-        return True
-    return size.kept * 2 <= size.text and (size.text < _SHORT or size.links * 3 > size.text)
+    return _is_beside_text(size, prose, is_navigation=is_navigation)
+
+
+def _is_beside_text(size: _Size, prose: int, *, is_navigation: bool) -> bool:
+    """Whether what has such a name is little beside the text of its page."""
+    is_short = size.text < _SHORT
+    is_of_links = size.links * 3 > size.text
+    # A name may mislead: what holds much of the text stays. But of a page that is little more than
+    # a list of chapters, the links to its neighbours are much of the text.
+    if size.prose * 4 > prose and not (is_short and (is_navigation or is_of_links)):
+        return False
+    return is_navigation or (size.kept * 2 <= size.text and (is_short or is_of_links))
 
 
 def _outside(

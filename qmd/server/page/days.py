@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from qmd.errors import InputError
+from qmd.parse.links import make_link
 from qmd.server.page.links import note_address
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.values.days import MonthCalendar
@@ -114,9 +115,18 @@ def _period(visit: Visit) -> Answer:
         "note": note,
         "collection": collection,
         "may_write": may_write,
+        "elsewhere": _elsewhere(visit, note.file),
         "tasks": [each for each in tasks if each.due == day],
     }
     return Shown("day.html", values)
+
+
+def _elsewhere(visit: Visit, file: str) -> str | None:
+    """A note of the same name in another folder, which may be what the person keeps."""
+    collection, _, path = file.partition("/")
+    link = make_link("wikilink", path.rpartition("/")[2].removesuffix(".md"), None, 1)
+    (target,) = visit.kb.link_targets(f"{collection}/{path}", [link])
+    return target.file if target.state == "document" else None
 
 
 def _create(visit: Visit) -> str:

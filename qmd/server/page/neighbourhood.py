@@ -23,7 +23,7 @@ MOST_NEAR = 100
 """Notes on the canvas, the one in the middle among them."""
 
 _ROW = 26  # pixels between names
-_CHARACTER = 6.6  # pixels of a Latin letter at this size; others take twice as much
+_CHARACTER = 7.4  # pixels of a Latin letter in a wide font; others take twice as much
 
 
 @dataclass(frozen=True, slots=True)
