@@ -159,18 +159,18 @@ SUBTITLES = FileFormat(
 )
 
 
-def _office(name: str, suffixes: tuple[str, ...], module: str) -> FileFormat:
+def _office(name: str, suffixes: tuple[str, ...], module: str, version: int = 1) -> FileFormat:
     return FileFormat(
         name,
         suffixes,
         parser=f"qmd.parse.convert.{module}:convert",
-        version=1,
+        version=version,
         max_bytes=100 * MB,
         remedy="Open it in its program and save it again",
     )
 
 
-WORD = _office("Word", (".docx", ".docm"), "word")
+WORD = _office("Word", (".docx", ".docm"), "word", version=2)
 SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "slides")
 SHEETS = _office("Excel", (".xlsx", ".xlsm"), "sheets")
 OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument")

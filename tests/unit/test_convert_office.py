@@ -74,6 +74,10 @@ def docx(body: str) -> bytes:
 
 
 MERGED = "<w:tcPr><w:vMerge/></w:tcPr>"
+FRACTION = (
+    "<m:f><m:num><m:sSup><m:e><m:r><m:t>10</m:t></m:r></m:e><m:sup><m:r><m:t>-6</m:t></m:r></m:sup>"
+    "</m:sSup><m:sub><m:ctrlPr/></m:sub></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f>"
+)
 BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:drawing>"
 
 
@@ -127,6 +131,8 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
         (table((paragraph("Alone", "U1") + paragraph("text"),)), "# Alone\n\ntext\n"),
         (paragraph("a = 1", "Code") + paragraph("b = #2", "Code"), "```\na = 1\nb = #2\n```\n"),
         (paragraph(f"<m:oMath><m:r><m:t>x=1</m:t></m:r></m:oMath>{run(' ok')}"), "x=1 ok\n"),
+        (paragraph(f"<m:oMath>{FRACTION}</m:oMath>"), "10^-6/2\n"),
+        (table((paragraph("a"), paragraph(FRACTION))), "| a | 10^-6/2 |\n|---|---|\n"),
         (paragraph("# no heading [a](b)"), "\\# no heading [a]\\(b)\n"),
         ("", ""),
     ],

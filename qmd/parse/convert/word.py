@@ -40,6 +40,8 @@ _SILENT = frozenset(
     ("pPr", "rPr", "del", "moveFrom", "Fallback", "instrText", "delText", "sdtPr", "annotationRef")
 )
 _BREAKS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+#: What stands before a part of a formula, whose place Word shows: the lower part of a fraction, …
+_IN_FORMULA = {"den": "/", "sup": "^", "sub": "_"}
 
 
 def convert(path: str, data: bytes) -> Converted:
@@ -284,7 +286,14 @@ def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
         elif name in ("txbxContent", "footnoteReference", "endnoteReference"):
             yield element, ""
         elif name not in _SILENT:
+            if name in _IN_FORMULA and _is_filled(element):
+                yield element, _IN_FORMULA[name]
             stack.append(iter(element))
+
+
+def _is_filled(part: Element) -> bool:
+    """Whether a part of a formula has more than its looks."""
+    return any(xml_name(each) != "ctrlPr" for each in part)
 
 
 def _plain_text(element: Element) -> str:
@@ -304,6 +313,8 @@ def _plain_text(element: Element) -> str:
         elif name not in _SILENT:
             if name == "p" and pieces:
                 pieces.append("\n")
+            elif name in _IN_FORMULA and _is_filled(part):
+                pieces.append(_IN_FORMULA[name])
             stack.append(iter(part))
     return "".join(pieces)
 
