@@ -186,7 +186,7 @@ def is_placeholder(text: str) -> bool:
 
 def has_placeholder(text: str) -> bool:
     """Whether a placeholder stands anywhere in a text, or begins there."""
-    return _ANY.search(text) is not None
+    return ("{{" in text or "<%" in text) and _ANY.search(text) is not None
 
 
 def _quoted(source: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from yaml import YAMLError
 from yaml.constructor import SafeConstructor
+from yaml.events import ScalarEvent
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
@@ -70,7 +71,7 @@ class YamlReader:
         result: Any = None
         documents = 0
         for event in iter(_Parser(source).get_event, None):
-            if isinstance(event, yaml.ScalarEvent):
+            if isinstance(event, ScalarEvent):
                 value = self.read_scalar(event)
             elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                 self.open_collection(event)
@@ -93,11 +94,11 @@ class YamlReader:
         return result
 
     def read_scalar(self, event: Any) -> Any:
-        before = self.size
-        self.spend(1 + len(event.value))
+        size = 1 + len(event.value)
+        self.spend(size)
         value = self.scalar(event)
         if event.anchor:
-            self.anchors[event.anchor] = (value, self.size - before)
+            self.anchors[event.anchor] = (value, size)
         return value
 
     def open_collection(self, event: Any) -> None:
@@ -151,7 +152,9 @@ class YamlReader:
         if tag is None or tag == "!":
             if not event.implicit[0]:  # it is quoted
                 return text
-            kinds = Resolver.yaml_implicit_resolvers.get(text[:1], ())
+            kinds = Resolver.yaml_implicit_resolvers.get(text[:1])
+            if kinds is None:  # as of most words
+                return text
             tag = next((tag for tag, pattern in kinds if pattern.match(text)), None)
             if tag is None:
                 return text
