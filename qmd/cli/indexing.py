@@ -193,11 +193,9 @@ def ocr_and_report(
 
     If they cannot be read, that is an error only if ``ocr`` is True.
     """
-    if ocr is False:
-        return
+    if ocr is False or not kb.count_unread_pictures():
+        return  # `status` reads much more, and imports what few runs need
     status = kb.status()
-    if not status.pictures_waiting:
-        return
     if ocr is None and status.ocr_problem:
         return  # 'qmd status' says so: who has thousands of photos may not want their text
     left = duration(status.ocr_left_s)

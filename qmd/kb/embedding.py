@@ -52,6 +52,11 @@ class EmbeddingMethods(Parts):
             opened.store, embedder, collection_ids=ids, force=force, progress=progress
         )
 
+    def count_unread_pictures(self) -> int:
+        """How many pages without a text layer, and photos, wait for `ocr`."""
+        with self._store.reading() as reader:
+            return reader.pictures.counts().waiting
+
     def ocr(
         self,
         collections: Sequence[str] = (),
