@@ -50,10 +50,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     packages = ("qmd_ics", "qmd_raising", "qmd_taken")
     for name in [each for each in sys.modules if each.partition(".")[0] in packages]:
         monkeypatch.delitem(sys.modules, name)  # of another test
+    parse_workers.workers.close()  # a worker that another test has left looks in other folders
     yield
     plugins.turn_on(())
     formats.turn_on((), ())
-    parse_workers.workers.close()  # which have other paths
+    parse_workers.workers.close()
 
 
 def test_none_is_on_before_it_is_named(tmp_path: Path) -> None:
