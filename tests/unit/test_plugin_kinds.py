@@ -149,8 +149,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         (about / "entry_points.txt").write_text(text)
     monkeypatch.setattr(sys, "path", [str(site), *sys.path])
     _forget()
+    parse_workers.workers.close()  # a worker that another test has left looks in other folders
     yield
-    parse_workers.workers.close()  # which have other paths
+    parse_workers.workers.close()
     plugins.turn_on(())
     formats.turn_on((), ())
     _forget()
