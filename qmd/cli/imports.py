@@ -346,9 +346,7 @@ def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> 
     questions with the last answer to each, the files that were changed, and what is still to do.
     Of a session that went on it is written anew.
     """
-    if file == "-":
-        file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
-    _conversations("claude-code", file, folder, dry_run, as_json)
+    _session("claude-code", file, folder, dry_run, as_json)
 
 
 @command(
@@ -367,9 +365,16 @@ def codex(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
     questions with the last answer to each, the files that were changed, and what is still to do.
     Of a session that went on it is written anew.
     """
+    _session("codex", file, folder, dry_run, as_json)
+
+
+def _session(
+    program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
+) -> None:
+    """Import a session from its transcript, which a hook names on stdin if ``file`` is "-"."""
     if file == "-":
         file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
-    _conversations("codex", file, folder, dry_run, as_json)
+    _conversations(program, file, folder, dry_run, as_json)
 
 
 def _transcript_of_hook(sent: bytes) -> str:
