@@ -61,6 +61,7 @@ _ATTEMPTS = 10
 #: Bytes of a page that only sends browsers elsewhere, within five seconds.
 _MAX_FORWARDING = 8000
 _TARGET = re.compile(r"\]\((?:<([^<>\n]+)>|([^\s<>()]+))")
+_LINK = re.compile(r"\[((?:\\.|[^\[\]\\\n]){1,300})" + _TARGET.pattern)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _META = re.compile(r"<meta\s[^>]{1,3000}", re.IGNORECASE)
 _REFRESH = re.compile(r"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
@@ -433,10 +434,20 @@ def _always(data: bytes) -> Callable[[bytes | None], bytes]:
 
 
 def _linked(text: str, folder: str, suffix: str) -> str | None:
-    """``collection/path`` of the first document of a suffix that a note in a folder links to."""
-    for match in _TARGET.finditer(text):
-        target = unquote(match[1] or match[2])
-        if target.lower().endswith(suffix) and "://" not in target:
+    """
+    ``collection/path`` of the document that was kept with a note in a folder.
+
+    The text of its link is the name of the file; a link that a person has written mostly says more,
+    and that document must not be replaced.
+    """
+    for label, in_angles, plain in _LINK.findall(text):
+        target = unquote(in_angles or plain)
+        name = target.rpartition("/")[2]
+        if (
+            name.lower().endswith(suffix)
+            and "://" not in target
+            and label.replace("\\", "") == name
+        ):
             return posixpath.normpath(posixpath.join(folder, target))
     return None
 

@@ -205,7 +205,8 @@ def test_a_document_is_kept_beside_a_note_that_links_to_it(
     assert (notes / "saved/Annual report.pdf").read_bytes() == b"of mine"
     assert kb.save_page(f"{site.url}{path}").saved_as == "unchanged"
     # It stays where it is, with what was written about it, wherever the note was moved.
-    kb.edit_note(saved.file, lambda text: f"{text}\nRead it.\n")
+    mine = "# Annual report\n\nSee [mine](<Annual report.pdf>)."
+    kb.edit_note(saved.file, lambda text: text.replace("# Annual report", mine, 1) + "\nRead it.\n")
     kb.move_note(saved.file, "notes/read/Report.md")
     site.pages[path] = Reply(pdf([lines("Ships sink")]), "application/pdf")
     again = kb.save_page(f"{site.url}{path}")
@@ -213,6 +214,7 @@ def test_a_document_is_kept_beside_a_note_that_links_to_it(
     assert again.document == saved.document
     assert kb.search("sink").hits[0].file == saved.document
     assert "Read it." in kb.get(again.file).text
+    assert (notes / "saved/Annual report.pdf").read_bytes() == b"of mine"
     site.pages["/fake.pdf"] = Reply(b"<html>", "application/pdf")
     with pytest.raises(WebPageError, match="no page, but application/pdf"):
         kb.save_page(f"{site.url}/fake.pdf")
