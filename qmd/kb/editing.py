@@ -63,7 +63,7 @@ class EditingMethods(FileMethods):
                 `FileWriter` says.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
 
     @open_to_scopes
@@ -77,9 +77,7 @@ class EditingMethods(FileMethods):
             FileAccessError: The file cannot be read.
         """
         store = self._store
-        return edits.note_editor.NoteEditor(store, self._writer(store)).source(
-            self._place(store, name)
-        )
+        return edits.note_editor.NoteEditor(self._writer(store)).source(self._place(store, name))
 
     @open_to_scopes
     def replace_note(
@@ -166,7 +164,7 @@ class EditingMethods(FileMethods):
         vault.check_new(file)
         place = vault.locate(file)
         files.indexed_file.require_shown(file, self._exclusion(store, file))
-        return edits.note_editor.NoteEditor(store, self._writer(store)).create(
+        return edits.note_editor.NoteEditor(self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
 
@@ -202,7 +200,7 @@ class EditingMethods(FileMethods):
         Delete a note; its content is kept in the history. Arguments and errors as `edit_note`.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
 
     @open_to_scopes

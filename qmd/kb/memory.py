@@ -57,7 +57,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         store = self._store
         today = date.today().isoformat()
         line = edits.observations.fact_line(fact, today)
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, fact.about, collection)
         written: EditedNote
         if place is None:
@@ -143,7 +143,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             The other errors of `edit_note`.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, about, None) or self._place(store, about)
         return editor.edit(
             place,
