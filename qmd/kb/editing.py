@@ -144,7 +144,9 @@ class EditingMethods(FileMethods):
     @open_to_scopes
     def create_note(self, path: str, text: str) -> EditedNote:
         """
-        Create a note in a collection. Nothing is overwritten; missing folders are created.
+        Create a note in a collection, never in the vault and never over another note.
+
+        Missing folders are created. `notes` has what the tool `create_note` does.
 
         Args:
             path: ``collection/path``; ``.md`` may be left out.
@@ -163,7 +165,8 @@ class EditingMethods(FileMethods):
         )
         vault.check_new(file)
         place = vault.locate(file)
-        files.indexed_file.require_shown(file, self._exclusion(store, file))
+        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
+        files.indexed_file.require_shown(file, exclusion)
         return edits.note_editor.NoteEditor(self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
@@ -184,13 +187,6 @@ class EditingMethods(FileMethods):
                 continue
             writable.append(each)
         return writable
-
-    def _exclusion(self, store: Store, file: str) -> str | None:
-        """The rule that keeps a file out of the index, in sentences; None if none does."""
-        name, _, path = file.partition("/")
-        with store.reading() as reader:
-            [collection] = [each for each in reader.collections.all() if each.name == name]
-        return files.indexed_file.exclusion_in(collection, path)
 
     @open_to_scopes
     def delete_note(

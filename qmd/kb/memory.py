@@ -337,9 +337,10 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"
         path = f"{folder.name}/{below}{name}.md"
-        vault = self._vault(store)
-        files.indexed_file.require_shown(path, self._exclusion(store, path))
-        return edits.note_editor.NotePlace(path, vault.locate(path))
+        place = self._vault(store).locate(path)
+        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
+        files.indexed_file.require_shown(path, exclusion)
+        return edits.note_editor.NotePlace(path, place)
 
 
 def _replaced_by(text: bytes, present: bytes | None) -> bytes:

@@ -64,8 +64,8 @@ class MovingMethods(EditingMethods):
             moved = moves.mover.NoteMover(self._writer(store), vault).move(
                 note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
             )
-        problem = moved.problem or self._exclusion(store, moved.file)
-        return replace(moved, problem=problem)
+        exclusion = files.indexed_file.exclusion_of_file(store, target.place.target)
+        return replace(moved, problem=moved.problem or exclusion)
 
     def _update(self, store: Store, files: set[str]) -> None:
         """Update the index of the collections of some files, unless it is read-only."""

@@ -689,7 +689,11 @@ def test_a_note_in_two_collections_is_shown_if_one_of_them_takes_it(
     put(tmp_path / "home/.qmdignore", "recipes/\n")
     many.add_collection(tmp_path / "home/recipes")
     assert many.notes.create("home/recipes/soup", "a quagga", mode="new").problem is None
-    assert [hit.file for hit in many.search("quagga").hits] == ["recipes/soup.md"]
+    assert many.create_note("home/recipes/stew", "a quagga").problem is None
+    many.notes.create("home/salad", "a quagga")
+    assert many.move_note("home/salad", "home/recipes/").problem is None
+    hits = {hit.file for hit in many.search("quagga").hits}
+    assert hits == {"recipes/soup.md", "recipes/stew.md", "recipes/salad.md"}
 
 
 def test_a_client_with_a_scope_is_told_the_rules_of_its_own_collections(
