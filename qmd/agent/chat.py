@@ -9,7 +9,7 @@ Conversations of a person with the agent, which go on while nobody looks and are
         print(event.kind, event.data)
     turn = chats.start("And why?", turn.chat)    # goes on with the conversation
 
-A `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
+An `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
 
 - ``turn.subscribe(listener)`` calls ``listener(event)`` with all events so far and then with each
   further one, on the turn's thread, so it must only pass the event on (for asyncio:

@@ -159,8 +159,10 @@ _OPTIONS: Mapping[str, Decorator] = {
         default="local",
         help="server: the running server answers, not this process.",
     ),
-    "whole": click.option("--full", is_flag=True, hidden=True, expose_value=False),  # it always is
-    "who": click.option(
+    "full_hidden": click.option(
+        "--full", is_flag=True, hidden=True, expose_value=False
+    ),  # it always is
+    "mode_auto": click.option(
         "--mode",
         type=click.Choice(["auto", "server", "local"]),
         default="auto",

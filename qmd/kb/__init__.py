@@ -1,7 +1,7 @@
 """
 `KnowledgeBase`: the interface of the library, which the command line and the servers call too.
 
-This module opens and closes it. Each of the other modules holds the methods of one capability.
+This module opens and closes it. Each of the other modules holds the methods of one subject.
 They use the rooms below as attributes of lazy packages (`qmd.lazy`), so that `qmd search` loads
 little of them.
 """
@@ -20,7 +20,9 @@ from qmd.kb.capturing import CapturingMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
+from qmd.kb.editing import EditingMethods
 from qmd.kb.embedding import EmbeddingMethods
+from qmd.kb.files import FileMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.memory import MemoryMethods
@@ -54,6 +56,9 @@ class KnowledgeBase(
     TransferMethods,
     PushingMethods,
     UpkeepMethods,
+    # Others above inherit from these two:
+    EditingMethods,
+    FileMethods,
 ):
     """
     An open qmd database. Thread-safe: any thread may call any method.

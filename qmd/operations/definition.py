@@ -6,7 +6,7 @@ From a declaration come
 - the command, with its options, ``--json``, ``--max-tokens``, ``--full-path``, ``--mode`` and what
   the Tab key completes (`qmd.cli.operations`);
 - the tool, with its schemas, hints, budget and texts in both languages (`qmd.tools.operations`);
-- the endpoint and its part of OpenAPI (`qmd.server.endpoints.operations`).
+- the endpoint and its part of OpenAPI (`qmd.server.endpoints.definition`).
 
 The facts of `qmd.values.facts` stand in the annotations of the arguments. The first paragraph of
 the docstring is the summary, the second says more on every face, further ones are for the shell.

@@ -3,8 +3,7 @@ Orders documents by evidence: by how far ahead of the others each of them is.
 
 Fusion by ranks does not see how far apart two scores are. Here each part of the evidence
 (`WEIGHTS` has them all) is standardised over the documents that it was measured of, weighted and
-added. So a document far ahead in one part beats
-one that is middling in all.
+added. So a document far ahead in one part beats one that is middling in all.
 
 Each part is shifted so that the last document has 0. The shift is the same for all documents and
 does not change the order, and no contribution is negative.

@@ -135,8 +135,6 @@ class NoteEditor:
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.rewrite`.
         """
-        # Drafted twice: here for the preview and an edit that changes nothing, and again below on
-        # what the file holds once its folder is locked: others may have written it meanwhile.
         data = read_note(note)
         # A first draft without a lock: most refusals, previews and edits that change nothing end
         # here. The second is of what the file holds when it is written, which may be another text.
