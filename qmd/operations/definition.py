@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
+    from qmd.values.notes import Language
     from qmd.values.wire import ListBudget
 
 Lane = Literal["read", "bulk", "write", "web"]
@@ -53,9 +54,6 @@ Lane = Literal["read", "bulk", "write", "web"]
 The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
 "web" for those that write what they fetch from elsewhere, for which no other write waits.
 """
-
-
-Language = Literal["en", "zh"]
 
 
 class Styled(NamedTuple):
