@@ -101,15 +101,17 @@ class EditingMethods(FileMethods):
 
         The other arguments and the errors are those of `edit_note`.
         """
-        edited = self.edit_note(
-            name,
+        store = self._store
+        writer = self._writer(store)
+        edited = edits.note_editor.NoteEditor(writer).edit(
+            self._place(store, name),
             lambda present: edits.operations.replace_all(present, text),
             if_docid=if_docid,
             preview=preview,
         )
         if continues is None or edited.change is None:
             return edited
-        return replace(edited, change=self._writer(self._store).join(continues, edited.change))
+        return replace(edited, change=writer.join(continues, edited.change))
 
     @open_to_scopes
     def tick_task(
