@@ -38,7 +38,7 @@ from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
-from qmd.agent.keeping import ChatMemory, ChatStore, KeptChat
+from qmd.agent.keeping import ChatMemory, ChatStore
 from qmd.agent.model_call import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
@@ -47,7 +47,7 @@ from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmClient, Message
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
     MAX_ROUNDS,
@@ -139,7 +139,7 @@ class Chats:
             new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
-            kept = KeptChat(*self._chat_store.stored_chat(chat_id))
+            kept = self._chat_store.stored_chat(chat_id)
             kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
             number=kept.turns[-1].number + 1 if kept.turns else 1,
@@ -164,7 +164,7 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        kept = KeptChat(*self._chat_store.stored_chat(chat_id))
+        kept = self._chat_store.stored_chat(chat_id)
         if not kept.turns or kept.turns[-1].status not in RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",

@@ -16,7 +16,7 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import ChatStore, KeptChat
+from qmd.agent.keeping import ChatStore
 from qmd.agent.loop import ExecutionLoop, RunState
 from qmd.agent.model_call import ChatModel
 from qmd.agent.prompt import Prompt, prompt_for, tokens
@@ -25,7 +25,7 @@ from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import shown
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system.cancellation import Cancellation
 from qmd.system.session import confirming, current_session, in_session
 from qmd.tools.toolsets import select
