@@ -46,7 +46,7 @@ from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, W
 from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmClient, Message
 from qmd.kb import KnowledgeBase
-from qmd.kb.chats import shown
+from qmd.kb.chats import as_turn
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
@@ -214,7 +214,7 @@ class Chats:
         with self._lock:
             live = self._turns.get(chat_id)
         info, _, stored = self._chat_store.stored_chat(chat_id)
-        turns = [shown(turn) for turn in stored]
+        turns = [as_turn(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
         return Chat(info, tuple(turns))
@@ -224,7 +224,7 @@ class Chats:
         with self._lock:
             live = self._turns.get(chat_id)
         if live is not None and live.status == "running":
-            return live.shown()
+            return live.as_turn()
         return self.chat(chat_id).turns[-1]
 
     def stop_all(self) -> None:

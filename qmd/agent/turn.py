@@ -24,7 +24,7 @@ from qmd.errors import QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
-from qmd.kb.chats import shown
+from qmd.kb.chats import as_turn
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system.cancellation import Cancellation
 from qmd.system.session import confirming, current_session, in_session
@@ -155,9 +155,9 @@ class AgentTurn:
         """All events from the first one, until the turn has ended."""
         return self.log.events()
 
-    def shown(self) -> ChatTurn:
+    def as_turn(self) -> ChatTurn:
         """The turn with its events so far."""
-        return replace(shown(self._stored), status=self.status, events=tuple(self.log.all()))
+        return replace(as_turn(self._stored), status=self.status, events=tuple(self.log.all()))
 
     def reply(self) -> ChatReply:
         """What has come of the question so far."""

@@ -47,7 +47,7 @@ class ChatMethods(FileMethods):
             info = reader.conversations.get(chat_id)
             if info is None:
                 raise ChatNotFoundError(chat_id)
-            return values.chats.Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
+            return values.chats.Chat(info, tuple(map(as_turn, reader.conversations.turns(chat_id))))
 
     @open_to_scopes
     def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
@@ -207,8 +207,8 @@ class ChatMethods(FileMethods):
         return info
 
 
-def shown(stored: StoredTurn) -> ChatTurn:
-    """A turn as it is shown."""
+def as_turn(stored: StoredTurn) -> ChatTurn:
+    """A turn as faces show it."""
     return values.chats.ChatTurn(
         number=stored.number,
         question=stored.question,
