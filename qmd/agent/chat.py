@@ -107,11 +107,11 @@ class Chats:
     @property
     def has_model(self) -> bool:
         """Whether there is a language model to ask."""
-        backends = self._kb.language_model
+        settings = self._kb.backend_settings
         return (
             self._model is not None
-            or backends.llm_url is not None
-            or backends.key("llm") is not None
+            or settings.llm_url is not None
+            or settings.key("llm") is not None
         )
 
     @property
@@ -132,7 +132,7 @@ class Chats:
         question = question.strip()
         model = self._require_model()
         self._require_allowed(mode)
-        check_question(question, self._kb.language_model.window)
+        check_question(question, self._kb.backend_settings.window)
         self._mark_abandoned()
         if chat_id is None:
             now = clock.now()
@@ -252,7 +252,7 @@ class Chats:
             return self._model
         if not self.has_model:
             raise NoLanguageModelError
-        return LlmClient(self._kb.language_model.server())
+        return LlmClient(self._kb.backend_settings.server())
 
     def _require_allowed(self, mode: ChatMode) -> None:
         if mode == "write" and not self.may_write:

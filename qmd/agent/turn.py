@@ -303,10 +303,10 @@ class AgentTurn:
             self._model,
             executor,
             system=prompt,
-            tool_calls=kb.language_model.tool_calls,
+            tool_calls=kb.backend_settings.tool_calls,
             max_rounds=self._rules.max_rounds,
-            window=kb.language_model.window,
-            model_time_s=kb.language_model.answers_s,
+            window=kb.backend_settings.window,
+            model_time_s=kb.backend_settings.answers_s,
             check=citation_check(kb, list(read_before)),
             tell=self.log.add,
             sent=keep_progress,
@@ -323,7 +323,7 @@ class AgentTurn:
             history.as_history(history.from_json(turn.messages, prompt.fence))
             for turn in self._past
         ]
-        window = self._kb.language_model.window
+        window = self._kb.backend_settings.window
         used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
         kept = history.fit(turns, room, prompt.fence)

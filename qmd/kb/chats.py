@@ -96,8 +96,8 @@ class ChatMethods(FileMethods):
 
     @property
     @open_to_scopes
-    def language_model(self) -> BackendSettings:
-        """Which language model answers questions, and within which limits."""
+    def backend_settings(self) -> BackendSettings:
+        """Which models there are, and within which limits they answer."""
         return self._settings.backends
 
     @property
