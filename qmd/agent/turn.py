@@ -302,7 +302,7 @@ class AgentTurn:
             stop=self._stop,
             calls_before=self._calls,
         )
-        result = loop.resume(RunState((*before, *begun)))
+        result = loop.run([*before, *begun])
         keep_messages(result.messages)
         return result
 
