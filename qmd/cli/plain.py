@@ -63,7 +63,7 @@ def search(args: Sequence[str]) -> int | None:
         with running(session), paged(session.settings.pager):
             with session.open() as kb:
                 reply = kb.run_search("search", request)
-            where = places(cli.search.all_collections, full_path=False)
+                where = places(kb.collections, full_path=False)
             cli.search.print_reply(reply, "json" if as_json else "cli", where=where)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - what is no error of a command is raised there
