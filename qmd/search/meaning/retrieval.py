@@ -8,7 +8,6 @@ with the exact vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.engine_text import engine_text
@@ -65,10 +64,8 @@ def retrieve_by_meaning(
         vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    plain = meaning.nearness.bare(model, vector)
-    embedded = meaning.nearness.centre(
-        reader, replace(plain, text=text, spec=embedder.spec, tokens=tokens)
-    )
+    plain = meaning.nearness.QuestionVector(model, vector, vector, 0.0, text, embedder.spec, tokens)
+    embedded = meaning.nearness.centre(reader, plain)
     cache = models.cache() if models.cache is not None else None
     return embedded, _nearest_admitted(reader, embedded, question, cache)
 
