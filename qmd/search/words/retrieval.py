@@ -109,17 +109,17 @@ def _exact_hits(
     if not indexed:
         unranked = ((document_id, 0.0) for document_id in _scan(reader, query, selection))
         return _accept(reader, unranked, checks, limit, named_ids)
-    match = without(all_of(*indexed), query.excluded)
+    expression = without(all_of(*indexed), query.excluded)
     if not checks and all(map(_is_bare_word, query.terms)):
-        rows = reader.full_text.search(match, selection, _pool(limit))
+        rows = reader.full_text.search(expression, selection, _pool(limit))
         return _first(_rank(reader, rows, words, "exact"), limit, named_ids)
     if checks and limit is not None and not named_ids:
-        best = reader.full_text.search(match, selection, max(limit, CHECKED))
+        best = reader.full_text.search(expression, selection, max(limit, CHECKED))
         hits = _accept(reader, best, checks, limit, ())
         if len(hits) == limit or len(best) < CHECKED or reader.full_text.is_incomplete:
             return hits
     # A check in Python may refuse any of the rows, so no limit would be sure to suffice.
-    rows = reader.full_text.search(match, selection, None if checks else _pool(limit))
+    rows = reader.full_text.search(expression, selection, None if checks else _pool(limit))
     return _accept(reader, rows, checks, limit, named_ids)
 
 
@@ -179,17 +179,17 @@ def _relaxed_hits(
     named_ids: Collection[int],
 ) -> list[Candidate]:
     """Documents that hold a part of the query; ``limit`` counts the exact hits too."""
-    loose, is_strict = _loose_match(words)
+    loose, is_strict = _loose_expression(words)
     if loose is None:
         return []
     checks = raw_checks(reader, _quoted_part(words.query))
     missing = None if limit is None else limit - len(exact_ids)
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(exact_ids)
-    match = without(loose, words.query.excluded)
+    expression = without(loose, words.query.excluded)
     accepted = (
         row
-        for row in reader.full_text.search(match, selection, depth)
+        for row in reader.full_text.search(expression, selection, depth)
         if row[0] not in exact_ids and passes(reader, row[0], checks)
     )
     rows = list(islice(accepted, missing if is_strict else pool))
@@ -198,7 +198,7 @@ def _relaxed_hits(
     return _first(_rank(reader, rows, words, "relaxed"), missing, named_ids)
 
 
-def _loose_match(words: QueryWords) -> tuple[Expression | None, bool]:
+def _loose_expression(words: QueryWords) -> tuple[Expression | None, bool]:
     """
     The expression for relaxed hits; None if the query has no loose part, or none is indexed.
 
@@ -211,7 +211,7 @@ def _loose_match(words: QueryWords) -> tuple[Expression | None, bool]:
     # A strict group that the index cannot express is checked in the raw text instead.
     strict = [e for e in map(group_expression, strict_groups) if e is not None]
     held = [word for word, weighed in words.weights.items() if weighed.documents]
-    phrases = [match for match in map(phrase, held) if match is not None]
+    phrases = [each for each in map(phrase, held) if each is not None]
     return loose_expression(strict, phrases), bool(strict)
 
 
@@ -228,7 +228,7 @@ def _pool(limit: int | None) -> int | None:
 def _rank(
     reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords, match: Match
 ) -> list[Candidate]:
-    ranked = rank_again(reader, rows, words.weights, words.document_count, match)
+    ranked = rank_again(reader, rows, words, match)
     return [_scored(candidate) for candidate in ranked]
 
 
