@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from qmd import search
 from qmd.engine_text import sentences
 from qmd.search.candidates import Candidate
-from qmd.search.judge import notice
 from qmd.search.present.snippet import Snippet, make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Context, Hit, SearchReply, SearchRequest
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import DocumentAnchor
 
+#: What a reply says none of whose hits is relevant enough.
+NOTICE = "Nothing here seems to answer this; the nearest are:"
 #: What a reply says whose search was ended by its deadline.
 TOO_MANY = (
     "So many documents match that not all could be ranked in time: the latest ones were."
@@ -86,7 +87,7 @@ def present(
     reply = SearchReply(
         request.query,
         tuple(hits),
-        notice=notice(reader, request, judged),
+        notice=_notice(reader, request, judged),
         degraded=_degraded(reader, problem),
         needs_embedding=reader.upkeep.count_contents_waiting(),
     )
@@ -96,6 +97,16 @@ def present(
     return budget.fit_hits(
         reply, request.max_tokens, budget.hit_tokens, frame_tokens=budget.FRAME_TOKENS
     )
+
+
+def _notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) -> str | None:
+    """What the reply says about its hits as a whole; None for nothing."""
+    if judged:
+        is_confident = any(each.relevance >= each.grounds.least_confidence for each in judged)
+        return None if is_confident else NOTICE
+    if not request.filters.properties:
+        return None
+    return search.ordering.missing_property(reader, request.filters.properties)
 
 
 def _lines_of_tasks(
