@@ -5,14 +5,14 @@ Conversations of a person with the agent, which go on while nobody looks and are
 
     chats = Chats(kb)                            # one for each open knowledge base
     turn = chats.start("What did we decide?")    # returns at once; the turn runs on a thread
-    for event in turn.log.events():              # all from the beginning, until the turn has ended
+    for event in turn.events():                  # all from the beginning, until the turn has ended
         print(event.kind, event.data)
     turn = chats.start("And why?", turn.chat)    # goes on with the conversation
 
 An `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
 
-- ``turn.log.subscribe(listener)`` calls ``listener(event)`` with all events so far and then with
-  each further one, on the turn's thread, so it must only pass the event on (for asyncio:
+- ``turn.subscribe(listener)`` calls ``listener(event)`` with all events so far and then with each
+  further one, on the turn's thread, so it must only pass the event on (for asyncio:
   ``loop.call_soon_threadsafe``). It returns a function that ends the subscription.
 - ``turn.stop()`` ends the wait for the model at once; a tool that writes is finished first.
 - ``turn.decide(consent_id, agreed)`` agrees to the write of an event ``question``, or declines it.

@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from qmd.agent import history
 from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
-from qmd.agent.events import EventLog, error_data, reading_of
+from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.keeping import ChatStore
 from qmd.agent.loop import ExecutionLoop, RunState
@@ -80,7 +80,6 @@ class AgentTurn:
         earlier: The events of the turn before it is resumed.
 
     Attributes:
-        log: What happens, for those who look on.
         chat: The id of the conversation.
         name: The name of the conversation.
         number: Counts from 1 within the conversation.
@@ -143,6 +142,18 @@ class AgentTurn:
         self.repeated = len(self.log.all())
 
     # -- for those who look on -----------------------------------------------------------
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """
+        Call ``listener`` with all events so far and with each further one, on the turn's thread.
+
+        Returns a function that ends the subscription.
+        """
+        return self.log.subscribe(listener)
+
+    def events(self) -> Iterator[ChatEvent]:
+        """All events from the first one, until the turn has ended."""
+        return self.log.events()
 
     def as_turn(self) -> ChatTurn:
         """The turn with its events so far."""
