@@ -178,15 +178,19 @@ class ExecutionLoop:
         self._now = now
         self._clock = clock
 
-    def run(self, messages: Sequence[Message]) -> RunState:
+    def run(self, question: str, *, history: Sequence[Message] = ()) -> RunState:
         """
-        Answer the question with which a conversation ends, or go on from a result of a tool.
+        Answer a question.
 
         An error of the model or Ctrl-C ends the run; the result then has all that was done before.
 
         Args:
-            messages: Without a system prompt.
+            history: The earlier messages, without a system prompt.
         """
+        return self.run_from((*history, Message("user", question)))
+
+    def run_from(self, messages: Sequence[Message]) -> RunState:
+        """As `run`, from messages that end with a question or with results of tools."""
         run = RunState(tuple(messages))
         left_s = self._model_time_s
         try:

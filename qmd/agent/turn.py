@@ -313,7 +313,7 @@ class AgentTurn:
             stop=self._stop,
             calls_before=self._calls,
         )
-        result = loop.run([*before, *begun])
+        result = loop.run_from([*before, *begun])
         keep_messages(result.messages)
         return result
 
