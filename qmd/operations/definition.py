@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     from qmd.values.notes import Language
     from qmd.values.wire import ListBudget
 
-Lane = Literal["read", "bulk", "write", "web"]
+Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
 """
 The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
-"web" for those that write what they fetch from elsewhere, for which no other write waits.
+"web" for those that write what they fetch from elsewhere, for which no other write waits. Only
+operations of a server have the last three. Reads and turns of conversations ("chat") run side by
+side, writes and embeddings one by one.
 """
 
 
