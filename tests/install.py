@@ -23,13 +23,13 @@ UV = [sys.executable, "-m", "uv", "pip"]
 SETTINGS = {
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
-    "no-index": ("UV_NO_INDEX", " "),
     "find-links": ("UV_FIND_LINKS", ","),
     "constraint": ("UV_CONSTRAINT", " "),
     "trusted-host": ("UV_INSECURE_HOST", " "),
     "cert": ("SSL_CERT_FILE", " "),
     "proxy": ("ALL_PROXY", " "),
 }
+OFF = {"", "0", "n", "no", "f", "false", "off"}
 #: Where pip reads them, the strongest last.
 SECTIONS = ("global", "install", ":env:")
 
@@ -37,8 +37,10 @@ SECTIONS = ("global", "install", ":env:")
 def install(*arguments: str | Path, python: str | Path = sys.executable) -> None:
     """``python``: the one into whose environment they come; it needs no pip."""
     into = ["install", "--quiet", *arguments]
-    environment = as_uv_reads_it(pip_settings()) | os.environ
-    if uv_is_here() and runs([*UV, *into, "--python", python], environment):
+    settings = pip_settings()
+    environment = as_uv_reads_it(settings) | os.environ
+    no_index = ["--no-index"] if settings.get("no-index", "0") not in OFF else []
+    if uv_is_here() and runs([*UV, *into, *no_index, "--python", python], environment):
         return
     print("tests/install.py: uv cannot install this here; pip tries", file=sys.stderr)
     # Older ones know no groups.
