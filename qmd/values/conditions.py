@@ -7,10 +7,11 @@ A value meets a condition if it lies in one of a few ranges, so the store knows 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
+from qmd.records import NamedTuple
 from qmd.values.properties import MAX_KEY, date_of, fold_key, fold_value, number_of, year_of
 
 Column = Literal["text", "number", "date"]

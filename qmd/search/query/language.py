@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from qmd import values
 from qmd.parse.segment import clean, has_token
+from qmd.records import NamedTuple
 from qmd.search.query.terms import Field, Term, split_terms
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
+from qmd.records import NamedTuple
 
 Field = Literal["title", "description", "path"]
 #: What most words of a text are: words of letters, or pairs of Chinese characters.
