@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Literal
 
+from qmd import lazy
 from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
 from qmd.records import NamedTuple
 
@@ -17,7 +17,7 @@ Script = Literal["alphabet", "characters"]
 #: checked in the texts of the hits. A phrase of 50,000 words would take FTS5 a minute.
 LEAD = 64
 
-_WORD_PART = re.compile(r"[^\W_]+")
+_WORD_PART = lazy.pattern(r"[^\W_]+")
 
 
 class Term(NamedTuple):
@@ -85,6 +85,8 @@ def loose_parts(term: Term) -> list[str]:
 
     A single Chinese character between other words says little, so it is left out.
     """
+    if term.text.isascii() and term.text.isalnum():
+        return [term.text]
     parts: dict[str, None] = {}
     for run in _WORD_PART.findall(normalize(term.text)):
         position = 0
