@@ -90,16 +90,16 @@ else:
         """As `typing.NamedTuple`; the annotations stay texts."""
 
     def _make(cls, values):
-        made = tuple.__new__(cls, values)
-        if len(made) != len(cls._fields):
-            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
-        return made
+        value = tuple.__new__(cls, values)
+        if len(value) != len(cls._fields):
+            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(value)}")
+        return value
 
     def _replace(self, /, **changes):
-        made = self._make(map(changes.pop, self._fields, self))
+        value = self._make(map(changes.pop, self._fields, self))
         if changes:
             raise ValueError(f"Got unexpected field names: {list(changes)!r}")
-        return made
+        return value
 
     def _as_dict(self):
         return dict(zip(self._fields, self, strict=True))
