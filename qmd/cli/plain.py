@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from qmd import cli
+from qmd import cli, kb
 from qmd.cli.places import places
 from qmd.cli.session import Session, running
 from qmd.cli.terminal import paged, prepare_streams
@@ -61,8 +61,7 @@ def search(args: Sequence[str]) -> int | None:
     prepare_streams()
     try:
         with running(session), paged(session.settings.pager):
-            with session.open() as kb:
-                reply = kb.run_search("search", request)
+            reply = kb.opening.search_once(session.existing_database(), request)
             where = places(cli.search.all_collections, full_path=False)
             cli.search.print_reply(reply, "json" if as_json else "cli", where=where)
         sys.stdout.flush()
