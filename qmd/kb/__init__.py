@@ -1,7 +1,7 @@
 """
 `KnowledgeBase`: the interface of the library, which the command line and the servers call too.
 
-`knowledge_base` opens and closes it. Each of the other modules holds the methods of one capability.
+`knowledge_base` opens and closes it. Each of the other modules holds the methods of one subject.
 They use the rooms below as attributes of lazy packages (`qmd.lazy`), so that a short command loads
 little of them. `opening` is what one search needs of a knowledge base.
 """

@@ -11,7 +11,9 @@ from qmd.kb.capturing import CapturingMethods
 from qmd.kb.chats import ChatMethods
 from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
+from qmd.kb.editing import EditingMethods
 from qmd.kb.embedding import EmbeddingMethods
+from qmd.kb.files import FileMethods
 from qmd.kb.graph import GraphMethods
 from qmd.kb.indexing import IndexingMethods
 from qmd.kb.memory import MemoryMethods
@@ -45,6 +47,9 @@ class KnowledgeBase(
     TransferMethods,
     PushingMethods,
     UpkeepMethods,
+    # Others above inherit from these two:
+    EditingMethods,
+    FileMethods,
 ):
     """
     An open qmd database. Thread-safe: any thread may call any method.

@@ -57,7 +57,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         store = self._store
         today = date.today().isoformat()
         line = edits.observations.fact_line(fact, today)
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, fact.about, collection)
         written: EditedNote
         if place is None:
@@ -143,7 +143,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             The other errors of `edit_note`.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, about, None) or self._place(store, about)
         return editor.edit(
             place,
@@ -340,9 +340,10 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"
         path = f"{folder.name}/{below}{name}.md"
-        vault = self._vault(store)
-        files.indexed_file.require_shown(path, self._exclusion(store, path))
-        return edits.note_editor.NotePlace(path, vault.locate(path))
+        place = self._vault(store).locate(path)
+        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
+        files.indexed_file.require_shown(path, exclusion)
+        return edits.note_editor.NotePlace(path, place)
 
 
 def _replaced_by(text: bytes, present: bytes | None) -> bytes:

@@ -76,7 +76,7 @@ def takes_fields(
 
 
 class _MadeWhenUsed:
-    """A method that takes the place of this when it is first looked up: the shell needs none."""
+    """Builds the public method on first access; the shell never needs it."""
 
     def __init__(self, method: Callable[..., object], make: Callable[[], object]) -> None:
         self.__wrapped__, self.__doc__ = method, method.__doc__  # for those who look, not call
