@@ -270,6 +270,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
     ) -> RememberedFact:
         """What is known of a fact that was written, or that the note had."""
         number = 1
+        expired = False
         others: tuple[RecalledFact, ...] = ()
         with store.reading() as reader:
             name, _, path = written.file.partition("/")
@@ -279,6 +280,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
                 fact = edits.observations.line_of(text, line)
                 if fact is not None:
                     number = fact.line
+                    expired = fact.expires is not None and fact.expires < today
                     line = parse.lines.split_lines(text)[number - 1].strip()
                     others = search.memory.others(
                         reader, document, category=fact.category, but=number, today=today
@@ -288,6 +290,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             number,
             line,
             written=written.written,
+            expired=expired,
             others=others,
             change=written.change,
             problem=written.problem,

@@ -6,11 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from qmd import lazy
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
+from qmd.records import NamedTuple
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem

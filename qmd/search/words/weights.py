@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum, log1p
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd.parse import segment
+from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Script, loose_parts, script_of, text_parts

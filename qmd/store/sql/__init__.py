@@ -17,7 +17,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -28,6 +27,7 @@ from typing import (
 )
 
 from qmd import lazy
+from qmd.records import NamedTuple
 
 if TYPE_CHECKING:
     from qmd.store.sql import access as access
