@@ -143,13 +143,12 @@ def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
         parsed.text,
     ]
     if sql.dialect.repeats_tags:
-        row.append(_json(_distinct(parsed.tags)))
+        row.append(_json(_distinct(parsed.tags)) if parsed.tags else "[]")
     return row
 
 
-def _json(value: object) -> str:
-    """The shortest form, and as SQLite itself writes it: so ``tags`` are alike in all versions."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+#: The shortest form, and as SQLite itself writes it: so ``tags`` are alike in all versions.
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _distinct(tags: Iterable[str]) -> list[str]:
@@ -286,6 +285,8 @@ def _chunk_rows(
     A chunk takes the row of the same embedded text, else one with a vector of the same text below
     another title or other headings: its earlier vector answers until it has its own.
     """
+    if not stored:
+        return [(None, digest, None) for digest in document.chunk_hashes]
     by_hash: dict[bytes, list[_StoredChunk]] = {}
     for chunk in reversed(stored):
         by_hash.setdefault(chunk.next_hash or chunk.hash, []).append(chunk)
