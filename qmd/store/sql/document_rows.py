@@ -235,7 +235,9 @@ def _put_chunks(
     updates: list[tuple[object, ...]] = []
     gone = {each.id for chunks in stored.values() for each in chunks}
     for document_id, document in documents:
-        rows = _chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
+        rows = _new_rows(document)
+        if document_id in stored:
+            rows = _chunk_rows(stored[document_id], old_texts.get(document_id, ""), document)
         for chunk, (chunk_id, hash_, next_hash), digest in zip(
             document.parsed.chunks, rows, document.chunk_hashes, strict=True
         ):
@@ -274,6 +276,11 @@ def _put_chunks(
     )
 
 
+def _new_rows(document: NewDocument) -> list[tuple[int | None, bytes, bytes | None]]:
+    """As `_chunk_rows`, without earlier chunks."""
+    return [(None, digest, None) for digest in document.chunk_hashes]
+
+
 def _chunk_rows(
     stored: Sequence[_StoredChunk], old_text: str, document: NewDocument
 ) -> list[tuple[int | None, bytes, bytes | None]]:
@@ -285,8 +292,6 @@ def _chunk_rows(
     A chunk takes the row of the same embedded text, else one with a vector of the same text below
     another title or other headings: its earlier vector answers until it has its own.
     """
-    if not stored:
-        return [(None, digest, None) for digest in document.chunk_hashes]
     by_hash: dict[bytes, list[_StoredChunk]] = {}
     for chunk in reversed(stored):
         by_hash.setdefault(chunk.next_hash or chunk.hash, []).append(chunk)
