@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import hashlib
     import hmac
     import inspect
+    import json
     import logging
     import secrets
     import shlex
@@ -54,6 +55,7 @@ __all__ = [
     "hmac",
     "importlib_util",
     "inspect",
+    "json",
     "jwt",
     "logging",
     "loguru",

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import qmd
-from qmd import libraries
-from qmd.cli.progress import progress_bar_if_needed
+from qmd import cli, libraries
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
 from qmd.system.session import name_process
@@ -139,7 +138,7 @@ class Session:
             inbox_template=settings.inbox_template,
             allow_private_addresses=settings.allow_private_addresses,
         )
-        with progress_bar_if_needed() as progress:
+        with cli.progress.progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(
                 database,
                 chosen,

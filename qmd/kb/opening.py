@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import search, values
-from qmd.files import writing
+from qmd import files, search, values
 from qmd.store import Store, open_store
 from qmd.values.location import as_location
 
@@ -74,4 +73,4 @@ def _remove_abandoned_files(store: Store) -> None:
     with store.reading() as reader:
         if not reader.pending.all():
             return
-    writing.writer.clean_up(store)
+    files.writing.writer.clean_up(store)

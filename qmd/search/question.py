@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qmd import lazy
+from qmd import lazy, search
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
 from qmd.records import dataclass, replace
 from qmd.search.named import find_named, written_name
-from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
 from qmd.search.words.checks import Exclusions, exclusions
 from qmd.values import Filters, SearchRequest
@@ -246,8 +245,8 @@ def _with_dates(filters: Filters) -> Filters:
         return filters
     return replace(
         filters,
-        after=filter_date(filters.after) if filters.after else None,
-        before=filter_date(filters.before) if filters.before else None,
+        after=search.query.dates.filter_date(filters.after) if filters.after else None,
+        before=search.query.dates.filter_date(filters.before) if filters.before else None,
     )
 
 

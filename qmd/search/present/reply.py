@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd import search
+from qmd import search, values
 from qmd.engine_text import sentences
 from qmd.search.candidates import Candidate
 from qmd.search.present.snippet import Snippet, make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Context, Hit, SearchReply, SearchRequest
-from qmd.values.conditions import LINE_COLUMNS
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -112,7 +111,7 @@ def _lines_of_tasks(
     reader: Reader, query: ParsedQuery, keys: frozenset[str], judged: Sequence[Candidate]
 ) -> Mapping[int, int]:
     """Document id → the line of its first task or fact, if the query asks for these alone."""
-    if keys.isdisjoint(LINE_COLUMNS):
+    if not keys or keys.isdisjoint(values.conditions.LINE_COLUMNS):
         return {}
     groups = [[each for each in group if not isinstance(each, str)] for group in query.either]
     return reader.properties.first_lines(groups, [each.document_id for each in judged])

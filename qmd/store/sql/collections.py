@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -46,7 +45,7 @@ def is_directory_path(path: str) -> bool:
 
 
 def _json(value: Sequence[str] | Mapping[str, int]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return libraries.json.dumps(value, ensure_ascii=False)
 
 
 class Collections:
