@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import tempfile
     from concurrent import futures
     from importlib import metadata
+    from importlib import util as importlib_util
     from urllib import request
 
     import click
@@ -51,6 +52,7 @@ __all__ = [
     "futures",
     "hashlib",
     "hmac",
+    "importlib_util",
     "inspect",
     "jwt",
     "logging",
@@ -75,6 +77,7 @@ __all__ = [
 _PLACES = {
     "cross_encoder": "fastembed.rerank.cross_encoder",
     "futures": "concurrent.futures",
+    "importlib_util": "importlib.util",
     "metadata": "importlib.metadata",
     "migrations": "sqlite_utils.migrations",
     "np": "numpy",

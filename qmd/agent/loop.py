@@ -54,10 +54,10 @@ Results = list[tuple[str, ToolResult]]
 @dataclass(slots=True)
 class RunState:
     """
-    What has come of a question so far; a run that was stopped can go on from it.
+    What has come of a question so far.
 
     Attributes:
-        messages: The conversation without the system prompt, from which the run can go on.
+        messages: The conversation without the system prompt, from which another run can go on.
         final_response: The text of the model's last answer.
         tool_executions: All tool calls, in order.
         parse_errors: All blocks that were not valid calls.
@@ -178,20 +178,16 @@ class ExecutionLoop:
         self._now = now
         self._clock = clock
 
-    def run(self, question: str, *, history: Sequence[Message] = ()) -> RunState:
+    def run(self, messages: Sequence[Message]) -> RunState:
         """
-        Answer a question.
+        Answer the question with which a conversation ends, or go on from a result of a tool.
 
         An error of the model or Ctrl-C ends the run; the result then has all that was done before.
 
         Args:
-            history: The earlier messages, without a system prompt.
+            messages: Without a system prompt.
         """
-        return self.resume(RunState((*history, Message("user", question))))
-
-    def resume(self, stopped: RunState) -> RunState:
-        """Continue a run that an error or the user has ended; the model gets its whole time."""
-        run = replace(stopped, error=None, interrupted=False)
+        run = RunState(tuple(messages))
         left_s = self._model_time_s
         try:
             while run.rounds < self._max_rounds:

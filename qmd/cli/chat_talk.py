@@ -114,7 +114,7 @@ class Talk:
         """Show what happens in a turn. Ctrl-C stops it; a second one does not wait for its end."""
         view = TurnScreen(self._model, strict=self._strict)
         try:
-            for event in islice(turn.events(), turn.repeated, None):
+            for event in islice(turn.log.events(), turn.repeated, None):
                 if event.kind == "question":
                     view.end()
                     _ask_for_consent(turn, event)

@@ -39,7 +39,7 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     words = weigh_words(reader, question.query)
     selection, named, limits = question.selection, question.named, request
     if request.sort is None:
-        candidates = retrieve_by_words(reader, words, selection, question.depth, named)
+        candidates = retrieve_by_words(reader, words, selection, question.most, named)
     else:
         candidates = search.ordering.to_judge(
             reader, request, all_matches(reader, words, selection)
@@ -73,7 +73,7 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     text = question.text
     if not text:
         return search_by_words(reader, request)
-    embedded, hits = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
+    embedded, nearest = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
     question = expanded(question, models)
     others, error = search.meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
@@ -81,7 +81,7 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     problem = question.problem
     if error is not None:
         problem = with_cause("Expanded in part", error.message)
-    candidates = search.rank.rank_by_nearness(reader, request, embedded, hits, others)
+    candidates = search.rank.rank_by_nearness(reader, request, embedded, nearest, others)
     words = weigh_words(reader, question.query)
     judged = judge(reader, request, candidates, words, question.named)
     reply = present(reader, request, question.query, judged, problem)

@@ -56,7 +56,7 @@ async def turn_stream(turn: AgentTurn, *, heartbeat_s: float) -> AsyncGenerator[
     If none comes for ``heartbeat_s`` seconds, a comment is sent. A client that leaves ends its
     subscription, and not the turn.
     """
-    with _subscribed(turn.subscribe) as take:
+    with _subscribed(turn.log.subscribe) as take:
         yield _CONNECTED
         while True:
             events, _ = await take(heartbeat_s)

@@ -26,7 +26,7 @@ from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
 from qmd.server import event_stream, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
-from qmd.server.endpoints import ENDPOINTS, chat, endpoints
+from qmd.server.endpoints import ENDPOINTS, endpoints
 from qmd.server.endpoints.client_paths import FILE_PATH
 from qmd.server.endpoints.definition import Answer, Call, Lane, NoArguments, RestEndpoint, RestError
 from qmd.server.endpoints.health import Health
@@ -305,8 +305,8 @@ class _Face:
 
             def begin() -> AgentTurn:
                 with in_session(session, face="rest"):
-                    return chat.begin(
-                        self._chats, arguments.question, arguments.chat, arguments.mode
+                    return self._chats.start(
+                        arguments.question, arguments.chat, mode=arguments.mode
                     )
 
             turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)

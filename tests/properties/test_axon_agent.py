@@ -219,7 +219,9 @@ def test_property_13_multiple_tool_calls_execute_in_order(
     answer = "\n".join(data.draw(texts) + "\n" + data.draw(blocks(call)) for call in made)
     model = Scripted(answer, "done")
     fence = Fence.new()
-    result = ExecutionLoop(model, Recording(), system=Prompt("", fence)).run("go")
+    result = ExecutionLoop(model, Recording(), system=Prompt("", fence)).run(
+        [Message("user", "go")]
+    )
     assert ran == made == [each.call for each in result.tool_executions]
     told = model.asked[1][-1]
     assert told.role == "user"

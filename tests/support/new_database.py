@@ -1,8 +1,8 @@
 """
-New databases as copies of one that the migrations have made.
+New databases as copies of one that the program has made.
 
-Thousands of tests begin with a new database. The migrations take 20 ms of CPU to make it, a copy
-takes 1. A process that a test starts runs the migrations itself, and so do the tests of them.
+Thousands of tests begin with a new database. The program takes 15 ms of CPU to make it, a copy
+takes 1. A process that a test starts makes it itself, and so do the tests of migrations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NewDatabases:
     Makes new databases of this process copies, from `start` on.
 
     Attributes:
-        is_on: False lets the store run the migrations, as outside the tests.
+        is_on: False lets the store make them, as outside the tests.
     """
 
     def __init__(self) -> None:

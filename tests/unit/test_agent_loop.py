@@ -106,7 +106,7 @@ def run(
         now=lambda: NOON,
         **options,
     )
-    return loop.run("question")
+    return loop.run([Message("user", "question")])
 
 
 class TestConversation:
@@ -142,7 +142,7 @@ class TestConversation:
         model = Model("again")
         history = [Message("user", "first"), Message("assistant", "said")]
         loop = ExecutionLoop(model, executor(kb), system=RULES)
-        result = loop.run("second", history=history)
+        result = loop.run([*history, Message("user", "second")])
         assert model.asked[0] == [
             Message("system", RULES.text),
             *history,
@@ -219,7 +219,7 @@ class TestConversation:
         loop = ExecutionLoop(
             model, executor(kb), system=RULES, tell=hear, model_time_s=10, clock=lambda: now_s
         )
-        result = loop.run("question")
+        result = loop.run([Message("user", "question")])
         assert budgets == [10, 6, 2]
         assert str(result.error) == (
             "The model has used up the 10 s for all its answers, in round 3."
@@ -228,7 +228,7 @@ class TestConversation:
         assert len(result.tool_executions) == 2
 
         model.script = ["Tuesday."]
-        again = loop.resume(result)  # with its whole time
+        again = loop.run(result.messages)  # with its whole time
         assert (again.error, again.final_response, budgets[3:]) == (None, "Tuesday.", [10])
 
     def test_an_answer_that_ends_with_the_time_counts_and_no_other_is_asked_for(
@@ -251,7 +251,7 @@ class TestConversation:
         model = Slow(block("read_note", path="notes/plan"))
         result = ExecutionLoop(
             model, executor(kb), system=RULES, model_time_s=9, clock=lambda: now_s
-        ).run("question")
+        ).run([Message("user", "question")])
         assert (len(model.asked), result.rounds) == (1, 1)
         assert "in round 2" in str(result.error)
 
@@ -313,7 +313,7 @@ class TestWindow:
     def ask(self, kb: KnowledgeBase, *script: str) -> tuple[RunState, Model]:
         model = Model(*script)
         loop = ExecutionLoop(model, executor(kb), system=RULES, window=self.WINDOW)
-        return loop.run("question"), model
+        return loop.run([Message("user", "question")]), model
 
     def assert_fits(self, model: Model) -> None:
         for messages in model.asked:
@@ -350,7 +350,7 @@ class TestWindow:
         calls = "\n".join([block("read_note", path="notes/words")] * MAX_CALLS)
         model = Model(calls, "Done.")
         loop = ExecutionLoop(model, executor(kb), system=RULES, window=2_000)
-        loop.run("question")
+        loop.run([Message("user", "question")])
         sent = natively(model.asked[1], RULES) if native else model.asked[1]
         assert tokens(sent) <= 1_500
         assert "Tool 1: read_note" in sent[-1].content
@@ -375,21 +375,12 @@ class TestTrouble:
         broken = TransientInferenceError("no answer")
         model = Model(block("read_note", path="notes/plan"), broken, "On Tuesday.")
         loop = ExecutionLoop(model, executor(kb), system=RULES)
-        stopped = loop.run("question")
+        stopped = loop.run([Message("user", "question")])
         assert stopped.error is broken
         assert (stopped.rounds, len(stopped.tool_executions)) == (1, 1)
-        ended = loop.resume(stopped)
+        ended = loop.run(stopped.messages)
         assert model.asked[2] == model.asked[1]
         assert (ended.error, ended.final_response) == (None, "On Tuesday.")
-        assert ended.rounds == 2
-        assert ended.tool_executions == stopped.tool_executions
-
-    def test_rounds_before_an_error_count(self, kb: KnowledgeBase) -> None:
-        model = Model(block("status"), QmdError("no"), block("status"))
-        loop = ExecutionLoop(model, executor(kb), system=RULES, max_rounds=3)
-        ended = loop.resume(loop.run("question"))
-        assert ended.reached_max_rounds
-        assert (ended.rounds, len(ended.tool_executions)) == (3, 3)
 
     def test_ctrl_c_while_the_model_thinks_ends_the_run(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model(block("status"), KeyboardInterrupt()))
@@ -405,7 +396,9 @@ class TestTrouble:
 
         tools = Interrupted(kb, select(["qmd"]).tools)
         answer = "\n".join([block("status"), block("search", query="x"), block("get", file="y")])
-        result = ExecutionLoop(Model(answer), tools, system=RULES).run("question")
+        result = ExecutionLoop(Model(answer), tools, system=RULES).run(
+            [Message("user", "question")]
+        )
         assert result.interrupted
         assert [each.call.tool for each in result.tool_executions] == ["status", "search"]
         assert "may or may not" in result.tool_executions[1].result.text

@@ -57,7 +57,7 @@ def run(
     client = LlmClient(LlmSettings(url=server.url, model="m"), wait=lambda _: None)
     tell = (log or EventLog()).add
     loop = ExecutionLoop(client, tools, system=prompt, tool_calls=mode, tell=tell)
-    return loop.run("When do we deploy?")
+    return loop.run([Message("user", "When do we deploy?")])
 
 
 def test_of_thousands_of_native_calls_the_server_sees_only_the_first(kb: KnowledgeBase) -> None:

@@ -58,7 +58,7 @@ def run(kb: KnowledgeBase, answer: str, *tools: Tool[Any], **options: Any) -> Ru
         Model(answer, "Done."), ToolExecutor(kb, tools), system=Prompt("", Fence("f" * 16)),
         **options,
     )  # fmt: skip
-    return loop.run("question")
+    return loop.run([Message("user", "question")])
 
 
 def tool(name: str, work: Any, *, read_only: bool = True) -> Tool[Any]:

@@ -76,7 +76,7 @@ def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
 
 def ended(turn: AgentTurn) -> list[ChatEvent]:
     assert turn.wait(WAIT_S)
-    return list(turn.events())
+    return list(turn.log.events())
 
 
 def kinds(events: Sequence[ChatEvent]) -> list[str]:
@@ -197,7 +197,7 @@ class TestWrites:
     WRITE = block("create_note", path="notes/answer", content="# New")
 
     def question(self, turn: AgentTurn) -> ChatEvent:
-        return next(event for event in turn.events() if event.kind in ("question", "ended"))
+        return next(event for event in turn.log.events() if event.kind in ("question", "ended"))
 
     def test_a_write_waits_for_the_person(self, kb: KnowledgeBase, notes: Path) -> None:
         chats = Chats(kb, model=ScriptedModel(self.WRITE, "Written."))

@@ -88,7 +88,6 @@ def present(
         tuple(hits),
         notice=notice(reader, request, judged),
         degraded=_degraded(reader, problem),
-        needs_embedding=reader.upkeep.count_contents_waiting(),
     )
     if request.max_tokens is None:
         return reply

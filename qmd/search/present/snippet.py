@@ -6,11 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from qmd import lazy
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
+from qmd.records import NamedTuple
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
@@ -363,23 +363,13 @@ def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> in
     return None
 
 
-def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
-    """
-    Give a function that marks the words of ``query`` in a text.
-
-    A word must begin where a word of the text begins; a different ending of up to four letters
-    is marked too. Chinese characters are marked anywhere.
-    """
-    split = splitter(query)
-
-    def marked(text: str) -> str:
-        return "".join(mark(part) if is_match else part for part, is_match in split(text))
-
-    return marked
-
-
 def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
-    """Give a function that splits a text into parts, and says of each whether to mark it."""
+    """
+    Give a function that splits a text into parts, and says of each whether to mark it.
+
+    A word of ``query`` must begin where a word of the text begins; a different ending of up to four
+    letters is marked too. Chinese characters are marked anywhere.
+    """
     # What a query says about tasks and facts is no word of the text.
     query_needles = needles(parse(query, frozenset(LINE_COLUMNS)))
     # Marking every "the" would hide the other marks.

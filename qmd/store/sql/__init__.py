@@ -17,7 +17,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -28,10 +27,12 @@ from typing import (
 )
 
 from qmd import lazy
+from qmd.records import NamedTuple
 
 if TYPE_CHECKING:
     from qmd.store.sql import access as access
     from qmd.store.sql import collections as collections
+    from qmd.store.sql import conversations as conversations
     from qmd.store.sql import filters as filters
     from qmd.store.sql import meta as meta
     from qmd.store.sql import vectors as vectors
