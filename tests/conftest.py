@@ -15,7 +15,7 @@ from hypothesis import settings
 from qmd.inference.embedded import source
 from qmd.models.embedders import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
-from tests.support.new_database import NewDatabases
+from tests.support.new_database import new_databases
 from tests.support.postgres import postgres_database, postgres_server
 from tests.support.warm import warm
 
@@ -68,7 +68,6 @@ def measure_worker_processes() -> None:
 MEASURED = "COVERAGE_PROCESS_CONFIG"
 if MEASURED in os.environ:
     measure_worker_processes()
-_new = NewDatabases()
 
 
 def pytest_collection_finish() -> None:
@@ -79,7 +78,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     """Before the fixtures of a test, also those that several share."""
-    _new.is_on = item.get_closest_marker("migrates") is None
+    new_databases.is_on = item.get_closest_marker("migrates") is None
     warm.is_on = item.get_closest_marker("cold") is None
 
 
@@ -91,7 +90,7 @@ def _log_of_the_servers(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _new_databases(tmp_path_factory: pytest.TempPathFactory) -> None:
-    _new.start(tmp_path_factory.mktemp("databases"))
+    new_databases.start(tmp_path_factory.mktemp("databases"))
 
 
 @pytest.fixture(scope="session", autouse=True)

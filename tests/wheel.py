@@ -3,10 +3,10 @@ Build the sdist, install it in a new environment, and use it there.
 
     python tests/wheel.py
 
-Everything happens in a temporary directory with the source out of reach: pip builds the wheel
-from the sdist in an environment of its own, which has what `pyproject.toml` asks for and no more;
-the environment it installs into is new, the working directory another, and the session below runs
-on the wheel alone.
+Everything happens in a temporary directory with the source out of reach: the wheel is built from
+the sdist in an environment of its own, which has what `pyproject.toml` asks for and no more; the
+environment it is installed into is new, the working directory another, and the session below runs
+on the wheel alone. (`tests/packages.sh` installs it with pip, pipx and uv.)
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import tempfile
 import venv
 from pathlib import Path
 from typing import Any
+
+from install import install, uninstall
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 600
@@ -47,13 +49,14 @@ class Installed:
             **{k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "QMD_", "XDG_"))},
             "PYTHONUTF8": "1",
         }
-        venv.create(directory / "env", with_pip=True)
+        venv.create(directory / "env", with_pip=False)
         self.bin = directory / "env" / ("Scripts" if os.name == "nt" else "bin")
-        # The stock pip of this Python, as on a fresh machine. Compiling all that it installs would
-        # be half of its time, and Python compiles what it loads.
-        self.run("python", "-m", "pip", "install", "--quiet", "--no-compile", str(sdist))
-        # From here on; pip may use the caches of the user.
+        install(sdist, python=self.python)
         self.environment |= {"HOME": str(home), "USERPROFILE": str(home)}
+
+    @property
+    def python(self) -> Path:
+        return self.bin / "python"
 
     def run(self, command: str, *args: str, stdin: str = "") -> str:
         done = subprocess.run(
@@ -113,7 +116,7 @@ def use(qmd: Installed) -> None:
     title = qmd.run("python", "-c", LIBRARY, database(qmd))
     check(title.strip() == "Deploying the parser", f"the library found {title!r}")
 
-    qmd.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "qmd-python")
+    uninstall("qmd-python", qmd.python)
     left = [path.name for path in Path(source).parent.rglob("*") if path.is_file()]
     check(not left, f"uninstalling left behind: {left}")
 

@@ -57,9 +57,9 @@ START = {
 }
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
-    scratch = filled(tmp_path, NOTES)
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    scratch = filled(tmp_path_factory.mktemp("completion"), NOTES)
     (scratch.database.with_name("work.sqlite")).write_bytes(b"")
     return scratch
 

@@ -154,6 +154,7 @@ def test_two_processes_that_index_and_embed_at_once_agree(
     assert vector_rows(database) == vector_rows(good)
 
 
+@pytest.mark.migrates
 def test_four_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_path: Path) -> None:
     code = """
 import sys

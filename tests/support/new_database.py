@@ -2,7 +2,7 @@
 New databases as copies of one that the program has made.
 
 Thousands of tests begin with a new database. The program takes 15 ms of CPU to make it, a copy
-takes 1. A process that a test starts makes it itself, and so do the tests of migrations.
+takes 1. Tests of the migrations, and of what happens while they run, are marked ``migrates``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ class NewDatabases:
 
     Attributes:
         is_on: False lets the store make them, as outside the tests.
+        directory: Where the first one is; empty before `start`.
     """
 
     def __init__(self) -> None:
         self.is_on = True
+        self.directory = ""
 
     def start(self, directory: Path) -> None:
-        """``directory`` is where tests write."""
+        """``directory`` is where tests write. A fork begins with the database of its parent."""
+        self.directory = str(directory)
         first = directory / "new.sqlite"
-        with KnowledgeBase.open(first, create=True):
-            pass
+        if not first.exists():
+            with KnowledgeBase.open(first, create=True):
+                pass
         content = first.read_bytes()
         begin = SqliteStore.__init__
 
@@ -49,9 +53,13 @@ def _put(content: bytes, path: Path, directory: Path) -> None:
     with contextlib.suppress(OSError, ValueError):  # the second: a path that no system has
         if os.path.lexists(path) or os.path.lexists(f"{path}-wal"):
             return
-        copy = directory / f"{threading.get_ident()}.sqlite"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        copy = directory / f"{os.getpid()}-{threading.get_ident()}.sqlite"
         copy.write_bytes(content)
         try:
             os.link(copy, path)
         finally:
             copy.unlink()
+
+
+new_databases = NewDatabases()

@@ -36,6 +36,7 @@ import qmd
 from qmd.__main__ import run
 from qmd.system import telemetry
 from qmd.tools import toolsets
+from tests.support.new_database import new_databases
 
 #: The commands of which there are forks.
 QMD = ([sys.executable, "-m", "qmd"], [str(Path(sys.executable).with_name("qmd"))])
@@ -173,6 +174,7 @@ class WarmProcess:
             "env": environment,
             "cwd": str(cwd or Path.cwd()),
             "start_new_session": start_new_session,
+            "databases": new_databases.directory if new_databases.is_on else "",
         }
         with self._lock:
             channel = self._started()
@@ -285,6 +287,8 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.argv = ["qmd", *request["args"]]
     if "COVERAGE_PROCESS_CONFIG" in os.environ:
         coverage.process_startup()
+    if request["databases"]:
+        new_databases.start(Path(request["databases"]))
     try:
         if request["is_code"]:
             _run_code(*request["args"])

@@ -11,7 +11,6 @@ A new database gets at once what the migrations would make of it: `WHOLE`. They 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -168,13 +167,13 @@ def _load(folder: Path, name: str) -> Callable[[Database], None]:
                 db.execute(statement)
 
         return run
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    spec = libraries.importlib_util.spec_from_file_location(name, folder / f"{name}.py")
     if spec is None or spec.loader is None:
         raise StoreError(
             f"The migration {name} cannot be loaded.",
             hint=system.installation.current().reinstall(),
         )
-    module = importlib.util.module_from_spec(spec)
+    module = libraries.importlib_util.module_from_spec(spec)
     spec.loader.exec_module(module)
     function: Callable[[Database], None] = module.migrate
     return function
