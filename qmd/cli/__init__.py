@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from qmd.cli import remote as remote
     from qmd.cli import render_hits as render_hits
     from qmd.cli import render_reports as render_reports
+    from qmd.cli import runs as runs
     from qmd.cli import search as search
     from qmd.cli import shell_completion as shell_completion
 

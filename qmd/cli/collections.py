@@ -12,8 +12,8 @@ import click
 from qmd import cli
 from qmd.cli import complete
 from qmd.cli.command import Group, command
-from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
+from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, note, one_line, write
 from qmd.errors import InputError

@@ -10,8 +10,8 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
-from qmd.cli.indexing import index_and_report
 from qmd.cli.listings import limit_options
+from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import fitting_path, note, one_line, write, write_json, write_text

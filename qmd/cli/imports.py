@@ -15,8 +15,8 @@ import click
 import qmd
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option
-from qmd.cli.indexing import index_and_report
 from qmd.cli.render_reports import count
+from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.errors import InputError

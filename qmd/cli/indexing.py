@@ -6,8 +6,6 @@ import json
 import queue
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -16,22 +14,21 @@ import click
 from qmd.cli import complete
 from qmd.cli.command import command
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import (
-    count,
-    duration,
-    earlier_titles,
-    render_embed_report,
-    render_index_report,
-    render_ocr_report,
+from qmd.cli.render_reports import count, render_index_report
+from qmd.cli.runs import (
+    embed_and_report,
+    fail_if_incomplete,
+    index_everything,
+    ocr_and_report,
+    run_embed,
+    run_ocr,
 )
 from qmd.cli.session import session
 from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
-from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
     from qmd.kb import KnowledgeBase
-    from qmd.values import IndexReport, OcrReport, Status
 
 _collections = click.option(
     "-c",
@@ -73,11 +70,7 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None, ocr: b
     Only changed files are read. Everything is searchable by words before the vectors are
     made; an interruption loses nothing, the next run goes on.
     """
-    with session().open(write=True) as kb:
-        report = index_and_report(kb, collections, verify=verify)
-        embed_and_report(kb, collections, embed=embed)
-        ocr_and_report(kb, collections, ocr=ocr, embed=embed)
-    fail_if_incomplete(report)
+    index_everything(collections, verify=verify, embed=embed, ocr=ocr)
 
 
 @command("update", examples=("qmd update --pull",), extra_argument=_NO_FOLDER)
@@ -132,114 +125,6 @@ def ocr(force: bool, collections: tuple[str, ...]) -> None:
     """
     with session().open(write=True) as kb:
         run_ocr(kb, collections, force=force)
-
-
-def index_and_report(
-    kb: KnowledgeBase, collections: Sequence[str], *, verify: bool = False
-) -> IndexReport:
-
-    session().interrupted = "What was indexed stays: run 'qmd index' to go on."
-    with progress_bar() as progress:
-        report = kb.index(collections, verify=verify, progress=progress)
-    render_index_report(report)
-    return report
-
-
-def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bool | None) -> None:
-    """
-    Make the missing vectors after an index run.
-
-    If no model can run, that is an error only if ``embed`` is True.
-    """
-    if embed is False:
-        return
-
-    status = kb.status()
-    pending = status.needs_embedding
-    if not pending and not status.chunks_outdated:
-        _make_token_states(kb, status, collections)
-        return
-    if embed is None and not kb.can_embed():
-        # A model is fetched only with the user's consent, which is to run 'qmd embed'.
-        if pending:
-            note(
-                f"Everything is searchable by words. For search by meaning run 'qmd embed' "
-                f"({count(pending, 'document')}): it fetches a model first."
-            )
-        return
-    # How many documents of some collections wait is not counted.
-    is_part = collections and {each.name for each in status.collections} - set(collections)
-    what = ", ".join(map(one_line, collections)) if is_part else count(pending, "document")
-    if status.chunks_outdated:
-        write(f"{earlier_titles(status)}.\n")
-    if pending:
-        write(f"Everything is searchable by words; making vectors of {what}.\n")
-    sys.stdout.flush()
-    try:
-        run_embed(kb, collections, force=False)
-    except InferenceError as error:
-        if embed:
-            raise
-        note(f"No vectors: {error}", style="warning")
-        if error.hint:
-            note(f"hint: {error.hint}")
-
-
-def ocr_and_report(
-    kb: KnowledgeBase, collections: Sequence[str], *, ocr: bool | None, embed: bool | None
-) -> None:
-    """
-    Read the text in pictures after an index run, and make the vectors of what was read.
-
-    If they cannot be read, that is an error only if ``ocr`` is True.
-    """
-    if ocr is False or not kb.count_unread_pictures():
-        return  # `status` reads much more, and imports what few runs need
-    status = kb.status()
-    if ocr is None and status.ocr_problem:
-        return  # 'qmd status' says so: who has thousands of photos may not want their text
-    left = duration(status.ocr_left_s)
-    write(f"Reading the text of {count(status.pictures_waiting, 'page')} and photos, {left}.\n")
-    sys.stdout.flush()
-    if run_ocr(kb, collections, force=False).read:
-        embed_and_report(kb, collections, embed=embed)
-
-
-def run_ocr(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> OcrReport:
-    session().interrupted = "What was read stays: run 'qmd ocr' to go on."
-    with progress_bar() as progress:
-        report = kb.ocr(collections, force=force, progress=progress)
-    render_ocr_report(report)
-    return report
-
-
-def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[str]) -> None:
-    """For vectors that an earlier version has made; search works without, so no failure counts."""
-    states = status.token_states
-    missing = 0 if states is None else status.chunks_embedded - states
-    if not missing or not kb.can_embed():
-        return
-    write(f"Making the token states of {count(missing, 'chunk')}, for a better order of hits.\n")
-    sys.stdout.flush()
-    with suppress(InferenceError):
-        run_embed(kb, collections, force=False)
-
-
-def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> None:
-
-    session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
-    with progress_bar() as progress:
-        report = kb.embed(collections, force=force, progress=progress)
-    render_embed_report(report)
-
-
-def fail_if_incomplete(report: IndexReport) -> None:
-    """Raise QmdError if some collections could not be scanned; the others are indexed by now."""
-    if report.errors:
-        raise QmdError(
-            "\n".join(report.errors),
-            hint="What was indexed of it before is kept. 'qmd status' shows the collections.",
-        )
 
 
 _MARKS = {"added": "+", "updated": "~", "moved": ">", "removed": "-"}

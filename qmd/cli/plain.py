@@ -1,10 +1,11 @@
 """
-`qmd search` in its plain form, without what reads command lines in general.
+`qmd search` and `qmd index` in their plain forms, without what reads command lines in general.
 
 click and the declarations of all options take a third of such a search. So what people, scripts and
-agents type most is read here: words, the database, ``-n``, ``-c`` and ``--json``. Everything else
-(another option, a value that may be wrong, help, completion) is left to `qmd.cli.main`, which also
-reports errors. `tests/contract/test_cli_plain.py` compares the two.
+agents type most is read here: words, the database, ``-n``, ``-c`` and ``--json``; to index, the
+database and ``--no-embed``. Everything else (another option, a value that may be wrong, help,
+completion) is left to `qmd.cli.main`, which also reports errors. `tests/contract/test_cli_plain.py`
+compares the two.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def run() -> NoReturn:
     args = sys.argv[1:]
     code = search(args)
     if code is None:
+        code = index(args)
+    if code is None:
         code = cli.main.main(args)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -73,6 +76,31 @@ def search(args: Sequence[str]) -> int | None:
     return 0
 
 
+def index(args: list[str]) -> int | None:
+    """As `search`, for a plain ``qmd index``."""
+    plain = read_index(args)
+    if plain is None:
+        return None
+    session, embed = plain
+    prepare_streams()
+    try:
+        with running(session):
+            cli.runs.index_everything((), verify=False, embed=embed, ocr=None)
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - what is no error of a command is raised there
+        return cli.main.report(error, session, as_json=False)
+    return 0
+
+
+def read_index(args: list[str]) -> tuple[Session, bool | None] | None:
+    """The session, and whether to embed; None for what is not plain."""
+    without_vectors = args[-1:] == ["--no-embed"]
+    values, words = _split(args[:-1] if without_vectors else args)
+    if words != ["index"] or len(values) > 1 or any(name in os.environ for name in _VARIABLES):
+        return None
+    return _session(values, "qmd index"), False if without_vectors else None
+
+
 def _collections(session: Session) -> list[Collection]:
     """Where documents lie: only a terminal that shows links asks for it."""
     with session.open() as kb:
@@ -88,13 +116,17 @@ def read(args: Sequence[str]) -> tuple[Session, SearchRequest, bool] | None:
         return None
     if "db" in values and "index" in values:  # they exclude each other
         return None
-    session = Session()
-    last = {name: each[-1] for name, each in values.items()}
-    session.db, session.index = last.get("db"), last.get("index")
-    session.command = "qmd search"
     filters = Filters(tuple(values.get("collection", ())))
-    request = SearchRequest(" ".join(words[1:]), limit=int(last.get("limit", 10)), filters=filters)
-    return session, request, "json" in values
+    limit = int(values.get("limit", ["10"])[-1])
+    request = SearchRequest(" ".join(words[1:]), limit=limit, filters=filters)
+    return _session(values, "qmd search"), request, "json" in values
+
+
+def _session(values: dict[str, list[str]], command: str) -> Session:
+    session = Session()
+    session.db, session.index = (values.get(name, [None])[-1] for name in ("db", "index"))
+    session.command = command
+    return session
 
 
 def _split(args: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
+from qmd import libraries
 from qmd.cli.terminal import (
     beside,
     columns,
@@ -159,7 +158,7 @@ def render_contexts(replied: Replied) -> None:
 def render_new_token(replied: Replied) -> None:
     created: NewAccessToken = replied.value
     write(f"{created.token}\n")
-    click.echo(
+    libraries.click.echo(
         f"Token '{created.stored.name}' {_opened_by(created.stored)}. It is not shown again.",
         err=True,
     )

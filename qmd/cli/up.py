@@ -16,14 +16,14 @@ import qmd.server
 from qmd.cli import complete
 from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
-from qmd.cli.indexing import (
+from qmd.cli.progress import progress_bar
+from qmd.cli.render_reports import count, left_out, render_index_report, render_status
+from qmd.cli.runs import (
     embed_and_report,
     fail_if_incomplete,
     index_and_report,
     ocr_and_report,
 )
-from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import count, left_out, render_index_report, render_status
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, waiting, write

