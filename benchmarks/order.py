@@ -11,15 +11,17 @@ measured are missed, so the last word has ``qmd bench`` with the new weights.)
 It prints MRR@10 and success@10 of every fixture as qmd orders now and by ``--weights``, with the
 paired bootstrap of the difference. ``--fit`` prints the weights of a softmax regression: they make
 the right page likely among the hits of each question (listwise, with an L2 penalty). The figures of
-a fit are those of pages that it has not seen, by cross-validation over pages; keywords, sentences
-around links and the names in links (`order_pairs.py`) count less than questions.
+a fit are those of questions that it has not seen, by cross-validation over pages, and again over
+sources (a kind of question of one fixture), which shows what it would do for questions of another
+kind; keywords, sentences around links and the names in links (`order_pairs.py`) count less than
+questions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -47,7 +49,7 @@ class Asked(NamedTuple):
     Attributes:
         parts: float[hits, parts]: what each part of the evidence would add with the weight 1.
         right: bool[hits]: whether the hit answers.
-        page: The page that answers; folds do not part its questions.
+        page: The page that answers.
     """
 
     fixture: str
@@ -55,6 +57,12 @@ class Asked(NamedTuple):
     parts: NDArray[np.float64]
     right: NDArray[np.bool_]
     page: str
+
+    @property
+    def source(self) -> str:
+        """The fixture, and the kind of question if the fixture has several."""
+        kind = self.id.split("-")[0]
+        return f"{self.fixture} ({kind})" if kind in TIMES else self.fixture
 
     @property
     def times(self) -> float:
@@ -88,7 +96,11 @@ def main() -> None:
         other = np.array([float(others.get(part, WEIGHTS[part])) for part in PARTS])
         show("then", asked, np.array([each.reciprocal_rank(other) for each in asked]), ranks)
     if arguments.fit:
-        show("fitted, cross-validated", asked, cross_validated(asked), ranks)
+        pages = folds(sorted({each.page for each in asked}))
+        by_page = cross_validated(asked, [pages[each.page] for each in asked])
+        show("fitted without the page", asked, by_page, ranks)
+        by_source = cross_validated(asked, [each.source for each in asked])
+        show("fitted without the source", asked, by_source, ranks)
         fitted = fit(asked)
         scale = WEIGHTS["words"] / fitted[PARTS.index("words")]
         print({part: round(float(w * scale), 2) for part, w in zip(PARTS, fitted, strict=True)})
@@ -138,15 +150,24 @@ def _asked(row: dict[str, Any]) -> Asked:
     return Asked(row["fixture"], row["id"], parts, right, row["page"])
 
 
-def cross_validated(asked: Sequence[Asked]) -> NDArray[np.float64]:
-    """Reciprocal ranks, each by weights that were fitted without the question's page."""
-    pages = sorted({each.page for each in asked})
-    folds = dict(zip(pages, np.random.default_rng(0).integers(FOLDS, size=len(pages)), strict=True))
+def folds(pages: Sequence[str]) -> dict[str, int]:
+    """Page → its fold; the questions to a page stay together."""
+    drawn = np.random.default_rng(0).integers(FOLDS, size=len(pages))
+    return dict(zip(pages, drawn.tolist(), strict=True))
+
+
+def cross_validated(asked: Sequence[Asked], parts: Sequence[Hashable]) -> NDArray[np.float64]:
+    """
+    Reciprocal ranks, each by weights that were fitted without the part that the question is in.
+
+    Args:
+        parts: Of each question.
+    """
     ranks = np.zeros(len(asked))
-    for fold in range(FOLDS):
-        weights = fit([each for each in asked if folds[each.page] != fold])
+    for part in set(parts):
+        weights = fit([each for each, other in zip(asked, parts, strict=True) if other != part])
         for index, each in enumerate(asked):
-            if folds[each.page] == fold:
+            if parts[index] == part:
                 ranks[index] = each.reciprocal_rank(weights)
     return ranks
 
@@ -187,8 +208,7 @@ def show(
     """Print MRR@10 and success@10 of each fixture, and the differences."""
     groups: dict[str, list[int]] = {}
     for index, each in enumerate(asked):
-        kind = f" ({each.id.split('-')[0]})" if each.id.split("-")[0] in TIMES else ""
-        groups.setdefault(each.fixture + kind, []).append(index)
+        groups.setdefault(each.source, []).append(index)
     print(f"\n{name}")
     for group, places in groups.items():
         these = ranks[places]

@@ -7,7 +7,8 @@ A Markdown link whose file exists below FOLDER gives a pair. If the sentence aro
 the sentence without the words of the link is the question (``link-…``); else the words of the link
 are (``anchor-…``), as somebody types the name of a page. The page that has the link is left out
 of the hits (``exclude``), because it holds the question's very words. At most two sentences and one
-name lead to a page, so that no page counts much.
+name lead to a page, so that no page counts much. A path that begins with ``/`` starts in the
+outermost folder of the page below FOLDER, as the documentation of TiDB writes links.
 
 The fixture has sentences of the pages, so it stays outside of the project.
 """
@@ -77,7 +78,7 @@ def pairs(folder: Path) -> Iterator[Pair]:
         for paragraph in _PARAGRAPH.split(text):
             for sentence in filter(None, _SENTENCE_END.split(_protected(paragraph))):
                 for link in _LINK.finditer(sentence):
-                    target = normpath(Path(source).parent / link[2])
+                    target = _target(source, link[2])
                     if target not in files or target == source:
                         continue
                     around = _plain(sentence[: link.start()] + " " + sentence[link.end() :])
@@ -86,6 +87,13 @@ def pairs(folder: Path) -> Iterator[Pair]:
                         yield Pair("link", around, target, source)
                     elif name:
                         yield Pair("anchor", name, target, source)
+
+
+def _target(source: str, path: str) -> str:
+    """The file that a link of ``source`` leads to, below the folder of all files."""
+    if path.startswith("/"):
+        return normpath(Path(source).parts[0] + path)
+    return normpath(Path(source).parent / path)
 
 
 def _protected(paragraph: str) -> str:

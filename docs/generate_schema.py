@@ -1,20 +1,26 @@
 """
 Writes docs/schema.md from a live database, whose statements have comments.
 
+And migrations/new.sql, which makes a new database as all migrations would, one after the other.
+
 Run ``python docs/generate_schema.py`` after adding a migration; a test fails when it is stale.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from qmd.store import open_store
+from qmd.store.migrations import migrations_folder
+from qmd.store.sqlite import library, migrate
 
 DOCUMENT = Path(__file__).with_name("schema.md")
+WHOLE = migrations_folder() / migrate.WHOLE
 
 INTRODUCTION = """\
 # The database
@@ -81,6 +87,54 @@ def document() -> str:
             return INTRODUCTION + "\n" + "\n".join(_sections(connection))
         finally:
             connection.close()
+
+
+def whole() -> str:
+    """The whole of migrations/new.sql."""
+    with tempfile.TemporaryDirectory() as directory:
+        steps = Path(directory, "migrations")
+        shutil.copytree(migrations_folder(), steps, ignore=shutil.ignore_patterns(WHOLE.name))
+        path = Path(directory, "new.sqlite")
+        connection = library.connect(path, read_only=False)
+        try:
+            migrate.migrate(connection, path, steps)
+            return "\n".join(_statements(connection))
+        finally:
+            connection.close()
+
+
+def _statements(connection: sqlite3.Connection) -> Iterator[str]:
+    """What makes the objects of a database, and their rows."""
+    yield "-- generated: python docs/generate_schema.py"
+    for name, kind, sql in connection.execute(
+        "SELECT m.name, t.type, m.sql FROM sqlite_master m LEFT JOIN pragma_table_list t"
+        " ON t.name = m.name WHERE t.type IS NOT 'shadow' AND m.sql NOT NULL"
+        " AND m.name NOT LIKE 'sqlite@_%' ESCAPE '@' ORDER BY m.rowid"
+    ).fetchall():
+        yield f"{sql};"
+        for values in _rows(connection, name, kind):
+            yield f"INSERT INTO {name} {values};"
+    yield ""
+
+
+def _rows(connection: sqlite3.Connection, name: str, kind: str | None) -> Iterator[str]:
+    """What stands behind ``INSERT INTO name`` for each row of a table."""
+    if kind == "virtual":  # what full text was told
+        for key, value in connection.execute(
+            f"SELECT k, quote(v) FROM {name}_config WHERE k <> 'version' ORDER BY k"
+        ):
+            yield f"({name}, rank) VALUES ('{key}', {value})"
+    elif name == "_sqlite_migrations":
+        now = "strftime('%Y-%m-%d %H:%M:%f000+00:00', 'now')"
+        for group, step in connection.execute(
+            f"SELECT migration_set, name FROM {name} ORDER BY id"
+        ):
+            yield f"(migration_set, name, applied_at) VALUES ('{group}', '{step}', {now})"
+    elif kind == "table":
+        for row in connection.execute(f'SELECT * FROM "{name}"'):
+            marks = ", ".join(["quote(?)"] * len(row))
+            quoted = connection.execute(f"SELECT {marks}", row).fetchone()
+            yield f"VALUES ({', '.join(quoted)})"
 
 
 def description(name: str, sql: str) -> str:
@@ -159,4 +213,5 @@ def _escaped(text: str) -> str:
 
 
 if __name__ == "__main__":
+    WHOLE.write_text(whole(), encoding="utf-8")
     DOCUMENT.write_text(document(), encoding="utf-8")

@@ -16,6 +16,7 @@ from qmd.system import telemetry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from qmd import inference as inference
+    from qmd import settings as settings
     from qmd.errors import QmdError
     from qmd.kb import KnowledgeBase
     from qmd.settings import Settings

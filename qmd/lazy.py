@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Mapping
+    from typing import Any, AnyStr
 
 
 def load(
@@ -51,19 +52,19 @@ def load(
     return __getattr__
 
 
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """
     A regular expression that is compiled when it is first used, which takes a tenth of a
     millisecond and more: for modules that every search loads.
     """
-    late: re.Pattern[str] = _Pattern(text, flags)  # type: ignore[assignment]
+    late: re.Pattern[AnyStr] = _Pattern(text, flags)  # type: ignore[assignment]
     return late
 
 
 class _Pattern:
     """Has the attributes of a compiled pattern from the first use of one of them on."""
 
-    def __init__(self, text: str, flags: int) -> None:
+    def __init__(self, text: Any, flags: int) -> None:
         self._source = text, flags
 
     def __getattr__(self, name: str) -> object:

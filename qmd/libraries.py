@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import hashlib
     import hmac
     import inspect
+    import json
     import logging
     import secrets
     import shlex
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import tempfile
     from concurrent import futures
     from importlib import metadata
+    from importlib import util as importlib_util
     from urllib import request
 
     import click
@@ -51,7 +53,9 @@ __all__ = [
     "futures",
     "hashlib",
     "hmac",
+    "importlib_util",
     "inspect",
+    "json",
     "jwt",
     "logging",
     "loguru",
@@ -75,6 +79,7 @@ __all__ = [
 _PLACES = {
     "cross_encoder": "fastembed.rerank.cross_encoder",
     "futures": "concurrent.futures",
+    "importlib_util": "importlib.util",
     "metadata": "importlib.metadata",
     "migrations": "sqlite_utils.migrations",
     "np": "numpy",

@@ -9,7 +9,7 @@ Conversations of a person with the agent, which go on while nobody looks and are
         print(event.kind, event.data)
     turn = chats.start("And why?", turn.chat)    # goes on with the conversation
 
-A `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
+An `AgentTurn` is one question and all that comes of it. From another thread or from asyncio:
 
 - ``turn.subscribe(listener)`` calls ``listener(event)`` with all events so far and then with each
   further one, on the turn's thread, so it must only pass the event on (for asyncio:
@@ -38,7 +38,7 @@ from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
 from qmd.agent.history import to_json
-from qmd.agent.keeping import ChatMemory, ChatStore, KeptChat
+from qmd.agent.keeping import ChatMemory, ChatStore
 from qmd.agent.model_call import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
@@ -46,8 +46,8 @@ from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, W
 from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmClient, Message
 from qmd.kb import KnowledgeBase
-from qmd.kb.chats import shown
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.kb.chats import as_turn
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import (
     MAX_ROUNDS,
@@ -107,11 +107,11 @@ class Chats:
     @property
     def has_model(self) -> bool:
         """Whether there is a language model to ask."""
-        backends = self._kb.language_model
+        settings = self._kb.backend_settings
         return (
             self._model is not None
-            or backends.llm_url is not None
-            or backends.key("llm") is not None
+            or settings.llm_url is not None
+            or settings.key("llm") is not None
         )
 
     @property
@@ -132,14 +132,14 @@ class Chats:
         question = question.strip()
         model = self._require_model()
         self._require_allowed(mode)
-        check_question(question, self._kb.language_model.window)
+        check_question(question, self._kb.backend_settings.window)
         self._mark_abandoned()
         if chat_id is None:
             now = clock.now()
             new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
-            kept = KeptChat(*self._chat_store.stored_chat(chat_id))
+            kept = self._chat_store.stored_chat(chat_id)
             kept = kept._replace(info=replace(kept.info, mode=mode))
         stored = StoredTurn(
             number=kept.turns[-1].number + 1 if kept.turns else 1,
@@ -164,7 +164,7 @@ class Chats:
         """
         model = self._require_model()
         self._mark_abandoned()
-        kept = KeptChat(*self._chat_store.stored_chat(chat_id))
+        kept = self._chat_store.stored_chat(chat_id)
         if not kept.turns or kept.turns[-1].status not in RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
@@ -214,7 +214,7 @@ class Chats:
         with self._lock:
             live = self._turns.get(chat_id)
         info, _, stored = self._chat_store.stored_chat(chat_id)
-        turns = [shown(turn) for turn in stored]
+        turns = [as_turn(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
         return Chat(info, tuple(turns))
@@ -224,7 +224,7 @@ class Chats:
         with self._lock:
             live = self._turns.get(chat_id)
         if live is not None and live.status == "running":
-            return live.shown()
+            return live.as_turn()
         return self.chat(chat_id).turns[-1]
 
     def stop_all(self) -> None:
@@ -252,7 +252,7 @@ class Chats:
             return self._model
         if not self.has_model:
             raise NoLanguageModelError
-        return LlmClient(self._kb.language_model.server())
+        return LlmClient(self._kb.backend_settings.server())
 
     def _require_allowed(self, mode: ChatMode) -> None:
         if mode == "write" and not self.may_write:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from qmd.errors import ChatNotFoundError
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
 from qmd.values.chats import ChatInfo, ChatMode
 
@@ -16,18 +16,10 @@ MOST_IN_MEMORY = 20
 """The most conversations in memory; those that went on longest ago are forgotten."""
 
 
-class KeptChat(NamedTuple):
-    """A conversation with its turns, and what the model wrote of the first of them."""
-
-    info: ChatInfo
-    summary: ChatSummary
-    turns: list[StoredTurn]
-
-
 class ChatStore(Protocol):
     """Keeps conversations: a `KnowledgeBase`, or a `ChatMemory`."""
 
-    def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
+    def stored_chat(self, chat_id: str) -> KeptChat:
         """All that is kept of a conversation. Raises ChatNotFoundError."""
         ...
 

@@ -54,10 +54,10 @@ Results = list[tuple[str, ToolResult]]
 @dataclass(slots=True)
 class RunState:
     """
-    What has come of a question so far; a run that was stopped can go on from it.
+    What has come of a question so far.
 
     Attributes:
-        messages: The conversation without the system prompt, from which the run can go on.
+        messages: The conversation without the system prompt, from which another run can go on.
         final_response: The text of the model's last answer.
         tool_executions: All tool calls, in order.
         parse_errors: All blocks that were not valid calls.
@@ -187,11 +187,11 @@ class ExecutionLoop:
         Args:
             history: The earlier messages, without a system prompt.
         """
-        return self.resume(RunState((*history, Message("user", question))))
+        return self.run_from((*history, Message("user", question)))
 
-    def resume(self, stopped: RunState) -> RunState:
-        """Continue a run that an error or the user has ended; the model gets its whole time."""
-        run = replace(stopped, error=None, interrupted=False)
+    def run_from(self, messages: Sequence[Message]) -> RunState:
+        """As `run`, from messages that end with a question or with results of tools."""
+        run = RunState(tuple(messages))
         left_s = self._model_time_s
         try:
             while run.rounds < self._max_rounds:

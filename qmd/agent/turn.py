@@ -16,7 +16,7 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import ChatStore, KeptChat
+from qmd.agent.keeping import ChatStore
 from qmd.agent.loop import ExecutionLoop, RunState
 from qmd.agent.model_call import ChatModel
 from qmd.agent.prompt import Prompt, prompt_for, tokens
@@ -24,8 +24,8 @@ from qmd.errors import QmdError, WritesForbiddenError
 from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
 from qmd.kb import KnowledgeBase
-from qmd.kb.chats import shown
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.kb.chats import as_turn
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system.cancellation import Cancellation
 from qmd.system.session import confirming, current_session, in_session
 from qmd.tools.toolsets import select
@@ -155,9 +155,9 @@ class AgentTurn:
         """All events from the first one, until the turn has ended."""
         return self.log.events()
 
-    def shown(self) -> ChatTurn:
+    def as_turn(self) -> ChatTurn:
         """The turn with its events so far."""
-        return replace(shown(self._stored), status=self.status, events=tuple(self.log.all()))
+        return replace(as_turn(self._stored), status=self.status, events=tuple(self.log.all()))
 
     def reply(self) -> ChatReply:
         """What has come of the question so far."""
@@ -303,17 +303,17 @@ class AgentTurn:
             self._model,
             executor,
             system=prompt,
-            tool_calls=kb.language_model.tool_calls,
+            tool_calls=kb.backend_settings.tool_calls,
             max_rounds=self._rules.max_rounds,
-            window=kb.language_model.window,
-            model_time_s=kb.language_model.answers_s,
+            window=kb.backend_settings.window,
+            model_time_s=kb.backend_settings.answers_s,
             check=citation_check(kb, list(read_before)),
             tell=self.log.add,
             sent=keep_progress,
             stop=self._stop,
             calls_before=self._calls,
         )
-        result = loop.resume(RunState((*before, *begun)))
+        result = loop.run_from([*before, *begun])
         keep_messages(result.messages)
         return result
 
@@ -323,7 +323,7 @@ class AgentTurn:
             history.as_history(history.from_json(turn.messages, prompt.fence))
             for turn in self._past
         ]
-        window = self._kb.language_model.window
+        window = self._kb.backend_settings.window
         used = estimate_tokens(prompt.text) + tokens(begun)
         room = window - used - window // 4  # a quarter is for the answer and the tools
         kept = history.fit(turns, room, prompt.fence)

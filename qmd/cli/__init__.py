@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from qmd.cli import operations as operations
     from qmd.cli import plain as plain
     from qmd.cli import posts as posts
+    from qmd.cli import progress as progress
     from qmd.cli import read as read
     from qmd.cli import remote as remote
     from qmd.cli import render_hits as render_hits

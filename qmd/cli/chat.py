@@ -117,7 +117,7 @@ def ask(
         _open(command_session, read_only=read_only) as kb,
         agent.chat.Chats(kb, may_write=not read_only, confirm=consent, **limits) as chats,
     ):
-        model = kb.language_model.server().model if chats.has_model else "the model"
+        model = kb.backend_settings.server().model if chats.has_model else "the model"
         mode: ChatMode = "write" if may_write else "read"
         talk = cli.chat_talk.Talk(
             kb, chats, model, _current(kb, goes_on, chat_id), mode=mode, yes=yes, strict=strict

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from qmd.parse.lines import split_lines
+from qmd.records import NamedTuple
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
 # Characters that XML 1.0 does not allow, not even as references.

@@ -159,8 +159,9 @@ _OPTIONS: Mapping[str, Decorator] = {
         default="local",
         help="server: the running server answers, not this process.",
     ),
-    "whole": click.option("--full", is_flag=True, hidden=True, expose_value=False),  # it always is
-    "who": click.option(
+    # For commands that always print the whole text.
+    "full_hidden": click.option("--full", is_flag=True, hidden=True, expose_value=False),
+    "mode_auto": click.option(
         "--mode",
         type=click.Choice(["auto", "server", "local"]),
         default="auto",

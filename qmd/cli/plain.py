@@ -12,14 +12,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from qmd import cli
+from qmd import cli, kb
 from qmd.cli.places import places
 from qmd.cli.session import Session, running
 from qmd.cli.terminal import paged, prepare_streams
 from qmd.system.session import SERVES_ONLY
 from qmd.values.search import MAX_LIMIT, Filters, SearchRequest
+
+if TYPE_CHECKING:
+    from qmd.values import Collection
 
 _NAMES = {
     "--db": "db",
@@ -61,14 +64,19 @@ def search(args: Sequence[str]) -> int | None:
     prepare_streams()
     try:
         with running(session), paged(session.settings.pager):
-            with session.open() as kb:
-                reply = kb.run_search("search", request)
-            where = places(cli.search.all_collections, full_path=False)
+            reply = kb.opening.search_once(session.existing_database(), request)
+            where = places(lambda: _collections(session), full_path=False)
             cli.search.print_reply(reply, "json" if as_json else "cli", where=where)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - what is no error of a command is raised there
         return cli.main.report(error, session, as_json=as_json)
     return 0
+
+
+def _collections(session: Session) -> list[Collection]:
+    """Where documents lie: only a terminal that shows links asks for it."""
+    with session.open() as kb:
+        return kb.collections()
 
 
 def read(args: Sequence[str]) -> tuple[Session, SearchRequest, bool] | None:

@@ -15,11 +15,11 @@ from qmd.cli.terminal import note, one_line, waiting
 
 if TYPE_CHECKING:
     from qmd.operations import Operation
-    from qmd.values import Collection, SearchReply
+    from qmd.values import SearchReply
 
-    #: A reply, the whole text of each hit if asked for, and whether a process makes missing
-    #: vectors.
-    Answered = tuple[SearchReply, list[str] | None, bool]
+    #: A reply, the whole text of each hit if asked for, whether a process makes missing vectors,
+    #: and where documents lie.
+    Answered = tuple[SearchReply, list[str] | None, bool, Places]
 
 #: The tokens of what a format prints around the hits, such as a header.
 _FRAME_TOKENS = 15
@@ -51,9 +51,11 @@ def answer(
             "read single documents with 'qmd get --max-tokens'."
         )
     # Each format takes another number of tokens, so the budget is applied here.
-    ask = _from_server if mode == "server" else _here
-    reply, bodies, is_embedding = ask(operation, arguments, mode, full)
-    where = places(all_collections, full_path=full_path)
+    if mode == "server":
+        answered = _from_server(operation, arguments, full=full, full_path=full_path)
+    else:
+        answered = _here(operation, arguments, mode, full=full, full_path=full_path)
+    reply, bodies, is_embedding, where = answered
     if max_tokens is not None:
         size = partial(cli.render_hits.printed_tokens, output=output, where=where)
         reply = search.budget.fit_hits(reply, max_tokens, size, frame_tokens=_FRAME_TOKENS)
@@ -89,7 +91,9 @@ def print_reply(
         sys.stderr.write(f'No results found for "{one_line(reply.query)}"\n')
 
 
-def _here(operation: Operation, arguments: Mapping[str, Any], mode: str, full: bool) -> Answered:
+def _here(
+    operation: Operation, arguments: Mapping[str, Any], mode: str, *, full: bool, full_path: bool
+) -> Answered:
     """
     Search in this process.
 
@@ -103,7 +107,8 @@ def _here(operation: Operation, arguments: Mapping[str, Any], mode: str, full: b
             reply = operation.run(kb, **operation.gathered(arguments))
         bodies = [kb.get(hit.file).text for hit in reply.hits] if full else None
         waits = reply.needs_embedding > 0 and not by_words
-        return reply, bodies, waits and kb.freshness().embedding
+        where = places(kb.collections, full_path=full_path)
+        return reply, bodies, waits and kb.freshness().embedding, where
 
 
 def _told_to_wait(mode: str) -> AbstractContextManager[None]:
@@ -114,7 +119,7 @@ def _told_to_wait(mode: str) -> AbstractContextManager[None]:
 
 
 def _from_server(
-    operation: Operation, arguments: Mapping[str, Any], mode: str, full: bool
+    operation: Operation, arguments: Mapping[str, Any], *, full: bool, full_path: bool
 ) -> Answered:
     remote = cli.remote.Remote(session().settings.db)
     sent = remote.answer(operation, arguments)
@@ -122,10 +127,5 @@ def _from_server(
     bodies = [remote.text(hit.file) for hit in reply.hits] if full else None
     with session().open() as kb:
         waits = reply.needs_embedding > 0 and operation.name != "search"
-        return reply, bodies, waits and kb.freshness().embedding
-
-
-def all_collections() -> list[Collection]:
-    """Those of the database of this command."""
-    with session().open() as kb:
-        return kb.collections()
+        where = places(kb.collections, full_path=full_path)
+        return reply, bodies, waits and kb.freshness().embedding, where

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import qmd
-from qmd import libraries
-from qmd.cli.progress import progress_bar_if_needed
+from qmd import cli, libraries
 from qmd.config import Configuration, load_settings
 from qmd.errors import DatabaseMissingError, InputError
-from qmd.settings import ANSWERS_S, BUDGET_S, WINDOW, BackendSettings, Settings
 from qmd.system.session import name_process
 from qmd.system.user_dirs import is_missing, is_writable
 
 if TYPE_CHECKING:
     from qmd.inference.llm import LlmSettings
     from qmd.kb import KnowledgeBase
-    from qmd.settings import Role
+    from qmd.settings import BackendSettings, Role
     from qmd.values.location import DatabaseLocation
 
 
@@ -79,6 +77,22 @@ class Session:
         """
         return ["--db", lasting_name(self.settings.db)]
 
+    def existing_database(self) -> DatabaseLocation:
+        """
+        The database of the settings.
+
+        Raises:
+            DatabaseMissingError: There is none; the hint has the commands that create one.
+        """
+        database = self.settings.db
+        if is_missing(database):
+            raise DatabaseMissingError(
+                f"No database at {database}",
+                hint=f"Run 'qmd up FOLDER{self.database_option}' or"
+                f" 'qmd collection add FOLDER{self.database_option}' first.",
+            )
+        return database
+
     def open(
         self,
         *,
@@ -99,18 +113,13 @@ class Session:
             use_replica: Read from the replica of the settings: for servers, and for status.
 
         Raises:
-            DatabaseMissingError: There is no database; the hint has the commands that create one.
+            DatabaseMissingError: As `existing_database`.
         """
         settings = self.settings
         if write or create:
             name_process("cli")
-        if not create and is_missing(settings.db):
-            raise DatabaseMissingError(
-                f"No database at {settings.db}",
-                hint=f"Run 'qmd up FOLDER{self.database_option}' or"
-                f" 'qmd collection add FOLDER{self.database_option}' first.",
-            )
-        chosen = Settings(
+        database = settings.db if create else self.existing_database()
+        chosen = qmd.settings.Settings(
             replica=settings.db_read if use_replica else None,
             model=settings.model,
             cache_dir=settings.cache_dir,
@@ -129,9 +138,9 @@ class Session:
             inbox_template=settings.inbox_template,
             allow_private_addresses=settings.allow_private_addresses,
         )
-        with progress_bar_if_needed() as progress:
+        with cli.progress.progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(
-                settings.db,
+                database,
                 chosen,
                 create=create,
                 read_only=not (write or create),
@@ -161,17 +170,17 @@ class Session:
             url = {"rerank": configuration.rerank_url, "embed": configuration.embed_url}[role] or ""
             return read_key(os.environ, url=url, variable=f"QMD_{role.upper()}_API_KEY")
 
-        return BackendSettings(
+        return qmd.settings.BackendSettings(
             expander=configuration.expander,
             reranker=configuration.reranker,
             llm_url=configuration.llm_url,
             llm_model=configuration.llm_model,
             rerank_url=configuration.rerank_url,
             embed_url=configuration.embed_url,
-            budget_s=configuration.model_budget or BUDGET_S,
+            budget_s=configuration.model_budget or qmd.settings.BUDGET_S,
             timeout_s=configuration.llm_timeout,
-            answers_s=configuration.ask_timeout or ANSWERS_S,
-            window=configuration.llm_window or WINDOW,
+            answers_s=configuration.ask_timeout or qmd.settings.ANSWERS_S,
+            window=configuration.llm_window or qmd.settings.WINDOW,
             tool_calls=configuration.llm_tool_calls,
             allow_insecure_key=configuration.allow_insecure_key,
             key=key,

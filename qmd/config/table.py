@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from qmd.records import NamedTuple
 from qmd.values.tool_calls import TOOL_CALL_MODES
 
 if TYPE_CHECKING:

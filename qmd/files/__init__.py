@@ -19,5 +19,6 @@ if TYPE_CHECKING:
     from qmd.files import summary as summary
     from qmd.files import undo as undo
     from qmd.files import vault as vault
+    from qmd.files import writing as writing
 
 __getattr__ = lazy.load(__name__)

@@ -14,7 +14,7 @@ from qmd.files.writing.writer import FileWriter
 from qmd.values import Revision
 
 if TYPE_CHECKING:
-    from qmd.store import Store
+    pass
 
 TOOL = "restore"
 
@@ -39,12 +39,10 @@ class FileHistory:
 
     def __init__(
         self,
-        store: Store,
         files: FileWriter,
         candidates: Callable[[str], Sequence[Path]],
     ) -> None:
         """``candidates`` returns the resolved files that a path may mean, the likeliest first."""
-        self._store = store
         self._files = files
         self._candidates = candidates
 
@@ -150,7 +148,7 @@ class FileHistory:
                 f"Change {revision.number} kept no content: {_without_content(revision)}.",
                 hint="See 'qmd history PATH'.",
             )
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             content = reader.revisions.content(revision.id)
         if content is None:  # another process has just replaced it with a newer one
             raise _no_such_revision(file, revision.number, ())
@@ -159,7 +157,7 @@ class FileHistory:
     def _find(self, path: str | Path) -> tuple[Path, list[Revision]]:
         """The first candidate that has revisions, and these; else the likeliest candidate."""
         candidates = self._candidates(str(path))
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             for file in candidates:
                 # Before its creation there was nothing to list or to restore.
                 kept = [

@@ -37,7 +37,7 @@ from qmd.values.edits import (
 )
 
 if TYPE_CHECKING:
-    from qmd.store import Reader, Store, Writer
+    from qmd.store import Reader, Writer
 
 TOOL = "undo"
 #: The most changes of a session that are undone at once.
@@ -82,9 +82,8 @@ class _Write:
 class Undo:
     """Lists and undoes the changes that `FileWriter` records."""
 
-    def __init__(self, store: Store, files: FileWriter, name: Callable[[Path], str]) -> None:
+    def __init__(self, files: FileWriter, name: Callable[[Path], str]) -> None:
         """``name`` returns how a file is called in replies."""
-        self._store = store
         self._files = files
         self._name = name
 
@@ -95,7 +94,7 @@ class Undo:
         Args:
             limit: How many at most; None for all.
         """
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             changes = reader.revisions.changes(session, limit=_ALL if limit is None else limit)
             return [
                 replace(change, redone_by=_redone_by(reader, change))
@@ -111,7 +110,7 @@ class Undo:
             NotFoundError: There is no such change.
             ConflictError: The change was undone already.
         """
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             change = reader.revisions.change(number)
             if change is None:
                 raise NotFoundError(
@@ -131,7 +130,7 @@ class Undo:
 
     def next_change(self) -> FileChange | None:
         """The change that `undo_last` undoes; None if there is none."""
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             return _last_in_effect(reader, None)
 
     def undo_last(self, session: str | None = None) -> UndoReply:
@@ -143,7 +142,7 @@ class Undo:
         Raises:
             NotFoundError: There is none.
         """
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             change = _last_in_effect(reader, session)
             if change is None:
                 raise self._nothing(reader, session)
@@ -159,7 +158,7 @@ class Undo:
         Raises:
             NotFoundError: There is none.
         """
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             undo = _last_undo(reader, session)
         if undo is None:
             raise NotFoundError(
@@ -175,7 +174,7 @@ class Undo:
         Raises:
             NotFoundError: The session has no change that is in effect.
         """
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             changes = reader.revisions.changes(session, limit=MAX_CHANGES)
             # An undo inside the session has no effect of its own: what counts is whether the
             # changes that it undid are in effect.
@@ -212,8 +211,8 @@ class Undo:
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
     def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
-        with one_move_at_a_time(self._store.location):
-            plan = _Plan(self._store, self._files, self._name)
+        with one_move_at_a_time(self._files.store.location):
+            plan = _Plan(self._files, self._name)
             for change in changes:
                 plan.add(change)
             plan.read_contents()
@@ -229,8 +228,7 @@ class Undo:
                     database.revisions.set_undone(number, by)
 
             if plan.undone:
-                # The writer's store, which is the whole one: a client may write only through it.
-                self._files.store.write(record)
+                self._files.whole_store.write(record)
         numbers = [change.number for change in changes]
         return UndoReply(
             undone=tuple(plan.undone[number] for number in numbers if number in plan.undone),
@@ -284,8 +282,7 @@ class _Plan:
         writes: What is done to the files, in this order.
     """
 
-    def __init__(self, store: Store, files: FileWriter, name: Callable[[Path], str]) -> None:
-        self._store = store
+    def __init__(self, files: FileWriter, name: Callable[[Path], str]) -> None:
         self._files = files
         self._name = name
         self._hashes: dict[str, str] = {}  # of the files as they are after the steps so far
@@ -437,7 +434,7 @@ class _Plan:
         return hashes[path]
 
     def _content(self, revision: Revision) -> bytes | None:
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             return reader.revisions.content(revision.id)
 
     # -- what has changed since --------------------------------------------------------
@@ -470,7 +467,7 @@ class _Plan:
 
     def _content_with_hash(self, revision: Revision) -> bytes | None:
         """The content that a change left, if a later change of the file has kept it."""
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             for later in reader.revisions.history(revision.path):
                 if later.hash == revision.hash_after and later.kind == "content":
                     return reader.revisions.content(later.id)

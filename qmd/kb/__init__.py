@@ -1,145 +1,21 @@
 """
 `KnowledgeBase`: the interface of the library, which the command line and the servers call too.
 
-This module opens and closes it. Each of the other modules holds the methods of one capability.
-They use the rooms below as attributes of lazy packages (`qmd.lazy`), so that `qmd search` loads
-little of them.
+`knowledge_base` opens and closes it. Each of the other modules holds the methods of one subject.
+They use the rooms below as attributes of lazy packages (`qmd.lazy`), so that a short command loads
+little of them. `opening` is what one search needs of a knowledge base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-from qmd import values
-from qmd.files import writing
-from qmd.kb.access import AccessMethods
-from qmd.kb.capturing import CapturingMethods
-from qmd.kb.chats import ChatMethods
-from qmd.kb.collections import CollectionMethods
-from qmd.kb.documents import DocumentMethods
-from qmd.kb.embedding import EmbeddingMethods
-from qmd.kb.graph import GraphMethods
-from qmd.kb.indexing import IndexingMethods
-from qmd.kb.memory import MemoryMethods
-from qmd.kb.moving import MovingMethods
-from qmd.kb.photos import PhotoMethods
-from qmd.kb.pushing import PushingMethods
-from qmd.kb.search import SearchMethods
-from qmd.kb.transfer import TransferMethods
-from qmd.kb.upkeep import UpkeepMethods
-from qmd.settings import Settings
-from qmd.store import Store, open_store
-from qmd.values.location import ServerDatabase, as_location
+from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.values import ProgressCallback
+    from qmd.kb import opening as opening
+    from qmd.kb.knowledge_base import KnowledgeBase
 
+__all__ = ["KnowledgeBase"]
 
-class KnowledgeBase(
-    CollectionMethods,
-    IndexingMethods,
-    EmbeddingMethods,
-    MemoryMethods,
-    GraphMethods,
-    SearchMethods,
-    PhotoMethods,
-    DocumentMethods,
-    MovingMethods,
-    CapturingMethods,
-    ChatMethods,
-    AccessMethods,
-    TransferMethods,
-    PushingMethods,
-    UpkeepMethods,
-):
-    """
-    An open qmd database. Thread-safe: any thread may call any method.
-
-    ``with KnowledgeBase.open("notes.sqlite", create=True) as kb: ...``
-
-    A method that reads runs on the calling thread. A method that writes waits until earlier writes
-    are finished. Every error that a caller can cause is a `QmdError` with a hint.
-    """
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path | ServerDatabase,
-        settings: Settings = Settings(),
-        *,
-        create: bool = False,
-        read_only: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> KnowledgeBase:
-        """
-        Open a database.
-
-        Args:
-            path: The SQLite file, where ``~`` stands for the home directory; or the URL of a
-                PostgreSQL database, ``postgresql://…``.
-            settings: Which models to use, and where tools may write.
-            create: Create the file (on a server: the tables) if it does not exist, and migrate a
-                database of an older version.
-            read_only: Refuse every write. Any number of processes may open a database so.
-            progress: Called before each migration of an older file.
-
-        Raises:
-            DatabaseMissingError: It does not exist and ``create`` is false.
-            DatabaseUnreachableError: The server of the database cannot be reached.
-            ConfigError: A URL is malformed, or names no replica of the database.
-            SchemaTooNewError, NotADatabaseError, CorruptDatabaseError, DatabaseBusyError,
-            MigrationRequiredError: As their names say. The file is not changed.
-        """
-        replica = None if settings.replica is None else as_location(settings.replica)
-        store = open_store(
-            as_location(path),
-            replica,
-            create=create,
-            read_only=read_only,
-            progress=None if progress is None else _migrating(progress),
-        )
-        try:
-            _remove_abandoned_files(store)
-        except BaseException:
-            store.close()
-            raise
-        return cls(store, settings)
-
-    def close(self) -> None:
-        """Wait for the running write to finish, then close the file. May be called twice."""
-        if self._keeper is not None:
-            self._keeper.stop()
-        if self._listener is not None:
-            self._listener.stop()
-        with self._reopening:
-            self._closed = True
-        self._opened.close()
-
-    def __enter__(self) -> KnowledgeBase:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:
-    def tick(done: int, total: int, name: str) -> None:
-        progress(values.Progress("migrate", done, total, name))
-
-    return tick
-
-
-def _remove_abandoned_files(store: Store) -> None:
-    """Remove the temporary files of processes that died while they wrote; usually none."""
-    with store.reading() as reader:
-        if not reader.pending.all():
-            return
-    writing.writer.clean_up(store)
+__getattr__ = lazy.load(__name__, attributes={"KnowledgeBase": "qmd.kb.knowledge_base"})

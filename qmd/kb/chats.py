@@ -10,12 +10,13 @@ from qmd.engine_text import engine_text
 from qmd.errors import ChatNotFoundError, ConflictError, InputError
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
+from qmd.store import sql
 from qmd.system import clock
 
 if TYPE_CHECKING:
     from qmd.settings import BackendSettings
     from qmd.store import Writer
-    from qmd.store.sql.conversations import ChatSummary, StoredTurn
+    from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
     from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
     from qmd.values.notes import WrittenNote
 
@@ -46,7 +47,7 @@ class ChatMethods(FileMethods):
             info = reader.conversations.get(chat_id)
             if info is None:
                 raise ChatNotFoundError(chat_id)
-            return values.chats.Chat(info, tuple(map(shown, reader.conversations.turns(chat_id))))
+            return values.chats.Chat(info, tuple(map(as_turn, reader.conversations.turns(chat_id))))
 
     @open_to_scopes
     def rename_chat(self, chat_id: str, name: str) -> ChatInfo:
@@ -95,8 +96,8 @@ class ChatMethods(FileMethods):
 
     @property
     @open_to_scopes
-    def language_model(self) -> BackendSettings:
-        """Which language model answers questions, and within which limits."""
+    def backend_settings(self) -> BackendSettings:
+        """Which models there are, and within which limits they answer."""
         return self._settings.backends
 
     @property
@@ -112,14 +113,14 @@ class ChatMethods(FileMethods):
         return self._settings.read_only_files
 
     @open_to_scopes
-    def stored_chat(self, chat_id: str) -> tuple[ChatInfo, ChatSummary, list[StoredTurn]]:
+    def stored_chat(self, chat_id: str) -> KeptChat:
         """All that is kept of a conversation. Raises ChatNotFoundError."""
         with self._store.reading() as reader:
             info = reader.conversations.get(chat_id)
             if info is None:
                 raise ChatNotFoundError(chat_id)
-            conversations = reader.conversations
-            return info, conversations.summary(chat_id), conversations.turns(chat_id)
+            chats = reader.conversations
+            return sql.conversations.KeptChat(info, chats.summary(chat_id), chats.turns(chat_id))
 
     @open_to_scopes
     def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
@@ -206,8 +207,8 @@ class ChatMethods(FileMethods):
         return info
 
 
-def shown(stored: StoredTurn) -> ChatTurn:
-    """A turn as it is shown."""
+def as_turn(stored: StoredTurn) -> ChatTurn:
+    """A turn as faces show it."""
     return values.chats.ChatTurn(
         number=stored.number,
         question=stored.question,

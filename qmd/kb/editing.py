@@ -63,7 +63,7 @@ class EditingMethods(FileMethods):
                 `FileWriter` says.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         return editor.edit(self._place(store, name), edit, if_docid=if_docid, preview=preview)
 
     @open_to_scopes
@@ -77,9 +77,7 @@ class EditingMethods(FileMethods):
             FileAccessError: The file cannot be read.
         """
         store = self._store
-        return edits.note_editor.NoteEditor(store, self._writer(store)).source(
-            self._place(store, name)
-        )
+        return edits.note_editor.NoteEditor(self._writer(store)).source(self._place(store, name))
 
     @open_to_scopes
     def replace_note(
@@ -103,15 +101,17 @@ class EditingMethods(FileMethods):
 
         The other arguments and the errors are those of `edit_note`.
         """
-        edited = self.edit_note(
-            name,
+        store = self._store
+        writer = self._writer(store)
+        edited = edits.note_editor.NoteEditor(writer).edit(
+            self._place(store, name),
             lambda present: edits.operations.replace_all(present, text),
             if_docid=if_docid,
             preview=preview,
         )
         if continues is None or edited.change is None:
             return edited
-        return replace(edited, change=self._writer(self._store).join(continues, edited.change))
+        return replace(edited, change=writer.join(continues, edited.change))
 
     @open_to_scopes
     def tick_task(
@@ -146,7 +146,9 @@ class EditingMethods(FileMethods):
     @open_to_scopes
     def create_note(self, path: str, text: str) -> EditedNote:
         """
-        Create a note in a collection. Nothing is overwritten; missing folders are created.
+        Create a note in a collection, never in the vault and never over another note.
+
+        Missing folders are created. `notes` has what the tool `create_note` does.
 
         Args:
             path: ``collection/path``; ``.md`` may be left out.
@@ -165,8 +167,9 @@ class EditingMethods(FileMethods):
         )
         vault.check_new(file)
         place = vault.locate(file)
-        files.indexed_file.require_shown(file, self._exclusion(store, file))
-        return edits.note_editor.NoteEditor(store, self._writer(store)).create(
+        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
+        files.indexed_file.require_shown(file, exclusion)
+        return edits.note_editor.NoteEditor(self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
 
@@ -187,13 +190,6 @@ class EditingMethods(FileMethods):
             writable.append(each)
         return writable
 
-    def _exclusion(self, store: Store, file: str) -> str | None:
-        """The rule that keeps a file out of the index, in sentences; None if none does."""
-        name, _, path = file.partition("/")
-        with store.reading() as reader:
-            [collection] = [each for each in reader.collections.all() if each.name == name]
-        return files.indexed_file.exclusion_in(collection, path)
-
     @open_to_scopes
     def delete_note(
         self, name: str, *, if_docid: str | None = None, preview: bool = False
@@ -202,7 +198,7 @@ class EditingMethods(FileMethods):
         Delete a note; its content is kept in the history. Arguments and errors as `edit_note`.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         return editor.delete(self._place(store, name), if_docid=if_docid, preview=preview)
 
     @open_to_scopes

@@ -76,7 +76,7 @@ class FileMethods(Parts):
             with store.reading() as reader:
                 return files_with_history(reader, name)
 
-        return files.revisions.FileHistory(store, self._writer(store), candidates)
+        return files.revisions.FileHistory(self._writer(store), candidates)
 
     @property
     @open_to_scopes
@@ -84,7 +84,7 @@ class FileMethods(Parts):
         """Lists and undoes the changes that tools have written."""
         store = self._store
         collections = _collections(store)
-        return files.undo.Undo(store, self._writer(store), lambda path: _name(path, collections))
+        return files.undo.Undo(self._writer(store), lambda path: _name(path, collections))
 
     @open_to_scopes
     def file_name(self, path: Path) -> str:

@@ -57,7 +57,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         store = self._store
         today = date.today().isoformat()
         line = edits.observations.fact_line(fact, today)
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, fact.about, collection)
         written: EditedNote
         if place is None:
@@ -143,7 +143,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             The other errors of `edit_note`.
         """
         store = self._store
-        editor = edits.note_editor.NoteEditor(store, self._writer(store))
+        editor = edits.note_editor.NoteEditor(self._writer(store))
         place = self._place_of_subject(store, about, None) or self._place(store, about)
         return editor.edit(
             place,
@@ -270,6 +270,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
     ) -> RememberedFact:
         """What is known of a fact that was written, or that the note had."""
         number = 1
+        expired = False
         others: tuple[RecalledFact, ...] = ()
         with store.reading() as reader:
             name, _, path = written.file.partition("/")
@@ -279,6 +280,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
                 fact = edits.observations.line_of(text, line)
                 if fact is not None:
                     number = fact.line
+                    expired = fact.expires is not None and fact.expires < today
                     line = parse.lines.split_lines(text)[number - 1].strip()
                     others = search.memory.others(
                         reader, document, category=fact.category, but=number, today=today
@@ -288,6 +290,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             number,
             line,
             written=written.written,
+            expired=expired,
             others=others,
             change=written.change,
             problem=written.problem,
@@ -337,9 +340,10 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             )
         below = "" if folder.name == FOLDER else f"{FOLDER}/"
         path = f"{folder.name}/{below}{name}.md"
-        vault = self._vault(store)
-        files.indexed_file.require_shown(path, self._exclusion(store, path))
-        return edits.note_editor.NotePlace(path, vault.locate(path))
+        place = self._vault(store).locate(path)
+        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
+        files.indexed_file.require_shown(path, exclusion)
+        return edits.note_editor.NotePlace(path, place)
 
 
 def _replaced_by(text: bytes, present: bytes | None) -> bytes:

@@ -61,11 +61,11 @@ class MovingMethods(EditingMethods):
             target = moves.mover.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})
             note = self._place(store, name)
-            moved = moves.mover.NoteMover(store, self._writer(store), vault).move(
+            moved = moves.mover.NoteMover(self._writer(store), vault).move(
                 note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
             )
-        problem = moved.problem or self._exclusion(store, moved.file)
-        return replace(moved, problem=problem)
+        exclusion = files.indexed_file.exclusion_of_file(store, target.place.target)
+        return replace(moved, problem=moved.problem or exclusion)
 
     def _update(self, store: Store, files: set[str]) -> None:
         """Update the index of the collections of some files, unless it is read-only."""

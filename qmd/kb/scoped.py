@@ -180,7 +180,12 @@ class ScopedKnowledgeBase(KnowledgeBase):
             ingest.index.index_files(whole, files, self._whole.collections(), self._whole.events)
 
         return writing.writer.FileWriter(
-            whole, self._policy(store), index, confirm=self._confirm, actor=self.scope.name
+            store,
+            self._policy(store),
+            index,
+            confirm=self._confirm,
+            actor=self.scope.name,
+            whole_store=whole,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from qmd import libraries, models, search
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.records import replace
 from qmd.search import meaning
 from qmd.values import SearchReply, SearchRequest
 from qmd.values.facts import DefaultFor, ForCommands, field_facts
@@ -75,7 +76,7 @@ def takes_fields(
 
 
 class _MadeWhenUsed:
-    """A method that takes the place of this when it is first looked up: the shell needs none."""
+    """Builds the public method on first access; the shell never needs it."""
 
     def __init__(self, method: Callable[..., object], make: Callable[[], object]) -> None:
         self.__wrapped__, self.__doc__ = method, method.__doc__  # for those who look, not call
@@ -168,13 +169,17 @@ class SearchMethods(Parts):
             The errors of the method of that name.
         """
         with self._store.reading() as reader:
-            if command == "search":
-                return search.searches.search_by_words(reader, request)
-            rerank = request.rerank and command == "query" and "model" not in request.without
-            search_models = self._models(reader, expand=request.expand, rerank=rerank)
-            if command == "vsearch":
-                return search.searches.search_by_meaning(reader, request, search_models)
-            return search.searches.search_by_both(reader, request, search_models)
+            reply = self._reply(reader, command, request)
+            return replace(reply, needs_embedding=reader.upkeep.count_contents_waiting())
+
+    def _reply(self, reader: Reader, command: SearchCommand, request: SearchRequest) -> SearchReply:
+        if command == "search":
+            return search.searches.search_by_words(reader, request)
+        rerank = request.rerank and command == "query" and "model" not in request.without
+        search_models = self._models(reader, expand=request.expand, rerank=rerank)
+        if command == "vsearch":
+            return search.searches.search_by_meaning(reader, request, search_models)
+        return search.searches.search_by_both(reader, request, search_models)
 
     @property
     @open_to_scopes

@@ -6,7 +6,7 @@ From a declaration come
 - the command, with its options, ``--json``, ``--max-tokens``, ``--full-path``, ``--mode`` and what
   the Tab key completes (`qmd.cli.operations`);
 - the tool, with its schemas, hints, budget and texts in both languages (`qmd.tools.operations`);
-- the endpoint and its part of OpenAPI (`qmd.server.endpoints.operations`).
+- the endpoint and its part of OpenAPI (`qmd.server.endpoints.definition`).
 
 The facts of `qmd.values.facts` stand in the annotations of the arguments. The first paragraph of
 the docstring is the summary, the second says more on every face, further ones are for the shell.
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
+    from qmd.values.notes import Language
     from qmd.values.wire import ListBudget
 
-Lane = Literal["read", "bulk", "write", "web"]
+Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
 """
 The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
-"web" for those that write what they fetch from elsewhere, for which no other write waits.
+"web" for those that write what they fetch from elsewhere, for which no other write waits. Only
+operations of a server have the last three. Reads and turns of conversations ("chat") run side by
+side, writes and embeddings one by one.
 """
-
-
-Language = Literal["en", "zh"]
 
 
 class Styled(NamedTuple):

@@ -135,6 +135,8 @@ def _remembered(replied: Replied) -> str:
     fact: RememberedFact = replied.value
     done = f"Remembered (change {fact.change})" if fact.written else "Known already"
     lines = [f"{done}: {one_line(fact.file)}:{fact.line} {one_line(fact.fact)}"]
+    if fact.expired:
+        lines.append("Its last day has passed: recall shows it only with those that hold no more.")
     if fact.others:
         lines.append("Other facts of this subject and category; forget those that hold no more:")
         lines += (

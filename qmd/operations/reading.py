@@ -118,7 +118,7 @@ def _get_reply(replied: Replied) -> GetReply:
     tool=ByHand(_document_reply, DocumentSlice, outputs_more=True),
     sends=_get_reply,
     done_by="read:get",
-    options=("whole", "full_path", "format"),
+    options=("full_hidden", "full_path", "format"),
     examples=(
         "qmd get notes/2025/plan.md",
         "qmd get plan:120:40               # 40 lines from line 120",

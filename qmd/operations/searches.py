@@ -54,7 +54,7 @@ def _by_hand(prepare: Callable[[Any], Any] | None = None) -> ByHand:
 _ALIKE: Mapping[str, Any] = {
     "errors": (CollectionNotFoundError, NotFoundError),
     "done_by": "search:answer",
-    "options": ("full", "line_numbers", "full_path", "who", "format"),
+    "options": ("full", "line_numbers", "full_path", "mode_auto", "format"),
     "usual": (
         *("--limit", "--collection", "--path", "--tag", "--property", "--after", "--before"),
         *("--sort", "--full", "--json"),

@@ -14,7 +14,9 @@ from qmd.parse.markdown import Outline
 HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
-_PAIR = re.compile(r"\\`|`[^`\r\n\0]*`|`")
+# (The first begins with one plain character, so that the search can jump from one to the next.)
+_PAIR = re.compile(r"`(?:[^`\r\n\0]*`)?")
+_ESCAPED_PAIR = re.compile(r"\\`|`(?:[^`\r\n\0]*`)?")
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _COMMENT_MARK = re.compile("%%")
 _BLANK_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)")
@@ -75,7 +77,8 @@ def _mask_spans(text: str) -> str:
         return _mask_any_spans(text)
     pieces: list[str] = []
     at = 0
-    for match in _PAIR.finditer(text):
+    pairs = _ESCAPED_PAIR if "\\`" in text else _PAIR
+    for match in pairs.finditer(text):
         begin, end = match.span()
         if end - begin == 1:
             return _mask_any_spans(text)

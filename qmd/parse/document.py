@@ -28,7 +28,7 @@ from qmd.parse.observations import (
     with_relations,
 )
 from qmd.parse.tags import find_aliases, find_tags, frontmatter_tags, may_have_tags
-from qmd.parse.tasks import find_tasks, may_have_tasks
+from qmd.parse.tasks import find_tasks
 from qmd.parse.title import find_description, find_title, title_of_file
 from qmd.parse.warnings import limit_warnings
 from qmd.values import DocumentAnchor, ParsedDocument
@@ -84,7 +84,6 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
     page_tags = list(frontmatter_tags(page))
-    tasks = find_tasks(structure, page_tags) if may_have_tasks(text) else ()
     observations = find_observations(structure, page_tags) if may_have_observations(text) else ()
     return ParsedDocument(
         text=text,
@@ -103,7 +102,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
-        tasks=tasks,
+        tasks=find_tasks(text, structure, page_tags),
         observations=observations,
     )
 

@@ -6,7 +6,6 @@ Splits a text into lines as an editor does: at ``\\n``, ``\\r\\n`` and ``\\r``, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import accumulate, count
 from operator import add
@@ -14,7 +13,7 @@ from operator import add
 from qmd import lazy
 
 _LINE_END = lazy.pattern(r"\r\n|\r|\n")
-_LINE_END_BYTES = re.compile(rb"\r\n|\r|\n")
+_LINE_END_BYTES = lazy.pattern(rb"\r\n|\r|\n")
 
 
 def split_lines(text: str) -> list[str]:

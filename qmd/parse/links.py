@@ -25,11 +25,14 @@ _MAX_OPEN = 1000  # brackets open at the same time; more is no prose
 #: short references to one long target would fill gigabytes. (cmark has the same limit.)
 _MAX_COPIED = 100_000
 
-_PLAIN = r"\[([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
+_PLAIN = r"([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
 # As in Obsidian a single bracket does not end a wikilink; code in it (NUL) is part of its name.
 _IN_WIKILINK = r"[^\[\]\r\n]+(?:\](?!\])[^\[\]\r\n]+)*"
-# A plain link, an escape, a wikilink, a bracket.
-_TOKEN = re.compile(_PLAIN + r"|\\.|\[\[(" + _IN_WIKILINK + r")\]\]|\[|\]", re.DOTALL)
+# A plain link, a wikilink, a bracket that opens.
+_OPENING = rf"\[(?:{_PLAIN}|\[({_IN_WIKILINK})\]\]|)"
+# (The first begins with one plain character, so that the search can jump from one to the next.)
+_OPENS = re.compile(_OPENING, re.DOTALL)
+_TOKEN = re.compile(rf"{_OPENING}|\\.|\]", re.DOTALL)
 _DESTINATION = re.compile(
     r"\([ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?"
     r"(?:<([^<>\r\n]*)>|([^\s()<\\\0][^\s()\\\0]*(?:\([^\s()\\\0]*\)[^\s()\\\0]*)*))"
@@ -151,7 +154,9 @@ class _BracketScan:
 
     def run(self) -> None:
         masked = self.masked
-        for match in _TOKEN.finditer(masked):
+        has_escapes = "\\" in masked
+        end = 0
+        while match := (_TOKEN if self.open or has_escapes else _OPENS).search(masked, end):
             begin, end = match.span()
             if begin < self.skip_to:
                 continue

@@ -15,9 +15,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from operator import add
-from typing import NamedTuple
 
 from qmd import lazy
+from qmd.records import NamedTuple
 
 #: Raise this number when the result of `segment` changes; the store then indexes anew.
 SEGMENTER_VERSION = 3

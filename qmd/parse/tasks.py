@@ -11,6 +11,7 @@ Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" o
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import date
 
@@ -37,7 +38,8 @@ TASK = re.compile(
     r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+\[(?P<box>.)\]"
     rf"|[-*] (?P<word>{_WORD}))(?:[ \t]+(?P<text>.*))?$"
 )
-# (The patterns begin with plain characters, so that the search can jump from one to the next.)
+#: What each task has in its line. (The patterns begin with plain characters, so that the search can
+#: jump from one to the next.)
 _SOMEWHERE = (
     re.compile(r"\[(?=.\](?:\s|$))"),
     re.compile(rf"- (?={_WORD})"),
@@ -67,22 +69,21 @@ _LETTERS = {"A": 2, "B": 3, "C": 4}
 _BELOW = re.compile(rf"[ \t>]*(DEADLINE|SCHEDULED):[ \t]*<{_DAY}[^>]{{0,60}}>")
 
 
-def may_have_tasks(text: str) -> bool:
-    """Whether a text may have tasks; cheap."""
-    return any(pattern.search(text) is not None for pattern in _SOMEWHERE)
-
-
-def task_lines(outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:
+def task_lines(text: str, outline: Outline) -> Iterator[tuple[int, re.Match[str]]]:
     """The lines outside code that are tasks: their numbers, from 0, and matches of `TASK`."""
+    places = [match.start() for pattern in _SOMEWHERE for match in pattern.finditer(text)]
+    if not places:
+        return
     hidden = {number for start, end in outline.hidden for number in range(start, end)}
     first = outline.blocks[0].start if outline.blocks else len(outline.lines)
-    for number in range(first, len(outline.lines)):
-        match = TASK.match(outline.lines[number].rstrip("\r\n"))
-        if match is not None and number not in hidden:
-            yield number, match
+    for number in sorted({bisect_right(outline.starts, place) - 1 for place in places}):
+        if number >= first and number not in hidden:
+            match = TASK.match(outline.lines[number].rstrip("\r\n"))
+            if match is not None:
+                yield number, match
 
 
-def find_tasks(outline: Outline, page_tags: Sequence[str]) -> tuple[Task, ...]:
+def find_tasks(text: str, outline: Outline, page_tags: Sequence[str]) -> tuple[Task, ...]:
     """
     The tasks of a text, in its order, at most `MAX_TASKS`.
 
@@ -90,7 +91,7 @@ def find_tasks(outline: Outline, page_tags: Sequence[str]) -> tuple[Task, ...]:
         page_tags: Those of the frontmatter, which each task has.
     """
     tasks: list[Task] = []
-    for number, match in task_lines(outline):
+    for number, match in task_lines(text, outline):
         if len(tasks) == MAX_TASKS:
             break
         if match["text"]:  # else a template

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from qmd.search import memory as memory
     from qmd.search import ordering as ordering
     from qmd.search import photos as photos
+    from qmd.search import present as present
+    from qmd.search import query as query
     from qmd.search import question as question
     from qmd.search import rank as rank
     from qmd.search import retrieve as retrieve

@@ -3,8 +3,7 @@ Orders documents by evidence: by how far ahead of the others each of them is.
 
 Fusion by ranks does not see how far apart two scores are. Here each part of the evidence
 (`WEIGHTS` has them all) is standardised over the documents that it was measured of, weighted and
-added. So a document far ahead in one part beats
-one that is middling in all.
+added. So a document far ahead in one part beats one that is middling in all.
 
 Each part is shifted so that the last document has 0. The shift is the same for all documents and
 does not change the order, and no contribution is negative.
@@ -81,45 +80,6 @@ NO_TRUST, FULL_TRUST = 0.1, 0.4
 LEAST_SCORES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """
-    How values are standardised.
-
-    Attributes:
-        mean, deviation: Of the best `SCALE_DEPTH` values.
-        last: The least of these values; a document without a value counts as this one.
-    """
-
-    mean: float
-    deviation: float
-    last: float
-
-    @classmethod
-    def over(cls, values: Iterable[float], zeros: int = 0) -> Scale:
-        """
-        The scale of the best `SCALE_DEPTH` values.
-
-        Args:
-            zeros: How many zeros ``values`` leaves out.
-        """
-        top = sorted(values, reverse=True)[:SCALE_DEPTH]
-        top += [0.0] * min(zeros, SCALE_DEPTH - len(top))
-        if not top:
-            return cls(0.0, 0.0, 0.0)
-        mean = fsum(top) / len(top)
-        deviation = sqrt(fsum((value - mean) ** 2 for value in top) / len(top))
-        return cls(mean, deviation, top[-1])
-
-    def standardise(self, value: float) -> float:
-        """Standard deviations between the last value and this one, at least 0."""
-        # Equal values have a deviation of up to 1e-8, from rounding.
-        if value <= self.last or self.deviation <= 1e-6:
-            return 0.0
-        last = (self.last - self.mean) / self.deviation
-        return min((value - self.mean) / self.deviation, MOST) - last
-
-
 @dataclass(frozen=True)
 class Measure:
     """
@@ -129,6 +89,7 @@ class Measure:
         query: The text that was searched for.
         weight: What one standard deviation adds to the sum.
         values: Document id → value; greater is better.
+        zeros: How many zeros ``values`` leaves out.
         unknown_ids: Documents that could not be measured. They count as average, because an
             unknown distance is not a large one. Any other document without a value counts as last.
         ranks: Document id → rank in the run, from 1; empty if the values are not those of a run.
@@ -138,17 +99,39 @@ class Measure:
     part: Part
     query: str
     weight: float
-    scale: Scale
     values: Mapping[int, float]
+    zeros: int = 0
     type: Literal["original", "expansion"] = "original"
     unknown_ids: Collection[int] = frozenset()
     ranks: Mapping[int, int] = field(default_factory=dict)
     first_place: float = 0.0
 
+    @cached_property
+    def scale(self) -> tuple[float, float, float]:
+        """
+        How values are standardised: the mean and the deviation of the best `SCALE_DEPTH` of them,
+        and the least of these, as which a document without a value counts.
+        """
+        top = sorted(self.values.values(), reverse=True)[:SCALE_DEPTH]
+        top += [0.0] * min(self.zeros, SCALE_DEPTH - len(top))
+        if not top:
+            return 0.0, 0.0, 0.0
+        mean = fsum(top) / len(top)
+        deviation = sqrt(fsum((value - mean) ** 2 for value in top) / len(top))
+        return mean, deviation, top[-1]
+
+    def standardise(self, value: float) -> float:
+        """Standard deviations between the last value and this one, at least 0."""
+        mean, deviation, last = self.scale
+        # Equal values have a deviation of up to 1e-8, from rounding.
+        if value <= last or deviation <= 1e-6:
+            return 0.0
+        return min((value - mean) / deviation, MOST) - (last - mean) / deviation
+
     def value(self, document_id: int) -> float:
         """The value that a document counts with."""
-        default = self.scale.mean if document_id in self.unknown_ids else self.scale.last
-        return self.values.get(document_id, default)
+        mean, _, last = self.scale
+        return self.values.get(document_id, mean if document_id in self.unknown_ids else last)
 
     def place(self, document_id: int) -> float:
         """What the document's rank adds to its standardised value; 0 without a rank."""
@@ -158,11 +141,11 @@ class Measure:
     @cached_property
     def contributions(self) -> dict[int, float]:
         """Document id → what this part adds to its sum, at least 0; no entry stands for 0."""
-        standardise, weight = self.scale.standardise, self.weight
-        average = weight * standardise(self.scale.mean)
+        average = self.weight * self.standardise(self.scale[0])
         contributions = dict.fromkeys(self.unknown_ids, average)
         for document_id, value in self.values.items():
-            contributions[document_id] = weight * (standardise(value) + self.place(document_id))
+            standardised = self.standardise(value) + self.place(document_id)
+            contributions[document_id] = self.weight * standardised
         return contributions
 
     def explain(self, document_id: int) -> dict[str, Any]:
@@ -173,17 +156,17 @@ class Measure:
         deviations(last), at least 0; deviations(x) = min((x - mean) / deviation, `MOST`);
         place = ``first_place`` / rank, or 0 without a rank.
         """
-        value = self.value(document_id)
-        standardised, place = self.scale.standardise(value), self.place(document_id)
+        value, (mean, deviation, last) = self.value(document_id), self.scale
+        standardised, place = self.standardise(value), self.place(document_id)
         return {
             "part": self.part,
             "query": self.query,
             "type": self.type,
             "rank": self.ranks.get(document_id),
             "value": value,
-            "mean": self.scale.mean,
-            "deviation": self.scale.deviation,
-            "last": self.scale.last,
+            "mean": mean,
+            "deviation": deviation,
+            "last": last,
             "standardised": standardised,
             "place": place,
             "weight": self.weight,
@@ -282,9 +265,7 @@ def measure_by_model(
     """
     weight = MODEL_WEIGHT * trust(scores, measures)
     unknown_ids = frozenset(asked_ids) - scores.keys()
-    return Measure(
-        "model", text, weight, Scale.over(scores.values()), scores, unknown_ids=unknown_ids
-    )
+    return Measure("model", text, weight, scores, unknown_ids=unknown_ids)
 
 
 def trust(scores: Mapping[int, float], measures: Sequence[Measure]) -> float:
@@ -400,7 +381,7 @@ def _measure_runs(
     Args:
         unknown_ids: As in `Measure`.
         first_place: As in `Measure`.
-        documents: How many documents the scale is of; those outside the run have a value of 0.
+        documents: How many documents are measured; those outside the run have a value of 0.
     """
     for index, run in enumerate(runs):
         if run.values:
@@ -408,8 +389,8 @@ def _measure_runs(
                 part,
                 run.text,
                 WEIGHTS[part] * EXPANSIONS / (len(runs) - 1) if index else WEIGHTS[part],
-                Scale.over(run.values.values(), zeros=max(0, documents - len(run.values))),
                 run.values,
+                zeros=max(0, documents - len(run.values)),
                 type=run.type,
                 unknown_ids=unknown_ids,
                 ranks=run.ranks,
@@ -421,14 +402,8 @@ def _measure_best(
     part: EvidencePart, text: str, values: Mapping[int, float], best_ids: Sequence[int]
 ) -> Measure:
     """The values of the best documents so far; of some of them they may not be known."""
-    return Measure(
-        part,
-        text,
-        WEIGHTS[part],
-        Scale.over(values.values()),
-        values,
-        unknown_ids=frozenset(best_ids) - values.keys(),
-    )
+    unknown_ids = frozenset(best_ids) - values.keys()
+    return Measure(part, text, WEIGHTS[part], values, unknown_ids=unknown_ids)
 
 
 def _compare_tokens(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.sql.documents import FullDocument
 
-#: The rank offset k of reciprocal rank fusion; 60 is the value of its authors.
+#: The rank offset of reciprocal rank fusion, k; 60 is the value of its authors.
 RRF_K = 60
 #: A passage has at most this many characters. A model may read fewer.
 PASSAGE_CHARS = 4000
@@ -31,13 +31,12 @@ PASSAGE_CHARS = 4000
 BEFORE = 200
 
 
-def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> dict[int, float]:
+def reciprocal_rank_fusion(runs: Sequence[Run]) -> dict[int, float]:
     """
     Merge ranked runs by summed reciprocal rank, with a bonus for the top of any run.
 
     Args:
         runs: Each best first.
-        k: Rank offset, > 0; larger flattens the head.
 
     Returns:
         Document id → (sum of its `share` of each run + its `bonus`) / (the greatest possible sum),
@@ -48,12 +47,12 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> dict[int, 
     best rank (0.05 for rank 1, 0.02 for ranks 2 and 3), are those of tobi/qmd.
     """
     # fsum is exact, so that no score depends on the order of the runs.
-    best_possible = fsum(share(run, 1, k) for run in runs) + 0.05
+    best_possible = fsum(share(run, 1) for run in runs) + 0.05
     shares: dict[int, list[float]] = {}
     best_ranks: dict[int, int] = {}
     for run in runs:
         for document_id, rank in run.ranks.items():
-            shares.setdefault(document_id, []).append(share(run, rank, k))
+            shares.setdefault(document_id, []).append(share(run, rank))
             best_ranks[document_id] = min(rank, best_ranks.get(document_id, rank))
     fused = {
         document_id: (fsum(parts) + bonus(best_ranks[document_id])) / best_possible
@@ -62,9 +61,9 @@ def reciprocal_rank_fusion(runs: Sequence[Run], *, k: int = RRF_K) -> dict[int, 
     return _sorted(fused)
 
 
-def share(run: Run, rank: int, k: int = RRF_K) -> float:
+def share(run: Run, rank: int) -> float:
     """What a rank in a run adds to a fused score."""
-    return run.weight / (k + rank)
+    return run.weight / (RRF_K + rank)
 
 
 def bonus(best_rank: int) -> float:

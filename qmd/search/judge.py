@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, takewhile
 from math import exp, fsum, log10
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
-from qmd import search
+from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.named import MOST_LEADING
 from qmd.search.query.terms import Script
@@ -69,7 +69,6 @@ BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
 #: If no hit is as relevant as this, the reply says that nothing seems to answer. With the constants
 #: of `EVIDENCE` a hit that does not answer is seldom below the first, one that does often above it.
 LEAST_CONFIDENCE, LEAST_BY_EVIDENCE = 0.16, 0.3
-NOTICE = "Nothing here seems to answer this; the nearest are:"
 
 #: By what candidates are ordered: the score of one retriever, fused ranks or evidence.
 Order = Literal["score", "ranks", "evidence"]
@@ -245,16 +244,6 @@ def _score_each(judged: Iterable[Candidate]) -> Iterator[Candidate]:
         share = candidate.blend / best.blend if best.blend else 1.0
         candidate.score = round(best.relevance * share, 4)
         yield candidate
-
-
-def notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) -> str | None:
-    """What the reply says about its hits as a whole; None for nothing."""
-    if judged:
-        is_confident = any(each.relevance >= each.grounds.least_confidence for each in judged)
-        return None if is_confident else NOTICE
-    if not request.filters.properties:
-        return None
-    return search.ordering.missing_property(reader, request.filters.properties)
 
 
 def _held_words(

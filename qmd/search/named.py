@@ -39,9 +39,9 @@ def written_name(text: str) -> str | None:
     text = text.strip()
     if len(text) > MAX_NAME:
         return None
-    link = _WIKILINK.fullmatch(text)
+    link = _WIKILINK.fullmatch(text) if "[[" in text else None
     name = link[1].strip() if link else text
-    file = _NOTE_FILE.fullmatch(name)
+    file = _NOTE_FILE.fullmatch(name) if "." in name else None
     name = file[1] if file else name
     return None if name == text else name
 

@@ -73,22 +73,25 @@ def missing_property(reader: Reader, filters: Sequence[str]) -> str | None:
     return None
 
 
-def to_judge(reader: Reader, request: SearchRequest, hits: Sequence[Candidate]) -> list[Candidate]:
+def to_judge(
+    reader: Reader, request: SearchRequest, candidates: Sequence[Candidate]
+) -> list[Candidate]:
     """
-    The hits that decide what a sorted reply shows, best first: the first of the order, up to the
-    limit, and the best, with which all scores are compared.
+    The candidates that decide what a sorted reply shows, best first: the first of the order, up to
+    the limit, and the best, with which all scores are compared.
 
-    With a minimum of score or relevance, any hit may be dropped, so all of them decide.
+    With a minimum of score or relevance, any may be dropped, so all of them decide.
 
     Raises:
         NotFoundError: As `parse_order`.
     """
     order = parse_order(reader, request.sort or "")
     if request.limit is None or request.min_score or request.min_relevance:
-        return list(hits)
-    first = reader.documents.ordered_ids([hit.document_id for hit in hits], order)[: request.limit]
-    decisive = {*first, *(hit.document_id for hit in hits[:LEAST_DEPTH])}
-    return [hit for hit in hits if hit.document_id in decisive]
+        return list(candidates)
+    document_ids = [each.document_id for each in candidates]
+    first = reader.documents.ordered_ids(document_ids, order)[: request.limit]
+    decisive = {*first, *document_ids[:LEAST_DEPTH]}
+    return [each for each in candidates if each.document_id in decisive]
 
 
 def arranged(

@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from qmd import lazy
+from qmd import lazy, search
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
 from qmd.records import dataclass, replace
 from qmd.search.named import find_named, written_name
-from qmd.search.query.dates import filter_date
 from qmd.search.query.language import ParsedQuery, parse, possible_keys
 from qmd.search.words.checks import Exclusions, exclusions
 from qmd.values import Filters, SearchRequest
@@ -68,7 +67,7 @@ class Question:
             without its signs), then its expansions.
         for_meaning: Texts for the vectors: the query first, in plain words, then its expansions.
         selection: The documents that pass the filters and tags.
-        depth: A retriever returns at most this many; None for all.
+        most: A retriever returns at most this many; None for all.
         named: Document id → which of its names the query is.
         exclusions: What the query excludes, for retrieval by meaning. (Full text applies the
             exclusions of its query itself.)
@@ -81,7 +80,7 @@ class Question:
     for_words: tuple[str, ...]
     for_meaning: tuple[str, ...]
     selection: Selection
-    depth: int | None
+    most: int | None
     named: Mapping[int, NameKind]
     exclusions: Exclusions | None = None
     intent: str | None = None
@@ -128,12 +127,12 @@ def parse_for_both(reader: Reader, request: SearchRequest, models: SearchModels)
         InputError, CollectionNotFoundError: As `parse_request`.
     """
     request.check()
-    depth = None if request.limit is None else max(RUN_DEPTH, request.limit)
+    most = None if request.limit is None else max(RUN_DEPTH, request.limit)
     text = without_expand(request.query)
     lines = parse_lines(text)
     if lines is not None:
-        return _for_ranking(reader, _parse_lines(reader, request, *lines, depth))
-    question = _with_exclusions(reader, _parse_text(reader, request, text, depth))
+        return _for_ranking(reader, _parse_lines(reader, request, *lines, most))
+    question = _with_exclusions(reader, _parse_text(reader, request, text, most))
     return _for_ranking(reader, expanded(question, models))
 
 
@@ -166,8 +165,8 @@ def parse_query(reader: Reader, text: str) -> ParsedQuery:
     return parse(text, reader.properties.existing_keys(keys) if keys else keys)
 
 
-def _parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | None) -> Question:
-    """As `parse_request`, for ``text`` instead of the request's query, and another depth."""
+def _parse_text(reader: Reader, request: SearchRequest, text: str, most: int | None) -> Question:
+    """As `parse_request`, for ``text`` instead of the request's query, and another ``most``."""
     filters = _with_collections(reader, _with_dates(request.filters))
     name = written_name(text)
     if name is not None and "/" not in name:
@@ -176,7 +175,7 @@ def _parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | 
         named = find_named(reader, [name], bare, selection)
         if named and not bare.narrowed:
             texts = (name,), (bare.text,)
-            return Question(bare, *texts, selection, depth, named, intent=request.intent)
+            return Question(bare, *texts, selection, most, named, intent=request.intent)
     query = parse_query(reader, text)
     selection = reader.select(
         replace(filters, tags=(*filters.tags, *query.tags)),
@@ -185,7 +184,7 @@ def _parse_text(reader: Reader, request: SearchRequest, text: str, depth: int | 
     )
     named = find_named(reader, [text, query.text], query, selection)
     texts = (text,), (query.text,)
-    return Question(query, *texts, selection, depth, named, intent=request.intent)
+    return Question(query, *texts, selection, most, named, intent=request.intent)
 
 
 def _parse_lines(
@@ -194,9 +193,9 @@ def _parse_lines(
     for_words: tuple[str, ...],
     for_meaning: tuple[str, ...],
     intent: str | None,
-    depth: int | None,
+    most: int | None,
 ) -> Question:
-    question = _parse_text(reader, request, (*for_words, *for_meaning)[0], depth)
+    question = _parse_text(reader, request, (*for_words, *for_meaning)[0], most)
     return replace(
         question,
         for_words=for_words,
@@ -246,8 +245,8 @@ def _with_dates(filters: Filters) -> Filters:
         return filters
     return replace(
         filters,
-        after=filter_date(filters.after) if filters.after else None,
-        before=filter_date(filters.before) if filters.before else None,
+        after=search.query.dates.filter_date(filters.after) if filters.after else None,
+        before=search.query.dates.filter_date(filters.before) if filters.before else None,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate
@@ -36,19 +36,10 @@ if TYPE_CHECKING:
     from qmd.store import Reader
 
 
-class Ranking(NamedTuple):
-    """
-    The documents of all runs in order.
-
-    Attributes:
-        blends: Document id → 0..1, best first.
-        explain: Gives the parts of the blend of a document.
-        order: By what they are ordered.
-    """
-
-    blends: Mapping[int, float]
-    explain: Callable[[int], Mapping[str, Any]]
-    order: Order
+#: Document id → 0..1, best first.
+Blends = Mapping[int, float]
+#: Gives the parts of the blend of a document.
+ExplainBlend = Callable[[int], Mapping[str, Any]]
 
 
 def rank(
@@ -63,14 +54,14 @@ def rank(
 
     Returns:
         The first ``request.depth`` candidates, best first, and among them those further ones of
-        which the query is a name; and `Ranking.order`.
+        which the query is a name; and by what they are ordered.
     """
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
 
     def rerank(document_ids: Iterable[int]) -> dict[int, float]:
         """Document id → the reranker's score, of the first ones; empty without a reranker."""
         best_ids = list(islice(document_ids, request.candidates))
-        if models.reranker is None or not request.rerank or not best_ids:
+        if models.reranker is None or not best_ids:
             return {}
         passages = passages_of(reader, retrieved, best_ids)
         answer, problem = ask_model(models.reranker, question.prompt, passages, models.timeout_s)
@@ -78,19 +69,20 @@ def rank(
         pairs = zip(best_ids, answer, strict=False)
         return {document_id: score for document_id, score in pairs if score is not None}
 
-    if request.rerank and retrieved.nearest:
-        ranking = _by_evidence(reader, request, question, retrieved, models, fused, rerank)
+    order: Order = "evidence" if request.rerank and retrieved.nearest else "ranks"
+    if order == "evidence":
+        blends, explain = _by_evidence(reader, request, question, retrieved, models, fused, rerank)
     else:
-        ranking = _by_ranks(retrieved, fused, rerank(fused))
+        blends, explain = _by_ranks(retrieved, fused, rerank(fused))
     candidates = []
-    for place, (document_id, blend) in enumerate(ranking.blends.items()):
+    for place, (document_id, blend) in enumerate(blends.items()):
         if request.depth is None or place < request.depth or document_id in question.named:
             candidate = retrieved.candidates[document_id]
             candidate.blend = blend
             if request.explain:
-                candidate.explanation = ranking.explain(document_id)
+                candidate.explanation = explain(document_id)
             candidates.append(candidate)
-    return candidates, ranking.order
+    return candidates, order
 
 
 def _by_evidence(
@@ -101,7 +93,7 @@ def _by_evidence(
     models: SearchModels,
     fused: Mapping[int, float],
     rerank: Callable[[Iterable[int]], dict[int, float]],
-) -> Ranking:
+) -> tuple[Blends, ExplainBlend]:
     """The order by evidence; documents with equal evidence stay in the fused order."""
     measures, problem = measure_documents(reader, retrieved, list(fused), models, request.without)
     retrieved.problems += filter(None, [problem])
@@ -119,12 +111,12 @@ def _by_evidence(
         return explained | {"rerank": scores.get(document_id)} if scores else explained
 
     blends = {each: total / best if best else 1.0 for each, total in totals.items()}
-    return Ranking(blends, explain, "evidence")
+    return blends, explain
 
 
 def _by_ranks(
     retrieved: Retrieved, fused: Mapping[int, float], scores: Mapping[int, float]
-) -> Ranking:
+) -> tuple[Blends, ExplainBlend]:
     """
     The fused order, into which the scores of a reranker are mixed if there are any.
 
@@ -143,7 +135,7 @@ def _by_ranks(
             "weights": dict(zip(("rrf", "rerank"), weights, strict=True)),
         }
 
-    return Ranking(blend_scores(fused, scores), explain, "ranks")
+    return blend_scores(fused, scores), explain
 
 
 def _explain_ranks(retrieved: Retrieved, document_id: int, rrf: float) -> dict[str, Any]:

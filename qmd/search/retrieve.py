@@ -106,29 +106,29 @@ def _search_words(
         is_same = query == retrieved.words.query
         words = retrieved.words if is_same else weigh_words(reader, query)
         named_ids = () if index else question.named
-        hits = retrieve_by_words(reader, words, question.selection, question.depth, named_ids)
+        candidates = retrieve_by_words(reader, words, question.selection, question.most, named_ids)
         if index and question.exclusions is not None:  # an expansion has no exclusions itself
             excluded = question.exclusions
-            hits = [hit for hit in hits if excluded.admit(reader, hit.document_id)]
-        runs.append(_run_by_words(text, hits, index))
-        for hit in hits:
+            candidates = [each for each in candidates if excluded.admit(reader, each.document_id)]
+        runs.append(_run_by_words(text, candidates, index))
+        for candidate in candidates:
             # How an expansion matches says nothing about the query.
-            candidate = Candidate(hit.document_id) if index else hit
-            retrieved.candidates.setdefault(hit.document_id, candidate)
+            other = Candidate(candidate.document_id) if index else candidate
+            retrieved.candidates.setdefault(candidate.document_id, other)
     retrieved.by_words = runs
 
 
-def _run_by_words(text: str, hits: Sequence[Candidate], index: int) -> Run:
+def _run_by_words(text: str, candidates: Sequence[Candidate], index: int) -> Run:
     """
     A run of full text.
 
-    An exact hit counts with at least the bm25 of the relaxed hits behind it in the run.
+    An exact candidate counts with at least the bm25 of the relaxed ones behind it in the run.
     """
     values: dict[int, float] = {}
     highest = 0.0
-    for hit in reversed(hits):
-        values[hit.document_id] = highest = max(highest, hit.bm25)
-    scores = {hit.document_id: hit.blend for hit in hits}
+    for candidate in reversed(candidates):
+        values[candidate.document_id] = highest = max(highest, candidate.bm25)
+    scores = {candidate.document_id: candidate.blend for candidate in candidates}
     return Run("fts", text, "expansion" if index else "original", scores, values)
 
 
@@ -140,16 +140,16 @@ def _search_vectors(
     )
     runs = []
     by_query = retrieved.by_words[0].scores if retrieved.by_words else {}
-    for index, (embedded, hits) in enumerate(answers):
+    for index, (embedded, nearest) in enumerate(answers):
         if index == 0:
             retrieved.embedded = embedded
-        values = {hit.document_id: hit.nearness for hit in hits}
+        values = {each.document_id: each.nearness for each in nearest}
         runs.append(Run("vec", embedded.text, "expansion" if index else "original", values, values))
-        for hit in hits:
-            candidate = retrieved.candidates.setdefault(hit.document_id, hit)
+        for each in nearest:
+            candidate = retrieved.candidates.setdefault(each.document_id, each)
             if candidate.chunk_id is None:
-                candidate.take_chunk(hit)
-            if hit.document_id not in by_query:
+                candidate.take_chunk(each)
+            if each.document_id not in by_query:
                 candidate.match = "semantic"
     retrieved.by_meaning = runs
     return error

@@ -11,6 +11,7 @@ A retriever makes the candidates, and each later step fills in what it learns of
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from qmd import search
@@ -39,7 +40,7 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     words = weigh_words(reader, question.query)
     selection, named, limits = question.selection, question.named, request
     if request.sort is None:
-        candidates = retrieve_by_words(reader, words, selection, question.depth, named)
+        candidates = retrieve_by_words(reader, words, selection, question.most, named)
     else:
         candidates = search.ordering.to_judge(
             reader, request, all_matches(reader, words, selection)
@@ -51,10 +52,7 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     candidates = lead_by_name(candidates, named, with_explanation=request.explain)
     judged = judge(reader, limits, candidates, words, named)
     reply = present(reader, request, question.query, judged)
-
-    def again(other: SearchRequest) -> SearchReply:
-        return search_by_words(reader, other)
-
+    again = partial(search_by_words, reader)
     return _spelled(reader, request, words, selection, reply, again)
 
 
@@ -73,7 +71,7 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     text = question.text
     if not text:
         return search_by_words(reader, request)
-    embedded, hits = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
+    embedded, nearest = search.meaning.retrieval.retrieve_by_meaning(reader, text, question, models)
     question = expanded(question, models)
     others, error = search.meaning.retrieval.retrieve_texts_by_meaning(
         reader, question.for_meaning[1:], question, models
@@ -81,14 +79,11 @@ def search_by_meaning(reader: Reader, request: SearchRequest, models: SearchMode
     problem = question.problem
     if error is not None:
         problem = with_cause("Expanded in part", error.message)
-    candidates = search.rank.rank_by_nearness(reader, request, embedded, hits, others)
+    candidates = search.rank.rank_by_nearness(reader, request, embedded, nearest, others)
     words = weigh_words(reader, question.query)
     judged = judge(reader, request, candidates, words, question.named)
     reply = present(reader, request, question.query, judged, problem)
-
-    def again(other: SearchRequest) -> SearchReply:
-        return search_by_meaning(reader, other, models)
-
+    again = partial(search_by_meaning, reader, models=models)
     return _spelled(reader, request, words, question.selection, reply, again)
 
 
@@ -110,10 +105,7 @@ def search_by_both(reader: Reader, request: SearchRequest, models: SearchModels)
     judged = judge(reader, request, candidates, words, named, order=order)
     degraded = sentences(question.problem, *retrieved.problems) or None
     reply = present(reader, request, question.query, judged, degraded)
-
-    def again(other: SearchRequest) -> SearchReply:
-        return search_by_both(reader, other, models)
-
+    again = partial(search_by_both, reader, models=models)
     return _spelled(reader, request, words, question.selection, reply, again)
 
 

@@ -11,11 +11,11 @@ import mcp_types as types
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from qmd.operations.bounds import MAX_PATH
-from qmd.operations.definition import Language
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.server.mcp_sdk import CallNext, HandlerResult, MCPError, ServerRequestContext
 from qmd.tools.definition import ListedTool
 from qmd.values import Collection
+from qmd.values.notes import Language
 from qmd.values.printable import one_line
 
 MARKDOWN = "text/markdown"

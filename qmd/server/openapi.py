@@ -78,7 +78,8 @@ def document() -> dict[str, Any]:
     """The OpenAPI document as JSON values."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints():
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+        methods = paths.setdefault(endpoint.operation.path, {})
+        methods[endpoint.operation.method.lower()] = _operation(endpoint)
     paths["/events"] = {"get": _events()}
     paths["/chat/stream"] = {"post": _chat_stream(paths["/chat"]["post"])}
     paths["/chats/{chat}/events"] = {"get": _chat_events()}
@@ -127,21 +128,22 @@ def _tags(paths: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
+    summary, *more = endpoint.operation.paragraphs
     operation: dict[str, Any] = {
-        "operationId": endpoint.name,
+        "operationId": endpoint.operation.name,
         "tags": [endpoint.group],
-        "summary": endpoint.summary,
-        "description": _in_snake_case(endpoint.description),
+        "summary": summary.rstrip("."),
+        "description": _in_snake_case(more[0] if more else ""),
     }
     parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint)]
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:
         content: dict[str, Any] = {"schema": {"$ref": _reference(_request_name(endpoint.body))}}
-        if endpoint.examples:
+        if endpoint.operation.bodies:
             content["examples"] = {
                 f"example{number}": {"value": value}
-                for number, value in enumerate(endpoint.examples, 1)
+                for number, value in enumerate(endpoint.operation.bodies, 1)
             }
         operation["requestBody"] = {
             "required": "required" in input_schema(endpoint.body, camel_case=False),
@@ -155,11 +157,11 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
             },
         },
         **{
-            str(status): _error(endpoint.name, status, endpoint.raises)
+            str(status): _error(endpoint.operation.name, status, endpoint.operation.errors)
             for status in statuses(endpoint)
         },
     }
-    if endpoint.lane == "health":
+    if endpoint.operation.lane == "health":
         operation["security"] = [{}]
         operation["responses"]["503"] = {
             "description": "The index cannot be read.",
@@ -170,12 +172,12 @@ def _operation(endpoint: RestEndpoint) -> dict[str, Any]:
 
 def statuses(endpoint: RestEndpoint) -> list[int]:
     """Every status but 200 that an operation may answer with."""
-    if endpoint.lane == "health":
+    if endpoint.operation.lane == "health":
         return [403, 500, 503]
-    errors = {400, 401, 403, 500, 503, *(each.http_status for each in endpoint.raises)}
+    errors = {400, 401, 403, 500, 503, *(each.http_status for each in endpoint.operation.errors)}
     if endpoint.body is not None:
         errors |= {408, 413, 415}
-    if endpoint.writes:
+    if endpoint.operation.writes:
         errors.add(507)
     return sorted(errors)
 
@@ -218,7 +220,7 @@ def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
             "required": True,
             "schema": {"type": "string", "minLength": 1},
         }
-        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+        for name in re.findall(r"\{(\w+)\}", endpoint.operation.path)
     ]
 
 

@@ -29,7 +29,6 @@ import anyio
 from qmd import __version__, agent, server
 from qmd.errors import ConfigError, ConflictError, InputError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.operations.definition import Language
 from qmd.server import stdio
 from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
 from qmd.server.mcp import McpFace
@@ -37,6 +36,7 @@ from qmd.server.security import Security, security_for
 from qmd.system import memory, running
 from qmd.system.peer import Peers
 from qmd.tools.toolsets import ToolSelection, select, select_by_database
+from qmd.values.notes import Language
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats

@@ -24,11 +24,12 @@ from qmd.agent.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
+from qmd.operations.definition import Lane
 from qmd.server import event_stream, openapi
 from qmd.server.activity import Activity, caller_of_agent, session_of
-from qmd.server.endpoints import ENDPOINTS, chat, endpoints
+from qmd.server.endpoints import ENDPOINTS, endpoints
 from qmd.server.endpoints.client_paths import FILE_PATH
-from qmd.server.endpoints.definition import Answer, Call, Lane, NoArguments, RestEndpoint, RestError
+from qmd.server.endpoints.definition import Answer, Call, NoArguments, RestEndpoint, RestError
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
@@ -38,7 +39,7 @@ from qmd.tools.arguments import Arguments, input_schema, parse_arguments
 from qmd.values.wire import to_wire
 
 #: What POST /chat/stream takes, too. Streams are no endpoints: they have no single reply.
-_CHAT = next(each for each in ENDPOINTS if (each.method, each.path) == ("POST", "/chat"))
+_CHAT = next(each for each in ENDPOINTS if each.name == "POST /chat")
 
 __all__ = ["Limits", "rest_routes"]
 
@@ -105,7 +106,7 @@ def rest_routes(
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
             Route(path.replace("{path}", f"{{path:{FILE_PATH}}}"), _Resource(face, path))
-            for path in sorted({endpoint.path for endpoint in endpoints()})  # "a" comes before "{"
+            for path in sorted({each.operation.path for each in endpoints()})  # "a" before "{"
         ),
     ]
 
@@ -134,15 +135,16 @@ class _Resource:
     def __init__(self, face: _Face, path: str) -> None:
         self._face = face
         self._endpoints = {
-            endpoint.method: endpoint for endpoint in endpoints() if endpoint.path == path
+            each.operation.method: each for each in endpoints() if each.operation.path == path
         }
         self._parameters: dict[str, str] = {}
         parent, _, last = path.rpartition("/")
         if last == "add":  # a collection may have the name "add", and its URL is this path
             for endpoint in endpoints():
-                if endpoint.path.startswith(f"{parent}/{{"):
-                    self._endpoints.setdefault(endpoint.method, endpoint)
-                    self._parameters = {endpoint.path.rpartition("/")[2].strip("{}"): last}
+                operation = endpoint.operation
+                if operation.path.startswith(f"{parent}/{{"):
+                    self._endpoints.setdefault(operation.method, endpoint)
+                    self._parameters = {operation.path.rpartition("/")[2].strip("{}"): last}
         self._methods = tuple(
             name
             for method in self._endpoints
@@ -152,7 +154,7 @@ class _Resource:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
         method = "GET" if request.method == "HEAD" else request.method
-        endpoint = self._endpoints.get(method)  # type: ignore[call-overload]
+        endpoint = self._endpoints.get(method)
         if request.method == "OPTIONS":
             response = _options(self._methods)
         elif endpoint is None:
@@ -215,12 +217,13 @@ class _Face:
         self, endpoint: RestEndpoint, request: Request, parameters: Mapping[str, str]
     ) -> Response:
         session = session_of(request.headers, otherwise=self._session)
-        if endpoint.lane == "health":
+        lane = endpoint.operation.lane
+        if lane == "health":
             call = Call(self._kb, NoArguments(), parameters, session, self._chats)
-            seconds = self._limits.seconds(endpoint.lane)
-            return await self._health(endpoint, call, self._lanes[endpoint.lane], seconds)
+            seconds = self._limits.seconds(lane)
+            return await self._health(endpoint, call, self._lanes[lane], seconds)
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
-        with self._activity.recorded(client, endpoint.name) as outcome:
+        with self._activity.recorded(client, endpoint.operation.name) as outcome:
             reply = await self._reply(endpoint, request, parameters, session)
             if outcome.kind is not None and isinstance(reply, Mapping):
                 outcome.hits = len(reply.get("results", ()))
@@ -233,7 +236,7 @@ class _Face:
         parameters: Mapping[str, str],
         session: str,
     ) -> Answer:
-        if endpoint.writes and self._read_only:
+        if endpoint.operation.writes and self._read_only:
             raise RestError(
                 403,
                 "This server is read-only. "
@@ -246,8 +249,8 @@ class _Face:
         if endpoint.body is not None:
             arguments = await self._body(endpoint, request)
         call = Call(self._kb, arguments, parameters, session, self._chats)
-        workers = self._lanes[endpoint.lane]
-        seconds = self._limits.seconds(endpoint.lane)
+        workers = self._lanes[endpoint.operation.lane]
+        seconds = self._limits.seconds(endpoint.operation.lane)
         try:
             return await while_connected(
                 request, lambda: _in_turns(endpoint, call, workers, seconds)
@@ -280,7 +283,7 @@ class _Face:
         else:
             value = {}
         model = endpoint.body or NoArguments
-        return parse_arguments(f"{endpoint.method} {endpoint.path}", model, value, camel_case=False)
+        return parse_arguments(endpoint.name, model, value, camel_case=False)
 
     # -- routes without an endpoint ----------------------------------------------------
 
@@ -305,8 +308,8 @@ class _Face:
 
             def begin() -> AgentTurn:
                 with in_session(session, face="rest"):
-                    return chat.begin(
-                        self._chats, arguments.question, arguments.chat, arguments.mode
+                    return self._chats.start(
+                        arguments.question, arguments.chat, mode=arguments.mode
                     )
 
             turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)
@@ -389,9 +392,7 @@ def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
             values[name] = text == "true"
         else:
             values[name] = int(text) if is_integer else text
-    return parse_arguments(
-        f"{endpoint.method} {endpoint.path}", endpoint.query, values, camel_case=False
-    )
+    return parse_arguments(endpoint.name, endpoint.query, values, camel_case=False)
 
 
 def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
@@ -437,7 +438,7 @@ def _json(answer: Answer, status: int = 200) -> Response:
 
 
 def _too_long(endpoint: RestEndpoint, seconds: float) -> str:
-    text = f"{endpoint.method} {endpoint.path} took longer than {seconds:g} s."
-    if endpoint.writes:
+    text = f"{endpoint.name} took longer than {seconds:g} s."
+    if endpoint.operation.writes:
         return f"{text} It was stopped; what was finished stays. Ask again to go on."
     return f"{text} Try again, or ask for less."

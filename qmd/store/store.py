@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from qmd import libraries, store
 from qmd.errors import ConfigError, ReadOnlyError, StoreError
+from qmd.records import NamedTuple
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -19,6 +19,8 @@ def is_utf8(text: str) -> bool:
 
 def whole(text: str) -> str:
     """Replace surrogate pairs by their characters, and lone halves by U+FFFD."""
+    if is_utf8(text):
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

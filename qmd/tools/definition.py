@@ -15,13 +15,13 @@ from pydantic.alias_generators import to_camel
 
 from qmd.errors import ProtocolError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.operations.definition import Language
 from qmd.operations.problems import InvalidArgumentsError, Refusal, invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
 from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments, validate
 from qmd.tools.schemas import for_all_sdks, outline, rewritten, shorten
 from qmd.values.facts import Obvious
+from qmd.values.notes import Language
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 
@@ -34,7 +34,7 @@ class Tool(Generic[ArgumentsT]):
     Attributes:
         run: Does the work of a call. It blocks, may be called from any thread, and raises QmdError.
         output_schema: Makes the JSON Schema of `Reply.structured` for a dialect.
-        read_only, destructive, idempotent: The hints of MCP for clients.
+        read_only, idempotent: The hints of MCP for clients.
         outputs_more: Clients read the structured content, because it has more than the text; so
             a listing has an outline of its schema.
         is_prescribed: The schemas are those of a specification or of the client, to the letter.
@@ -54,7 +54,6 @@ class Tool(Generic[ArgumentsT]):
     run: Callable[[KnowledgeBase, ArgumentsT, Dialect], Reply]
     output_schema: Callable[[Dialect], dict[str, Any]] | None = None
     read_only: bool = True
-    destructive: bool = False
     idempotent: bool = True
     bulky: bool = False
     outputs_more: bool = False
@@ -202,7 +201,7 @@ def _brief(tool: Tool[Any], dialect: Dialect, listed: set[tuple[object, ...]]) -
 def _hints(tool: Tool[Any]) -> dict[str, bool]:
     return {
         "readOnlyHint": tool.read_only,
-        "destructiveHint": tool.destructive,
+        "destructiveHint": not tool.read_only,
         "idempotentHint": tool.idempotent,
         "openWorldHint": False,
     }

@@ -262,7 +262,6 @@ TOOLS: tuple[Tool[Any], ...] = (
         run=_run,
         output_schema=lambda dialect: prescribed_schema(ImageResult),
         read_only=False,
-        destructive=True,
         idempotent=True,
         is_prescribed=True,
         wordings={"en": _ENGLISH},

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, create_model, model_validator
 from qmd.errors import FileChangedError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations import Joined, Operation, every_joined, every_tool
-from qmd.operations.definition import ByHand, Language, Replied
+from qmd.operations.definition import ByHand, Replied
 from qmd.operations.problems import invalid_arguments
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect, error_text
@@ -20,6 +20,7 @@ from qmd.tools.arguments import Arguments, members, whole_number
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import output_schema, prescribed_schema
 from qmd.values.facts import Describe, Range
+from qmd.values.notes import Language
 from qmd.values.printable import one_line
 from qmd.values.tokens import MIN_TOKENS
 from qmd.values.wire import ListBudget, to_wire
@@ -115,7 +116,6 @@ def _tool(operation: Operation) -> Tool[Any]:
         run=partial(reply_to, operation),
         output_schema=_output_schema(operation),
         read_only=not operation.writes,
-        destructive=operation.writes,
         idempotent=operation.idempotent,
         bulky=operation.lane == "bulk",
         outputs_more=hand.outputs_more,

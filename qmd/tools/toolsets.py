@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InputError
-from qmd.operations.definition import Language
 from qmd.tools.definition import Tool
 from qmd.tools.operations import tools_of_operations
+from qmd.values.notes import Language
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

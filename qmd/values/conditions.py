@@ -7,10 +7,12 @@ A value meets a condition if it lies in one of a few ranges, so the store knows 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from qmd import lazy
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
+from qmd.records import NamedTuple
 from qmd.values.properties import MAX_KEY, date_of, fold_key, fold_value, number_of, year_of
 
 Column = Literal["text", "number", "date"]
@@ -25,12 +27,12 @@ _SIGNS_ALONE = "<>=≥≤＞＜＝"
 _QUOTES = '"“”„＂「」'
 _PHRASE = r'"([^"]*)"|[“”„＂]([^“”„＂]*)[“”＂]|「([^「」]*)」'
 #: A condition at the beginning of a text: "-", key, sign, one of three kinds of phrase, word.
-CONDITION = re.compile(
+CONDITION = lazy.pattern(
     rf"([-－])?({_KEY})[:：]({_SIGN})?(?:(?:{_PHRASE})(?=\s|$)|([^\s{_SIGNS_ALONE}]\S*))"
 )
 #: The key of a filter may have blanks inside.
 _FILTER_KEY = rf"[^\s:：\"“”„＂「」－-][^:：\"“”„＂「」\r\n]{{0,{MAX_KEY - 1}}}"
-_FILTER = re.compile(
+_FILTER = lazy.pattern(
     rf"\s*([-－])?({_FILTER_KEY})[:：]\s*({_SIGN})?\s*((?:[^\s{_SIGNS_ALONE}].*)?)", re.DOTALL
 )
 #: What `parse_filter` accepts, as patterns of JSON Schema, but not every spelling of a date. They
@@ -45,7 +47,7 @@ FILTER_PATTERNS = tuple(
     )
 )
 #: What may be the key of a condition, anywhere in a text.
-POSSIBLE_KEY = re.compile(rf"(?:(?<=\s)|(?<=\s[-－])|(?<=^[-－])|^)({_KEY})[:：](?=\S)")
+POSSIBLE_KEY = lazy.pattern(rf"(?:(?<=\s)|(?<=\s[-－])|(?<=^[-－])|^)({_KEY})[:：](?=\S)")
 _SIGNS = {"≥": ">=", "≤": "<=", "＞＝": ">=", "＜＝": "<=", "＞": ">", "＜": "<", "＝": "="}
 #: YAML reads these words as booleans, and people search for what they have written.
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}

@@ -82,7 +82,7 @@ DatabaseLocation: TypeAlias = "Path | ServerDatabase"
 
 def is_url(text: str) -> bool:
     """Whether a text is a URL, as that of a database on a server, and not the path of a file."""
-    return _SCHEME.match(text) is not None
+    return "://" in text and _SCHEME.match(text) is not None
 
 
 def database_location(text: str) -> DatabaseLocation:

@@ -111,6 +111,7 @@ class RememberedFact:
 
     Attributes:
         written: False if the note stated just this already.
+        expired: Its last day has passed, so it is recalled only when asked for.
         others: The other facts of the same subject and category that hold now, the newest first.
         change: The number of the change, for undo; None if nothing was written.
         problem: A sentence that says why searches do not have it yet; None if they do.
@@ -120,6 +121,9 @@ class RememberedFact:
     line: Annotated[int, Range(1)]
     fact: Annotated[str, Describe("The line as it stands there")]
     written: Annotated[bool, Describe("False if the note stated just this already")]
+    expired: Annotated[bool, Describe("It holds no more: recall leaves it out"), OmitDefault()] = (
+        False
+    )
     others: Annotated[
         tuple[RecalledFact, ...],
         Describe("Other facts of this subject and category: which of them still hold?"),

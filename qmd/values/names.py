@@ -11,10 +11,10 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from qmd import lazy, libraries
+from qmd.records import NamedTuple
 
 #: The mask of a new collection: notes, and the documents that people keep beside them. Saved pages,
 #: tables, mail and others are taken by a mask that names them.

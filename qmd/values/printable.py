@@ -33,7 +33,10 @@ def one_line(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Escape the control characters of a text for a terminal; tabs and line ends stay."""
-    return re.sub(UNSAFE, _escape, text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text  # as most texts are, for which the pattern need not be compiled
+    return re.sub(UNSAFE, _escape, text)
 
 
 def exact(text: str) -> str:

@@ -13,10 +13,10 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import date as Date
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from qmd import lazy
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass
 from qmd.values.facts import Describe, Range
 
 PropertyKind = Literal["text", "number", "date", "boolean", "empty"]

@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from qmd.errors import InputError
+from qmd.records import NamedTuple
 from qmd.values.facts import Describe, Obvious, Range
 
 ItemT = TypeVar("ItemT")

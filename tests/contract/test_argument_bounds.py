@@ -76,7 +76,7 @@ TOOL_CASES = [
     for name, value in too_long(tool.input_schema())
 ]
 ENDPOINT_CASES = [
-    pytest.param(endpoint, name, value, id=f"{endpoint.name}-{name}-{len(value)}")
+    pytest.param(endpoint, name, value, id=f"{endpoint.operation.name}-{name}-{len(value)}")
     for endpoint in ENDPOINTS
     if endpoint.body is not None
     for name, value in too_long(input_schema(endpoint.body, camel_case=False))
@@ -112,7 +112,9 @@ def test_every_text_and_list_of_an_endpoint_has_a_bound(
 ) -> None:
     assert endpoint.body is not None
     body = {**least(input_schema(endpoint.body, camel_case=False)), name: value}
-    response = client.request(endpoint.method, endpoint.path.replace("{name}", "notes"), json=body)
+    response = client.request(
+        endpoint.operation.method, endpoint.operation.path.replace("{name}", "notes"), json=body
+    )
     assert response.status_code == 400
     (bound,) = excesses({name: value})
     assert f"{name} may have {bound.most:,} {bound.unit} at most" in response.json()["detail"]
@@ -131,9 +133,9 @@ def test_a_number_of_a_tool_has_few_digits(kb: KnowledgeBase, tool: Tool[Any]) -
             assert len(said) < 500
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.operation.name)
 def test_a_number_of_an_endpoint_has_few_digits(client: TestClient, endpoint: RestEndpoint) -> None:
-    path = endpoint.path.replace("{name}", "notes")
+    path = endpoint.operation.path.replace("{name}", "notes")
     if endpoint.body is not None:
         schema = input_schema(endpoint.body, camel_case=False)
         for name in integers(schema):
@@ -141,10 +143,12 @@ def test_a_number_of_an_endpoint_has_few_digits(client: TestClient, endpoint: Re
                 body = json.dumps({**least(schema), name: "number"})
                 body = body.replace('"number"', "9" * digits)
                 headers = {"content-type": "application/json"}
-                response = client.request(endpoint.method, path, content=body, headers=headers)
+                response = client.request(
+                    endpoint.operation.method, path, content=body, headers=headers
+                )
                 assert response.status_code == 400, (name, digits)
     for name in integers(input_schema(endpoint.query, camel_case=False)):
-        response = client.request(endpoint.method, path, params={name: "9" * 5_000})
+        response = client.request(endpoint.operation.method, path, params={name: "9" * 5_000})
         assert response.status_code == 400, name
 
 
@@ -203,7 +207,7 @@ def test_what_is_within_the_bounds_passes(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        pytest.param(name, each["maxItems"], id=f"{endpoint.name}-{name}")
+        pytest.param(name, each["maxItems"], id=f"{endpoint.operation.name}-{name}")
         for endpoint in ENDPOINTS
         if endpoint.body is not None
         for name, each in endpoint.body.model_json_schema(by_alias=False)["properties"].items()

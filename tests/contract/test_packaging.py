@@ -18,6 +18,7 @@ import qmd
 from qmd.cli.main import cli
 from qmd.cli.man import man_page
 from qmd.store.migrations import migrations_folder
+from qmd.store.sqlite.migrate import WHOLE
 from tests.support.source_trees import source_trees
 
 if sys.version_info >= (3, 11):
@@ -73,7 +74,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive) as wheel:
         page = wheel.read(next(name for name in names if name.endswith("/qmd.1")))
     assert page.decode() == man_page(cli)
-    assert {f"qmd/migrations/{name}" for name in MIGRATIONS} <= set(names)
+    assert {f"qmd/migrations/{name}" for name in (*MIGRATIONS, WHOLE)} <= set(names)
     data = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "qmd").rglob("*")
@@ -96,7 +97,7 @@ def test_the_sdist_builds_and_tests_on_its_own(tmp_path: Path) -> None:
         "tests/run",
         "tests/conftest.py",
         "docs/generate_schema.py",
-        *(f"migrations/{name}" for name in MIGRATIONS),
+        *(f"migrations/{name}" for name in (*MIGRATIONS, WHOLE)),
     }
     assert wanted <= names
     assert not [name for name in names if name.endswith((".sqlite", ".pyc"))]

@@ -23,7 +23,7 @@ from qmd.server.security import Security
 from qmd.store.sqlite.library import connect
 
 JSON = {"content-type": "application/json"}
-MUTATING = [each for each in ENDPOINTS if each.writes]
+MUTATING = [each for each in ENDPOINTS if each.operation.writes]
 
 
 @pytest.fixture
@@ -202,11 +202,11 @@ def test_arguments_in_the_address_are_checked_too(client: TestClient) -> None:
 # --- read-only, trouble, time --------------------------------------------------------
 
 
-@pytest.mark.parametrize("endpoint", MUTATING, ids=lambda each: f"{each.method} {each.path}")
+@pytest.mark.parametrize("endpoint", MUTATING, ids=lambda each: each.name)
 def test_a_read_only_server_changes_nothing(kb: KnowledgeBase, endpoint: Any) -> None:
-    path = endpoint.path.replace("{name}", "notes").replace("{path}", "qmd://notes/2025")
+    path = endpoint.operation.path.replace("{name}", "notes").replace("{path}", "qmd://notes/2025")
     with rest_client(kb, read_only=True) as client:
-        said = detail(client.request(endpoint.method, path), 403)
+        said = detail(client.request(endpoint.operation.method, path), 403)
         assert "without --read-only" in said
         assert client.post("/search", json={"query": "islands"}).json()["results"]
     assert [each.name for each in kb.collections()] == ["notes"]

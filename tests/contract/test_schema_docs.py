@@ -9,15 +9,22 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+import pytest
 from support.cli import filled
 
 ROOT = Path(__file__).parents[2]
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate_schema.py"))
+WHOLE: str = GENERATOR["WHOLE"].read_text(encoding="utf-8")
 DOCUMENT: str = GENERATOR["DOCUMENT"].read_text(encoding="utf-8")
 
 
 def test_the_schema_document_is_fresh() -> None:
     assert GENERATOR["document"]() == DOCUMENT, "run: python docs/generate_schema.py"
+
+
+@pytest.mark.migrates
+def test_the_script_of_new_databases_is_fresh() -> None:
+    assert GENERATOR["whole"]() == WHOLE, "run: python docs/generate_schema.py"
 
 
 def test_the_examples_of_the_schema_document_run_in_a_stock_sqlite(tmp_path: Path) -> None:

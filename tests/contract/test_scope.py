@@ -412,14 +412,14 @@ REMEMBER = "remember"
 
 @pytest.mark.parametrize(
     "endpoint",
-    [each for each in ENDPOINTS if each.path != f"/{REMEMBER}"],
-    ids=lambda endpoint: f"{endpoint.method} {endpoint.path}",
+    [each for each in ENDPOINTS if each.operation.path != f"/{REMEMBER}"],
+    ids=lambda endpoint: endpoint.name,
 )
 def test_no_endpoint_tells_of_closed_collections(
     places: tuple[Place, Place], endpoint: RestEndpoint
 ) -> None:
     for text in few(places):
-        path = re.sub(r"\{\w+\}", quote(text), endpoint.path)
+        path = re.sub(r"\{\w+\}", quote(text), endpoint.operation.path)
         schemas = [input_schema(each) for each in (endpoint.query, endpoint.body) if each]
         for query in arguments_of(schemas[0], text):
             for body in arguments_of(schemas[-1], text) if endpoint.body else (None,):
@@ -427,7 +427,9 @@ def test_no_endpoint_tells_of_closed_collections(
                 def ask(
                     place: Place, query: Any = query, body: Any = body, path: str = path
                 ) -> str:
-                    answer = place.client.request(endpoint.method, path, params=query, json=body)
+                    answer = place.client.request(
+                        endpoint.operation.method, path, params=query, json=body
+                    )
                     assert answer.status_code < 500, answer.text
                     return f"{answer.status_code} {answer.text}"
 

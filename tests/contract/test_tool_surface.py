@@ -17,12 +17,12 @@ from support.mcp_client import with_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
-from qmd.operations.definition import Language
 from qmd.operations.texts import MCP
 from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
 from qmd.tools.definition import listing as listed
 from qmd.tools.toolsets import ALONE, TOOLSETS, select, select_by_database, tools_of
+from qmd.values.notes import Language
 
 SIX = ["search", "vsearch", "query", "get", "multi_get", "status"]
 WRITING = ["edit_note", "delete_note", "move_note", "undo"]

@@ -56,9 +56,7 @@ ECHO: Tool[Echoed] = Tool(
     refusal=refusal,
     failed=lambda error: Reply((TextBlock(f"错误：{error}"),), is_error=True),
 )
-REFUSE: Tool[Word] = Tool(
-    "refuse", "Refuse", "d", Word, refuse, read_only=False, destructive=True, idempotent=False
-)
+REFUSE: Tool[Word] = Tool("refuse", "Refuse", "d", Word, refuse, read_only=False, idempotent=False)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert text.count(next_line) == 1
         text = text.replace(next_line, line + next_line)
     values.write_text(text, encoding="utf-8")
-    with (directory / "qmd/kb/__init__.py").open("a", encoding="utf-8") as engine:
+    with (directory / "qmd/kb/knowledge_base.py").open("a", encoding="utf-8") as engine:
         engine.write(STEP)
     return directory
 

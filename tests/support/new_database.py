@@ -1,7 +1,7 @@
 """
-New databases as copies of one that the migrations have made.
+New databases as copies of one that the program has made.
 
-Thousands of tests begin with a new database. The migrations take 75 ms of CPU to make it, a copy
+Thousands of tests begin with a new database. The program takes 15 ms of CPU to make it, a copy
 takes 1. Tests of the migrations, and of what happens while they run, are marked ``migrates``.
 """
 
@@ -22,7 +22,7 @@ class NewDatabases:
     Makes new databases of this process copies, from `start` on.
 
     Attributes:
-        is_on: False lets the store run the migrations, as outside the tests.
+        is_on: False lets the store make them, as outside the tests.
         directory: Where the first one is; empty before `start`.
     """
 

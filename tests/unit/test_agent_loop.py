@@ -228,7 +228,7 @@ class TestConversation:
         assert len(result.tool_executions) == 2
 
         model.script = ["Tuesday."]
-        again = loop.resume(result)  # with its whole time
+        again = loop.run_from(result.messages)  # with its whole time
         assert (again.error, again.final_response, budgets[3:]) == (None, "Tuesday.", [10])
 
     def test_an_answer_that_ends_with_the_time_counts_and_no_other_is_asked_for(
@@ -378,18 +378,9 @@ class TestTrouble:
         stopped = loop.run("question")
         assert stopped.error is broken
         assert (stopped.rounds, len(stopped.tool_executions)) == (1, 1)
-        ended = loop.resume(stopped)
+        ended = loop.run_from(stopped.messages)
         assert model.asked[2] == model.asked[1]
         assert (ended.error, ended.final_response) == (None, "On Tuesday.")
-        assert ended.rounds == 2
-        assert ended.tool_executions == stopped.tool_executions
-
-    def test_rounds_before_an_error_count(self, kb: KnowledgeBase) -> None:
-        model = Model(block("status"), QmdError("no"), block("status"))
-        loop = ExecutionLoop(model, executor(kb), system=RULES, max_rounds=3)
-        ended = loop.resume(loop.run("question"))
-        assert ended.reached_max_rounds
-        assert (ended.rounds, len(ended.tool_executions)) == (3, 3)
 
     def test_ctrl_c_while_the_model_thinks_ends_the_run(self, kb: KnowledgeBase) -> None:
         result = run(kb, Model(block("status"), KeyboardInterrupt()))

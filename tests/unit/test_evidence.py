@@ -20,7 +20,6 @@ from qmd.search.evidence import (
     SCALE_DEPTH,
     WEIGHTS,
     Measure,
-    Scale,
     measure_by_model,
     rank_by_evidence,
     trust,
@@ -39,8 +38,7 @@ def measure(
     zeros: int = 0,
     unknown: frozenset[int] = frozenset(),
 ) -> Measure:
-    scale = Scale.over(values.values(), zeros)
-    return Measure(part, "q", WEIGHTS[part], scale, values, unknown_ids=unknown)
+    return Measure(part, "q", WEIGHTS[part], values, zeros, unknown_ids=unknown)
 
 
 def test_a_document_far_ahead_in_one_part_comes_before_the_middling() -> None:
@@ -137,7 +135,8 @@ def test_the_manual_has_the_weights() -> None:
 
 def test_one_document_with_one_word_is_not_ten_deviations_away() -> None:
     words = measure("words", {1: 3.0}, zeros=999)
-    assert words.scale.standardise(3.0) == pytest.approx(MOST + words.scale.mean / 0.298, abs=0.01)
+    mean, _, _ = words.scale
+    assert words.standardise(3.0) == pytest.approx(MOST + mean / 0.298, abs=0.01)
 
 
 def test_equal_evidence_keeps_the_order() -> None:

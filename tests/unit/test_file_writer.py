@@ -450,7 +450,7 @@ def test_a_restore_writes_the_file_that_had_the_history(
         return [path]
 
     with pytest.raises(OSError):
-        FileHistory(kb._store, kb.files, files_meant).restore(path)
+        FileHistory(kb.files, files_meant).restore(path)
     assert (tmp_path / "elsewhere/x.md").read_text() == "theirs"
     assert everything_below(tmp_path / "elsewhere") == ["x.md"]
 

@@ -253,3 +253,11 @@ def test_a_text_mostly_of_pairs_is_written_in_characters(text: str) -> None:
 )
 def test_any_other_text_is_written_in_an_alphabet(text: str) -> None:
     assert script_of(text) == "alphabet"
+
+
+@pytest.mark.parametrize(
+    "query", ["red  boat", "a\u3000b\x85c\u2028d\x1ce", "红色的船 v1.2 — foo_bar", "\x00red\xa0"]
+)
+def test_a_query_of_words_alone_is_read_as_one_with_other_things(query: str) -> None:
+    *words, phrase = groups(f"{query} 「sea」")
+    assert (groups(query), phrase) == (words, ["sea"])

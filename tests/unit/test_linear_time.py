@@ -45,7 +45,7 @@ from qmd.parse.tags import find_tags
 from qmd.render import NoLinks, render_note
 from qmd.search import question
 from qmd.search.lookup.link_targets import LinkedFiles
-from qmd.search.present.snippet import highlighter, make_snippet, needles
+from qmd.search.present.snippet import make_snippet, needles, splitter
 from qmd.search.query import language
 from qmd.search.query.terms import loose_parts
 from qmd.search.words import checks
@@ -112,7 +112,7 @@ def frontmatter(text: str, around: str) -> None:
 def query(text: str) -> None:
     parsed = language.parse.__wrapped__(text)
     make_snippet(TEXT, 0, needles(parsed))
-    highlighter(text, str.upper)(TEXT)
+    splitter(text)(TEXT)
     question.parse_lines(text)
     language.parse.__wrapped__(text, language.possible_keys(text))
     with_errors(lambda: parse_filter(text)), with_errors(lambda: parse_filter(f"a:{text}"))
@@ -128,7 +128,7 @@ def searched_text(text: str) -> None:
         make_snippet(text, 0, wanted)
         make_snippet(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
         make_snippet(text, len(text) // 2, {}, keys=("a", "b.c"))
-        highlighter(asked, str.upper)(text)
+        splitter(asked)(text)
         checks.holds(folded, checks.pattern(asked.strip('"')))
 
 

@@ -25,7 +25,9 @@ from qmd.files import vault as vault_module
 from qmd.files.notes import MAX_BYTES, Notes
 from qmd.files.vault import Vault, note_path
 from qmd.files.writing.writer import FileWriter
+from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.operations import notes as notes_texts
+from qmd.values.access import AccessScope
 from qmd.values.notes import Mode
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
@@ -687,4 +689,21 @@ def test_a_note_in_two_collections_is_shown_if_one_of_them_takes_it(
     put(tmp_path / "home/.qmdignore", "recipes/\n")
     many.add_collection(tmp_path / "home/recipes")
     assert many.notes.create("home/recipes/soup", "a quagga", mode="new").problem is None
-    assert [hit.file for hit in many.search("quagga").hits] == ["recipes/soup.md"]
+    assert many.create_note("home/recipes/stew", "a quagga").problem is None
+    many.notes.create("home/salad", "a quagga")
+    assert many.move_note("home/salad", "home/recipes/").problem is None
+    hits = {hit.file for hit in many.search("quagga").hits}
+    assert hits == {"recipes/soup.md", "recipes/stew.md", "recipes/salad.md"}
+
+
+def test_a_client_with_a_scope_is_told_the_rules_of_its_own_collections(
+    many: KnowledgeBase, tmp_path: Path
+) -> None:
+    put(tmp_path / "home/.qmdignore", "recipes/hushed.md\n")
+    many.add_collection(tmp_path / "home/recipes", ignore=["*.draft.md", "hushed.md"])
+    own = frozenset({"recipes"})
+    part = ScopedKnowledgeBase(many, AccessScope("t", "anna", own, own))
+    problem = part.notes.create("recipes/soup.draft", "a quagga").problem
+    assert problem is not None and "*.draft.md" in problem  # although home takes it
+    problem = part.notes.create("recipes/hushed", "a quagga").problem
+    assert problem is not None and ".qmdignore" not in problem  # that is the rule of home

@@ -52,8 +52,8 @@ def test_no_question_without_a_corpus_is_both_tuned_on_and_reported(
 @pytest.mark.parametrize(
     ("tuned", "reported"),
     [
-        *(("en", "en"), ("en-2", "en"), ("en-3", "en"), ("en-keywords", "en")),
-        *(("zh", "zh"), ("zh-2", "zh"), ("zh-3", "zh")),
+        *(("en", "en"), ("en-2", "en"), ("en-3", "en"), ("en-4", "en"), ("en-keywords", "en")),
+        *(("zh", "zh"), ("zh-2", "zh"), ("zh-3", "zh"), ("zh-4", "zh")),
         *(("zh-keywords", "zh-keywords"), ("zh-keywords-3", "zh-keywords")),
         *(("vault-help", "vault-help"), ("vault-garden", "vault-garden")),
     ],

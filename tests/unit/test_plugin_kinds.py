@@ -216,7 +216,7 @@ def test_no_name_of_a_face_is_free_for_a_plugin() -> None:
     names = {each.name.split()[0] for each in commands.TABLE} | {*commands.ALIASES, "help"}
     for toolset in toolsets.TOOLSETS:
         names |= {each.name for each in toolsets.tools_of(toolset, alone=False)}
-    names |= {each.path.split("/")[1] for each in ENDPOINTS}
+    names |= {each.operation.path.split("/")[1] for each in ENDPOINTS}
     free = {each.replace("-", "_").split()[0] for each in names} - operation_plugins.taken()
     assert free == {"writeImageMetadata"}  # no operation of a plugin has capital letters
 

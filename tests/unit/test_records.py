@@ -1,4 +1,4 @@
-"""Dataclasses whose methods are made later are like those of the standard library."""
+"""Dataclasses and named tuples that are made later are like those of the standard library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import pytest
 from pydantic import TypeAdapter
@@ -59,6 +59,28 @@ class Changing:
     counts: dict[str, int] = records.field(default_factory=dict)
 
 
+class LateTuple(records.NamedTuple):
+    """A tuple."""
+
+    first: int
+    second: Annotated[str, "fact"] = "two"
+
+    @property
+    def twice(self) -> int:
+        return 2 * self.first
+
+
+class EarlyTuple(NamedTuple):
+    """A tuple."""
+
+    first: int
+    second: Annotated[str, "fact"] = "two"
+
+    @property
+    def twice(self) -> int:
+        return 2 * self.first
+
+
 LIKE: list[Callable[[Any], object]] = [
     lambda cls: repr(cls(1, second="x")).partition("(")[2],
     lambda cls: cls(1) == cls(1, third=[2]),
@@ -95,6 +117,44 @@ def test_what_is_wrong_is_refused(cls: Any) -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
         cls(1, "two")
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'first'"):
+        cls(1).first = 2
+
+
+LIKE_TUPLES: list[Callable[[Any], object]] = [
+    lambda cls: repr(cls(1, second="x")).partition("(")[2],
+    lambda cls: (cls(1) == cls(1), cls(1) == (1, "two"), hash(cls(1))),
+    lambda cls: tuple(cls(1)),
+    lambda cls: (cls(3).first, cls(first=3).second, cls(3).twice),
+    lambda cls: (cls.__match_args__, cls.__slots__, cls.__doc__, cls.__bases__, type(cls)),
+    lambda cls: (cls._fields, cls._field_defaults, get_type_hints(cls)),
+    lambda cls: [(p.name, p.default) for p in inspect.signature(cls).parameters.values()],
+    lambda cls: cls._make([1, "x"])._asdict(),
+    lambda cls: tuple(cls(1)._replace(second="x")),
+    lambda cls: cls(1)._replace(second="x").__class__ is cls,
+    lambda cls: pickle.loads(pickle.dumps(cls(1))).__class__ is cls,
+    lambda cls: copy.deepcopy(cls(1, "x")).second,
+    lambda cls: TypeAdapter(cls).validate_python({"first": "1"}).first,
+    lambda cls: {**TypeAdapter(cls).json_schema(), "title": ""},
+    lambda cls: hasattr(cls(1), "__dict__"),
+]
+
+
+@pytest.mark.parametrize("ask", LIKE_TUPLES)
+def test_a_tuple_is_like_the_standard_librarys(ask: Callable[[Any], object]) -> None:
+    assert ask(LateTuple) == ask(EarlyTuple)
+
+
+@pytest.mark.parametrize("cls", [LateTuple, EarlyTuple])
+def test_what_is_wrong_for_a_tuple_is_refused(cls: Any) -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'first'"):
+        cls()
+    with pytest.raises(TypeError, match="takes from 2 to 3 positional arguments but 4 were given"):
+        cls(1, "two", "three")
+    with pytest.raises(TypeError, match="Expected 2 arguments, got 1"):
+        cls._make([1])
+    with pytest.raises((TypeError, ValueError), match=r"Got unexpected field names: \['third'\]"):
+        cls(1)._replace(third=3)
+    with pytest.raises(AttributeError):
         cls(1).first = 2
 
 

@@ -270,6 +270,12 @@ def test_the_same_fact_again_is_updated(written: KnowledgeBase, tmp_path: Path) 
     assert text.endswith(f"## Observations\n- [hours] Closed on Mondays ({TODAY}; its site [x])\n")
 
 
+def test_a_fact_whose_last_day_has_passed_says_so(written: KnowledgeBase) -> None:
+    past = written.remember(NewFact("Half price", "Museum", "offer", until=YESTERDAY))
+    assert (past.written, past.expired) == (True, True)
+    assert not written.remember(NewFact("Half price", "Museum", "offer", until=TODAY)).expired
+
+
 def test_a_fact_is_added_to_a_note_that_exists(written: KnowledgeBase, tmp_path: Path) -> None:
     written.remember(NewFact("Black tea needs 95 degrees", "Tea", "water"))
     text = (tmp_path / "notes/tea.md").read_text()

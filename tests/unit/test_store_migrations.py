@@ -60,6 +60,11 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
 
 
 SCHEMA = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+#: FTS5 quotes the names of its own tables in its own way; a migration renames them.
+SHIPPED_SCHEMA = (
+    "SELECT type, name, tbl_name, iif(name LIKE 'z_documents_fts@_%' ESCAPE '@', NULL, sql)"
+    " FROM sqlite_master ORDER BY type, name"
+)
 
 
 def test_an_upgraded_database_equals_a_fresh_one(path: Path, folder: Path) -> None:
@@ -71,6 +76,48 @@ def test_an_upgraded_database_equals_a_fresh_one(path: Path, folder: Path) -> No
     apply(fresh, folder)
     assert rows(path, SCHEMA) == rows(fresh, SCHEMA)
     assert rows(path, "SELECT * FROM a") == rows(fresh, "SELECT * FROM a") == [(1, "x;y", 7)]
+
+
+def test_a_new_database_is_as_the_migrations_would_make_it(path: Path, tmp_path: Path) -> None:
+    steps = tmp_path / "steps"
+    ignored = shutil.ignore_patterns(migrate.WHOLE)
+    shutil.copytree(migrations_folder(), steps, ignore=ignored)
+    apply(path, steps)
+    fresh = path.with_name("fresh.sqlite")
+    apply(fresh, migrations_folder())
+    assert rows(path, SHIPPED_SCHEMA) == rows(fresh, SHIPPED_SCHEMA)
+    tables = rows(
+        path,
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+        " AND name NOT IN ('sqlite_schema', '_sqlite_migrations')",
+    )
+    assert len(tables) > 30
+    for table in (*(name for (name,) in tables), "z_documents_fts_config"):
+        assert rows(path, f'SELECT * FROM "{table}"') == rows(fresh, f'SELECT * FROM "{table}"')
+    done = "SELECT id, migration_set, name FROM _sqlite_migrations ORDER BY id"
+    assert rows(path, done) == rows(fresh, done)
+
+
+def test_a_migration_that_is_newer_than_the_script_of_new_databases_is_run(
+    path: Path, folder: Path
+) -> None:
+    apply(path, folder)
+    (record,) = rows(path, "SELECT sql FROM sqlite_master WHERE name = '_sqlite_migrations'")
+    script = f"{record[0]};\n{FIRST};\nINSERT INTO _sqlite_migrations (migration_set, name)"
+    (folder / migrate.WHOLE).write_text(f"{script} VALUES ('qmd', '0001_first');\n")
+    (folder / "0002_second.py").write_text(SECOND)
+    fresh = path.with_name("fresh.sqlite")
+    apply(fresh, folder)
+    assert rows(fresh, "SELECT * FROM a") == [(1, "x;y", 7)]
+    names = rows(fresh, "SELECT name FROM _sqlite_migrations ORDER BY id")
+    assert names == [("0001_first",), ("0002_second",)]
+
+
+def test_a_script_of_new_databases_that_fails_leaves_no_trace(path: Path, folder: Path) -> None:
+    (folder / migrate.WHOLE).write_text("CREATE TABLE a (x);\nINSERT INTO nowhere VALUES (1);\n")
+    with pytest.raises(sqlite.OperationalError, match="nowhere"):
+        apply(path, folder)
+    assert rows(path, SCHEMA) == []
 
 
 def test_a_failing_migration_leaves_no_trace_and_those_before_it_neither(

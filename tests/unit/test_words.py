@@ -123,7 +123,9 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
         }
         first = [(document_id, 5.0) for document_id in reversed(ids[4:])]
         rest = [(ids[3], 99.0), (ids[2], 0.0), (ids[1], -1.0), (ids[0], 99.0)]
-        ranked = weights.rank_again(reader, first + rest, words, 104, "relaxed")
+        ranked = weights.rank_again(
+            reader, first + rest, weights.QueryWords(parse(""), words, 104), "relaxed"
+        )
         frequencies = {
             word: reader.full_text.frequencies(match, ids[4:], words[word].documents, 104)
             for word in ("boat", "sail")
@@ -157,7 +159,8 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
 
 def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
     with twenty.store.reading() as reader:
-        assert weights.rank_again(reader, [], {"rare": weights.Word(2, 1.0)}, 20, "exact") == []
+        words = weights.QueryWords(parse("rare"), {"rare": weights.Word(2, 1.0)}, 20)
+        assert weights.rank_again(reader, [], words, "exact") == []
         assert weights.idf(30, 20) == pytest.approx(log(1 + 0.5 / 30.5))
 
 

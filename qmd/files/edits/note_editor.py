@@ -88,8 +88,7 @@ class _Draft:
 class NoteEditor:
     """Edits notes through the one `FileWriter`."""
 
-    def __init__(self, store: Store, files: FileWriter) -> None:
-        self._store = store
+    def __init__(self, files: FileWriter) -> None:
         self._files = files
 
     def source(self, note: NotePlace) -> NoteSource:
@@ -108,7 +107,7 @@ class NoteEditor:
         refusal = None
         try:
             self._files.policy.permitted(note.place.target)
-            self._store.require_writable()
+            self._files.store.require_writable()
         except QmdError as error:
             refusal = error.with_hint
         return NoteSource(note.file, with_line_ends(text, "\n"), _hash(text), refusal)
@@ -136,8 +135,6 @@ class NoteEditor:
             NotFoundError, FileAccessError: The file cannot be read or written.
             The other errors of `FileWriter.rewrite`.
         """
-        # Drafted twice: here for the preview and an edit that changes nothing, and again below on
-        # what the file holds once its folder is locked: others may have written it meanwhile.
         data = read_note(note)
         # A first draft without a lock: most refusals, previews and edits that change nothing end
         # here. The second is of what the file holds when it is written, which may be another text.
@@ -212,7 +209,7 @@ class NoteEditor:
         Delete a note; its content is kept in the history. Arguments and errors as for `edit`.
         """
         data = read_note(note)
-        require_docid(self._store, note, data, if_docid)
+        require_docid(self._files.store, note, data, if_docid)
         diff = short_diff(shown_text(data), "")
         if preview:
             return EditedNote(note.file, docid_of_file(note, data), written=False, diff=diff)
@@ -238,7 +235,7 @@ class NoteEditor:
         """What the edit makes of a content. Raises QmdError."""
         require_note(note)
         source = TextFile.decoded(note.file, data)
-        require_docid(self._store, note, data, if_docid)
+        require_docid(self._files.store, note, data, if_docid)
         text = edited(source.text, edit) if isinstance(edit, NoteEdit) else edit(source.text)
         new = source.encode(text)
         if len(new) > MAX_BYTES:

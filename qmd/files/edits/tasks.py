@@ -80,7 +80,7 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
 def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
     """The outline of a text, and its tasks by the number of the line, from 0."""
     parsed = outline(text, frontmatter.split(text).body_start)
-    return parsed, dict(task_lines(parsed))
+    return parsed, dict(task_lines(text, parsed))
 
 
 def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:

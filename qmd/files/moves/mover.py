@@ -49,7 +49,7 @@ from qmd.values.edits import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
 from qmd.values.names import NOTE_SUFFIXES, fold
 
 if TYPE_CHECKING:
-    from qmd.store import Store
+    pass
 
 
 def new_place(vault: Vault, file: str, new_path: str) -> NotePlace:
@@ -297,8 +297,7 @@ class _Links:
 class NoteMover:
     """Moves notes through the one `FileWriter`."""
 
-    def __init__(self, store: Store, files: FileWriter, vault: Vault) -> None:
-        self._store = store
+    def __init__(self, files: FileWriter, vault: Vault) -> None:
         self._files = files
         self._vault = vault
 
@@ -327,7 +326,7 @@ class NoteMover:
         """
         self._require_free(note, target)
         data = read_note(note)
-        require_docid(self._store, note, data, if_docid)
+        require_docid(self._files.store, note, data, if_docid)
         inside, others = self._plan(note, target, _text(note.file, data))
         moved = MovedNote(target.file, note.file, None, written=False)
         if preview:
@@ -361,7 +360,7 @@ class NoteMover:
         old_collection, _, old_path = note.file.partition("/")
         new_collection, _, new_path = target.file.partition("/")
         formats = {name: self._link_format(name) for name in (old_collection, new_collection)}
-        with self._store.reading() as reader:
+        with self._files.store.reading() as reader:
             inside, others = plan_move(
                 reader, (old_collection, old_path), (new_collection, new_path), text, formats
             )

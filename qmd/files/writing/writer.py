@@ -73,16 +73,20 @@ class FileWriter:
         *,
         confirm: Confirm | None = None,
         actor: str = "",
+        whole_store: Store | None = None,
     ) -> None:
         """
         Args:
-            store: Records what is written, so that it can be undone.
+            store: What the client sees of the knowledge base.
             update_index: Called with the files that were changed.
             confirm: Called before each write, move and deletion; None if no confirmation is
                 needed.
             actor: The name of the token with which the client writes, for the audit log.
+            whole_store: Records what is written, so that it can be undone. A client with a scope
+                sees a part of it; for all others it is ``store``.
         """
         self.store = store
+        self.whole_store = whole_store or store
         self.policy = policy
         self._update_index = update_index
         self.confirm = confirm
@@ -121,7 +125,7 @@ class FileWriter:
 
         That is ``later`` if they do not belong together: `RevisionsWriter.join` says when.
         """
-        is_one = self.store.write(lambda writer: writer.revisions.join(number, later))
+        is_one = self.whole_store.write(lambda writer: writer.revisions.join(number, later))
         return number if is_one else later
 
     def index(self, paths: Sequence[Path]) -> str | None:
@@ -176,10 +180,7 @@ class ChangeWriter:
     """
 
     def __init__(self, files: FileWriter, tool: str) -> None:
-        self._store = files.store
-        self._policy = files.policy
-        self._confirm = files.confirm
-        self._actor = files.actor
+        self._files = files
         self._tool = tool
         self._session = current_session()
         self.number: int | None = None
@@ -211,8 +212,8 @@ class ChangeWriter:
         target = self._writable(path)
         with suppress(FileNotFoundError):
             target.lstat()  # raises for a path that is too long, before directories are made
-        if self._confirm is not None:
-            content = self._agreed(target, content, self._confirm)
+        if self._files.confirm is not None:
+            content = self._agreed(target, content, self._files.confirm)
         cancellation.check()
         with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
             for _ in range(_ATTEMPTS):
@@ -271,10 +272,10 @@ class ChangeWriter:
         new = self._new_path(target, old)
         if old == new:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
-        if self._confirm is not None:
+        if self._files.confirm is not None:
             with locked(old.parent) as folder, folder.original(old.name):
                 pass  # it is there, and may be moved
-            self._require_consent(self._confirm, ProposedMove(self._tool, old, new))
+            self._require_consent(self._files.confirm, ProposedMove(self._tool, old, new))
         cancellation.check()
         with cancellation.uninterrupted(), _both_locked(old.parent, new.parent) as folders:
             from_folder, to_folder = folders
@@ -295,13 +296,13 @@ class ChangeWriter:
 
     def _writable(self, path: str | Path | ResolvedPath) -> Path:
         """The file, if the policy allows to write there, and the database can record it."""
-        target = self._policy.resolve(path).target
-        self._store.require_writable()
+        target = self._files.policy.resolve(path).target
+        self._files.whole_store.require_writable()
         return target
 
     def _new_path(self, path: str | Path | ResolvedPath, old: Path) -> Path:
         """The path to move to, with the name as the caller writes it. Raises FileExistsError."""
-        new = self._policy.resolve(path).target
+        new = self._files.policy.resolve(path).target
         if isinstance(path, ResolvedPath):
             return new
         name = Path(path).name
@@ -360,7 +361,7 @@ class ChangeWriter:
             )
 
     def _latest_move(self) -> int:
-        with self._store.reading() as reader:
+        with self._files.whole_store.reading() as reader:
             return reader.revisions.latest_change(("move_note", "undo"))
 
     # -- the one way in which a file changes -------------------------------------------
@@ -388,7 +389,7 @@ class ChangeWriter:
             if folder.state(target.name) != (None if old is None else old.state):
                 return False
             # If the database with the old content is gone, the file must not be replaced.
-            self._store.require_current()
+            self._files.whole_store.require_current()
             if temporary is None:
                 folder.remove(target.name)
             else:
@@ -434,7 +435,7 @@ class ChangeWriter:
         moved = "" if step.moved_from is None else f"{step.moved_from} to "
         target = f"{step.action} {moved}{step.path}"
         face = current_face()  # of this thread: the database has its own
-        entry = AuditEntry(clock.now(), self._actor, face, self._session, self._tool, target)
+        entry = AuditEntry(clock.now(), self._files.actor, face, self._session, self._tool, target)
 
         def record(writer: Writer) -> tuple[int, int, list[str]]:
             abandoned = writer.pending.in_directory(str(folder.path))
@@ -446,7 +447,7 @@ class ChangeWriter:
             writer.access.record(entry)
             return change, writer.revisions.keep(change, step), abandoned
 
-        self.number, revision, abandoned = self._store.write(record)
+        self.number, revision, abandoned = self._files.whole_store.write(record)
         if abandoned:
             _discard(folder, abandoned)
             self._end(abandoned)
@@ -468,7 +469,7 @@ class ChangeWriter:
                     self.number = None
 
         try:
-            self._store.write(record)
+            self._files.whole_store.write(record)
         except QmdError as error:  # the next opening of the database removes the record
             _log.warning("a finished write stays noted: %s", error)
 

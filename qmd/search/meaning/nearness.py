@@ -117,12 +117,12 @@ def best_chunks(
         (-near, document, -chunk, cosine) for document, (near, chunk, cosine) in best.items()
     )
     return [
-        nearest(document, chunk, cosine, -minus_near)
+        by_nearest_chunk(document, chunk, cosine, -minus_near)
         for minus_near, document, chunk, cosine in in_order[:most]
     ]
 
 
-def nearest(document_id: int, chunk_id: int, cosine: float, nearness: float) -> Candidate:
+def by_nearest_chunk(document_id: int, chunk_id: int, cosine: float, nearness: float) -> Candidate:
     """A document that the vectors have found, by its nearest chunk."""
     return Candidate(document_id, "semantic", chunk_id=chunk_id, cosine=cosine, nearness=nearness)
 
@@ -176,7 +176,7 @@ def whole_documents(
         best = sorted(range(start, end), key=lambda row: -nearness[row])[:most]
         chunk_id, document_id, _ = rows[best[0]]
         documents[document_id] = WholeDocument(
-            nearest(document_id, chunk_id, cosines[best[0]], nearness[best[0]]),
+            by_nearest_chunk(document_id, chunk_id, cosines[best[0]], nearness[best[0]]),
             fsum(nearness[start:end]) / (end - start),
             nearness[start],
             [rows[row][0] for row in best],

@@ -8,7 +8,6 @@ with the exact vectors.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qmd.engine_text import engine_text
@@ -65,10 +64,8 @@ def retrieve_by_meaning(
         vector, tokens = by_token.embed_query_with_tokens(text[:MAX_QUESTION])
     else:
         vector = embedder.embed_query(text[:MAX_QUESTION])
-    plain = meaning.nearness.bare(model, vector)
-    embedded = meaning.nearness.centre(
-        reader, replace(plain, text=text, spec=embedder.spec, tokens=tokens)
-    )
+    plain = meaning.nearness.QuestionVector(model, vector, vector, 0.0, text, embedder.spec, tokens)
+    embedded = meaning.nearness.centre(reader, plain)
     cache = models.cache() if models.cache is not None else None
     return embedded, _nearest_admitted(reader, embedded, question, cache)
 
@@ -142,18 +139,18 @@ def _nearest_admitted(
     reader: Reader, embedded: QuestionVector, question: Question, cache: VectorCache | None
 ) -> list[Candidate]:
     """As `nearest_documents`, without the documents that the query excludes."""
-    depth, exclusions = question.depth, question.exclusions
+    depth, exclusions = question.most, question.exclusions
     if exclusions is not None and depth is not None:
         depth += depth // 4  # most excluded words are in fewer documents: one scan is then enough
     while True:
-        hits = nearest_documents(reader, embedded, question.selection, depth, cache)
+        candidates = nearest_documents(reader, embedded, question.selection, depth, cache)
         if exclusions is None:
-            return hits
-        admitted = [hit for hit in hits if exclusions.admit(reader, hit.document_id)]
-        if question.depth is None or depth is None:
+            return candidates
+        admitted = [each for each in candidates if exclusions.admit(reader, each.document_id)]
+        if question.most is None or depth is None:
             return admitted
-        if len(admitted) >= question.depth or len(hits) < depth:
-            return admitted[: question.depth]
+        if len(admitted) >= question.most or len(candidates) < depth:
+            return admitted[: question.most]
         depth *= 4
 
 
@@ -176,9 +173,9 @@ def nearest_documents(
             list(reader.vectors.all(embedded.model, selection)), embedded, limit
         )
     if cache is not None:
-        hits = _nearest_in_memory(reader, embedded, selection, limit, cache)
-        if hits is not None:
-            return hits
+        candidates = _nearest_in_memory(reader, embedded, selection, limit, cache)
+        if candidates is not None:
+            return candidates
     return _nearest_in_index(reader, embedded, selection, limit)
 
 
@@ -196,9 +193,9 @@ def _nearest_in_memory(
         rows = cache.nearest(reader, embedded.model, direction, chunks, selection)
         if rows is None:
             return None
-        hits = meaning.nearness.best_chunks(rows, embedded, limit)
-        if len(hits) >= limit:
-            return hits
+        candidates = meaning.nearness.best_chunks(rows, embedded, limit)
+        if len(candidates) >= limit:
+            return candidates
         chunks *= 4  # a few long documents had all of these chunks
     return None
 
@@ -213,10 +210,10 @@ def _nearest_in_index(
     chunks = max(LEAST, limit * CHUNKS_PER_DOCUMENT)
     while True:
         rows = reader.vectors.nearest(embedded.model, direction, chunks, selection)
-        hits = meaning.nearness.best_chunks(rows, embedded, limit)
+        candidates = meaning.nearness.best_chunks(rows, embedded, limit)
         # A few long documents may have all of these chunks: then scan for more, if there are more.
-        if len(hits) >= limit or len(rows) < chunks:
-            return hits
+        if len(candidates) >= limit or len(rows) < chunks:
+            return candidates
         if chunks >= MAX_NEAREST:
             rows = list(reader.vectors.all(embedded.model, selection))
             return meaning.nearness.best_chunks(rows, embedded, limit)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd import search
+from qmd import search, values
 from qmd.engine_text import sentences
 from qmd.search.candidates import Candidate
-from qmd.search.judge import notice
 from qmd.search.present.snippet import Snippet, make_snippet, needles
 from qmd.search.query.language import ParsedQuery
 from qmd.values import Context, Hit, SearchReply, SearchRequest
-from qmd.values.conditions import LINE_COLUMNS
 
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import DocumentAnchor
 
+#: What a reply says none of whose hits is relevant enough.
+NOTICE = "Nothing here seems to answer this; the nearest are:"
 #: What a reply says whose search was ended by its deadline.
 TOO_MANY = (
     "So many documents match that not all could be ranked in time: the latest ones were."
@@ -86,9 +86,8 @@ def present(
     reply = SearchReply(
         request.query,
         tuple(hits),
-        notice=notice(reader, request, judged),
+        notice=_notice(reader, request, judged),
         degraded=_degraded(reader, problem),
-        needs_embedding=reader.upkeep.count_contents_waiting(),
     )
     if request.max_tokens is None:
         return reply
@@ -98,11 +97,21 @@ def present(
     )
 
 
+def _notice(reader: Reader, request: SearchRequest, judged: Sequence[Candidate]) -> str | None:
+    """What the reply says about its hits as a whole; None for nothing."""
+    if judged:
+        is_confident = any(each.relevance >= each.grounds.least_confidence for each in judged)
+        return None if is_confident else NOTICE
+    if not request.filters.properties:
+        return None
+    return search.ordering.missing_property(reader, request.filters.properties)
+
+
 def _lines_of_tasks(
     reader: Reader, query: ParsedQuery, keys: frozenset[str], judged: Sequence[Candidate]
 ) -> Mapping[int, int]:
     """Document id → the line of its first task or fact, if the query asks for these alone."""
-    if keys.isdisjoint(LINE_COLUMNS):
+    if not keys or keys.isdisjoint(values.conditions.LINE_COLUMNS):
         return {}
     groups = [[each for each in group if not isinstance(each, str)] for group in query.either]
     return reader.properties.first_lines(groups, [each.document_id for each in judged])

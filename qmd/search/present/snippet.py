@@ -6,16 +6,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
-from qmd import lazy
+from qmd import lazy, search, values
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
+from qmd.records import NamedTuple
 from qmd.search.query.language import ParsedQuery, parse
 from qmd.search.query.terms import loose_parts
 from qmd.search.words.weights import STOP_WORDS, stem
-from qmd.values.conditions import LINE_COLUMNS
-from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARS = 300
 #: A following line that does not fit is cut if at least this many characters of it can be shown.
@@ -32,14 +30,6 @@ MAX_NAME = 500
 
 _UNDERLINE = lazy.pattern(r"(=+|-{2,})\s*")
 _NAME_KEY = lazy.pattern(r"(title|alias|aliases)\s*[:=]", re.IGNORECASE)
-#: Only this many lines of a text are looked at, and for a key so many characters of each.
-MAX_LINES, MAX_START = 20_000, 500
-#: What may stand before the key: the sign of a list or a quote, quotation marks.
-_BEFORE_KEY = " \t->*+\"'"
-#: A key of YAML, TOML or ``key:: value``.
-_KEY = lazy.pattern(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
-#: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
-_KEY_IN_LINE = lazy.pattern(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
 
 
 class Snippet(NamedTuple):
@@ -111,7 +101,8 @@ def make_snippet(
     if best is None and line is not None and line <= len(lines):
         best = line - 1
     if best is None and keys:
-        best = property_line(lines, page.first if body_start < len(text) else len(lines), keys)
+        first_body_line = page.first if body_start < len(text) else len(lines)
+        best = search.present.key_lines.property_line(lines, first_body_line, keys)
     if best is None:
         best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
     # The frontmatter explains no line of the body.
@@ -340,48 +331,15 @@ def _unfolded_position(line: str, folded: str, position: int) -> int:
     return min(bisect_right(ends, position), len(line) - 1)
 
 
-def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> int | None:
-    """
-    The index of the first line that gives one of the properties; None if no line does.
-
-    Args:
-        first: The index of the first line below the frontmatter. Below it only fields with ``::``
-            are properties.
-        keys: As `fold_key` gives them; of a nested key (``book.author``) the last part counts.
-    """
-    names = {*keys, *(key.rpartition(".")[2] for key in keys)}
-    for index, line in enumerate(lines[:MAX_LINES]):
-        match = _KEY.match(line[:MAX_START].lstrip(_BEFORE_KEY))
-        if (
-            match is not None
-            and (index < first or match[2] == "::")
-            and fold_key(match[1]) in names
-        ):
-            return index
-        if "::" in line and any(fold_key(m[1]) in names for m in _KEY_IN_LINE.finditer(line)):
-            return index
-    return None
-
-
-def highlighter(query: str, mark: Callable[[str], str]) -> Callable[[str], str]:
-    """
-    Give a function that marks the words of ``query`` in a text.
-
-    A word must begin where a word of the text begins; a different ending of up to four letters
-    is marked too. Chinese characters are marked anywhere.
-    """
-    split = splitter(query)
-
-    def marked(text: str) -> str:
-        return "".join(mark(part) if is_match else part for part, is_match in split(text))
-
-    return marked
-
-
 def splitter(query: str) -> Callable[[str], list[tuple[str, bool]]]:
-    """Give a function that splits a text into parts, and says of each whether to mark it."""
+    """
+    Give a function that splits a text into parts, and says of each whether to mark it.
+
+    A word of ``query`` must begin where a word of the text begins; a different ending of up to four
+    letters is marked too. Chinese characters are marked anywhere.
+    """
     # What a query says about tasks and facts is no word of the text.
-    query_needles = needles(parse(query, frozenset(LINE_COLUMNS)))
+    query_needles = needles(parse(query, frozenset(values.conditions.LINE_COLUMNS)))
     # Marking every "the" would hide the other marks.
     content_needles = [needle for needle in query_needles if needle not in STOP_WORDS]
     marked_needles = content_needles or list(query_needles)

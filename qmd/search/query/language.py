@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
-from qmd import values
+from qmd import lazy, values
 from qmd.parse.segment import clean, has_token
+from qmd.records import NamedTuple
 from qmd.search.query.terms import Field, Term, split_terms
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ MAX_TERMS = 64
 #: tokens, the length at which most models cut; a whole pasted page would take half a minute.
 MAX_QUESTION = 2000
 
-_ITEM = re.compile(
+_ITEM = lazy.pattern(
     r"""(?P<not>[-－])?
         (?:(?P<field>title|description|path|tag)[:：])?
         (?:(?:"(?P<phrase>[^"]*)" | [“”„＂](?P<curly>[^“”„＂]*)[“”＂] | 「(?P<corner>[^「」]*)」)
@@ -45,7 +46,8 @@ _ITEM = re.compile(
     re.VERBOSE,
 )
 
-
+#: A query without these is words between blanks.
+_MARKS = frozenset('-－:："“”„＂「」')
 _FIELDS: dict[str | None, Field] = {name: name for name in get_args(Field)}
 
 
@@ -127,6 +129,9 @@ def possible_keys(query: str) -> frozenset[str]:
 
 
 def _items(text: str, keys: frozenset[str]) -> Iterator[_Item]:
+    if _MARKS.isdisjoint(text):
+        yield from map(_Item, text.split())
+        return
     position = 0
     while (match := _ITEM.search(text, position)) is not None:
         item = _read_condition(text, match.start(), keys) if keys else None

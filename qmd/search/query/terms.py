@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from qmd import lazy
 from qmd.parse.segment import cjk_runs, has_token, is_cjk, normalize
+from qmd.records import NamedTuple
 
 Field = Literal["title", "description", "path"]
 #: What most words of a text are: words of letters, or pairs of Chinese characters.
@@ -16,7 +17,7 @@ Script = Literal["alphabet", "characters"]
 #: checked in the texts of the hits. A phrase of 50,000 words would take FTS5 a minute.
 LEAD = 64
 
-_WORD_PART = re.compile(r"[^\W_]+")
+_WORD_PART = lazy.pattern(r"[^\W_]+")
 
 
 class Term(NamedTuple):
@@ -84,6 +85,8 @@ def loose_parts(term: Term) -> list[str]:
 
     A single Chinese character between other words says little, so it is left out.
     """
+    if term.text.isascii() and term.text.isalnum():
+        return [term.text]
     parts: dict[str, None] = {}
     for run in _WORD_PART.findall(normalize(term.text)):
         position = 0

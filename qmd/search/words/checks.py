@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import starmap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from qmd import lazy
 from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
+from qmd.records import NamedTuple
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Field, Term
 from qmd.search.words.expressions import any_distinct, excluded_expressions, expression, needs_check
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 #: Before a text is folded, it is searched for this many leading characters of a literal.
 QUICK = 64
 
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED = lazy.pattern(r"\\([!-/:-@\[-`{-~])")
 
 
 class RawCheck(NamedTuple):

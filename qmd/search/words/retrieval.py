@@ -1,11 +1,11 @@
 """
 Retrieval by words: rank the documents that hold all of the query, then looser matches.
 
-Scores are 0..1. An ``exact`` hit holds all that the query asks for and scores at least 0.5; a
-``relaxed`` hit holds a part of it and scores less. Each half is ordered by bm25
+Scores are 0..1. An ``exact`` candidate holds all that the query asks for and scores at least 0.5;
+a ``relaxed`` one holds a part of it and scores less. Each half is ordered by bm25
 (`qmd.search.words.weights`), mapped to 0..0.5 by 0.5 · x / (x + 10).
 
-Relaxed hits are ordered by bm25 alone. Counting how much of the query a document covers as well
+Relaxed ones are ordered by bm25 alone. Counting how much of the query a document covers as well
 lowered nDCG@10 on five of six test collections (cranfield from .528 to .478).
 """
 
@@ -51,7 +51,7 @@ def retrieve_by_words(
     named_ids: Collection[int] = (),
 ) -> list[Candidate]:
     """
-    Rank documents by full text: the exact hits, then relaxed ones until there are ``limit``.
+    Rank documents by full text: the exact ones, then relaxed ones until there are ``limit``.
 
     A query without text, such as ``tag:work``, returns all documents that pass it, latest first.
 
@@ -59,8 +59,8 @@ def retrieve_by_words(
         words: The words of the query and their weights; it has the parsed query too.
         selection: The documents that may be hits.
         limit: Return at most this many; None for all.
-        named_ids: Documents of the selection of which the query is a name. They are hits even if
-            ``limit`` others are better. (Of many such documents, only those that are found.)
+        named_ids: Documents of the selection of which the query is a name. They are returned even
+            if ``limit`` others are better. (Of many such documents, only those that are found.)
 
     Returns:
         Best first; ties by document id.
@@ -68,34 +68,34 @@ def retrieve_by_words(
     query = words.query
     if not query.groups and not query.only_narrows:
         return []
-    hits = _exact_hits(reader, words, selection, limit, named_ids)
-    if limit is None or len(hits) < limit:
-        exact_ids = {hit.document_id for hit in hits}
-        hits += _relaxed_hits(reader, words, selection, limit, exact_ids, named_ids)
-    return _with_named(reader, words, hits, named_ids) if named_ids else hits
+    candidates = _exact(reader, words, selection, limit, named_ids)
+    if limit is None or len(candidates) < limit:
+        exact_ids = {each.document_id for each in candidates}
+        candidates += _relaxed(reader, words, selection, limit, exact_ids, named_ids)
+    return _with_named(reader, words, candidates, named_ids) if named_ids else candidates
 
 
 def _with_named(
-    reader: Reader, words: QueryWords, hits: list[Candidate], named_ids: Collection[int]
+    reader: Reader, words: QueryWords, candidates: list[Candidate], named_ids: Collection[int]
 ) -> list[Candidate]:
-    """The hits, and those of a few named documents that were not found."""
-    missing = set(named_ids) - {hit.document_id for hit in hits}
+    """The candidates, and those of a few named documents that were not found."""
+    missing = set(named_ids) - {each.document_id for each in candidates}
     if not missing or len(named_ids) > MOST_LEADING:
-        return hits
+        return candidates
     excluded = exclusions(reader, words.query)
     admitted = sorted(each for each in missing if not excluded or excluded.admit(reader, each))
     named = _rank(reader, [(document_id, 0.0) for document_id in admitted], words, "exact")
-    return sorted(hits + named, key=lambda hit: -hit.blend)
+    return sorted(candidates + named, key=lambda each: -each.blend)
 
 
 def all_matches(reader: Reader, words: QueryWords, selection: Selection) -> list[Candidate]:
-    """All exact hits; all relaxed ones if there are none. Arguments as for `retrieve_by_words`."""
-    hits = retrieve_by_words(reader, words, selection, None)
-    exact = [hit for hit in hits if hit.match == "exact"]
-    return exact or hits
+    """All exact candidates; all relaxed ones if there are none. Arguments: `retrieve_by_words`."""
+    candidates = retrieve_by_words(reader, words, selection, None)
+    exact = [each for each in candidates if each.match == "exact"]
+    return exact or candidates
 
 
-def _exact_hits(
+def _exact(
     reader: Reader,
     words: QueryWords,
     selection: Selection,
@@ -109,25 +109,29 @@ def _exact_hits(
     if not indexed:
         unranked = ((document_id, 0.0) for document_id in _scan(reader, query, selection))
         return _accept(reader, unranked, checks, limit, named_ids)
-    match = without(all_of(*indexed), query.excluded)
+    expression = without(all_of(*indexed), query.excluded)
     if not checks and all(map(_is_bare_word, query.terms)):
-        rows = reader.full_text.search(match, selection, _pool(limit))
+        rows = reader.full_text.search(expression, selection, _pool(limit))
         return _first(_rank(reader, rows, words, "exact"), limit, named_ids)
     if checks and limit is not None and not named_ids:
-        best = reader.full_text.search(match, selection, max(limit, CHECKED))
-        hits = _accept(reader, best, checks, limit, ())
-        if len(hits) == limit or len(best) < CHECKED or reader.full_text.is_incomplete:
-            return hits
+        best = reader.full_text.search(expression, selection, max(limit, CHECKED))
+        candidates = _accept(reader, best, checks, limit, ())
+        if len(candidates) == limit or len(best) < CHECKED or reader.full_text.is_incomplete:
+            return candidates
     # A check in Python may refuse any of the rows, so no limit would be sure to suffice.
-    rows = reader.full_text.search(match, selection, None if checks else _pool(limit))
+    rows = reader.full_text.search(expression, selection, None if checks else _pool(limit))
     return _accept(reader, rows, checks, limit, named_ids)
 
 
-def _first(hits: list[Candidate], limit: int | None, named_ids: Collection[int]) -> list[Candidate]:
-    """The first ``limit`` hits, and the named ones behind them."""
+def _first(
+    candidates: list[Candidate], limit: int | None, named_ids: Collection[int]
+) -> list[Candidate]:
+    """The first ``limit`` candidates, and the named ones behind them."""
     if limit is None:
-        return hits
-    return hits[:limit] + [hit for hit in hits[limit:] if hit.document_id in named_ids]
+        return candidates
+    return candidates[:limit] + [
+        each for each in candidates[limit:] if each.document_id in named_ids
+    ]
 
 
 def _is_bare_word(term: Term) -> bool:
@@ -143,13 +147,13 @@ def _scan(reader: Reader, query: ParsedQuery, selection: Selection) -> Iterable[
     of the selection pass, latest first. What the query excludes is left out.
     """
     signs = [[term.text for term in group] for group in query.groups]
-    candidates = (
+    passing = (
         scan_documents(reader, signs, selection)
         if signs
         else reader.documents.latest_ids(selection)
     )
     excluded = set(excluded_ids(reader, query))
-    return (document_id for document_id in candidates if document_id not in excluded)
+    return (document_id for document_id in passing if document_id not in excluded)
 
 
 def _accept(
@@ -159,7 +163,7 @@ def _accept(
     limit: int | None,
     named_ids: Collection[int],
 ) -> list[Candidate]:
-    """Exact hits of the first rows that pass all checks, with the bm25 of FTS5."""
+    """Exact candidates of the first rows that pass all checks, with the bm25 of FTS5."""
     remaining = iter(rows)
     accepted = (row for row in remaining if passes(reader, row[0], checks))
     first = list(islice(accepted, limit))
@@ -170,7 +174,7 @@ def _accept(
     return [_scored(Candidate(document_id, "exact", score)) for document_id, score in first]
 
 
-def _relaxed_hits(
+def _relaxed(
     reader: Reader,
     words: QueryWords,
     selection: Selection,
@@ -178,18 +182,18 @@ def _relaxed_hits(
     exact_ids: Collection[int],
     named_ids: Collection[int],
 ) -> list[Candidate]:
-    """Documents that hold a part of the query; ``limit`` counts the exact hits too."""
-    loose, is_strict = _loose_match(words)
+    """Documents that hold a part of the query; ``limit`` counts the exact candidates too."""
+    loose, is_strict = _loose_expression(words)
     if loose is None:
         return []
     checks = raw_checks(reader, _quoted_part(words.query))
     missing = None if limit is None else limit - len(exact_ids)
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(exact_ids)
-    match = without(loose, words.query.excluded)
+    expression = without(loose, words.query.excluded)
     accepted = (
         row
-        for row in reader.full_text.search(match, selection, depth)
+        for row in reader.full_text.search(expression, selection, depth)
         if row[0] not in exact_ids and passes(reader, row[0], checks)
     )
     rows = list(islice(accepted, missing if is_strict else pool))
@@ -198,9 +202,9 @@ def _relaxed_hits(
     return _first(_rank(reader, rows, words, "relaxed"), missing, named_ids)
 
 
-def _loose_match(words: QueryWords) -> tuple[Expression | None, bool]:
+def _loose_expression(words: QueryWords) -> tuple[Expression | None, bool]:
     """
-    The expression for relaxed hits; None if the query has no loose part, or none is indexed.
+    The expression for relaxed candidates; None if the query has no loose part, or none is indexed.
 
     The second value says whether it requires phrases or fields of the query.
     """
@@ -211,7 +215,7 @@ def _loose_match(words: QueryWords) -> tuple[Expression | None, bool]:
     # A strict group that the index cannot express is checked in the raw text instead.
     strict = [e for e in map(group_expression, strict_groups) if e is not None]
     held = [word for word, weighed in words.weights.items() if weighed.documents]
-    phrases = [match for match in map(phrase, held) if match is not None]
+    phrases = [each for each in map(phrase, held) if each is not None]
     return loose_expression(strict, phrases), bool(strict)
 
 
@@ -221,14 +225,14 @@ def _quoted_part(query: ParsedQuery) -> ParsedQuery:
 
 
 def _pool(limit: int | None) -> int | None:
-    """How many hits FTS5 returns, so that enough of them are ranked again; None for all."""
+    """How many rows FTS5 returns, so that enough of them are ranked again; None for all."""
     return None if limit is None else max(limit, POOL)
 
 
 def _rank(
     reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords, match: Match
 ) -> list[Candidate]:
-    ranked = rank_again(reader, rows, words.weights, words.document_count, match)
+    ranked = rank_again(reader, rows, words, match)
     return [_scored(candidate) for candidate in ranked]
 
 

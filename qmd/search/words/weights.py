@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import fsum, log1p
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd.parse import segment
+from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query.language import ParsedQuery
 from qmd.search.query.terms import Script, loose_parts, script_of, text_parts
@@ -89,10 +90,10 @@ class QueryWords(NamedTuple):
         """Document id → the words that the document holds, for each of the documents."""
         held: dict[int, list[str]] = {document_id: [] for document_id in document_ids}
         for word, weighed in self.weights.items():
-            match = phrase(word) if weighed.documents else None
-            if match is not None:
+            expression = phrase(word) if weighed.documents else None
+            if expression is not None:
                 for document_id in reader.full_text.frequencies(
-                    match, document_ids, weighed.documents, self.document_count
+                    expression, document_ids, weighed.documents, self.document_count
                 ):
                     held[document_id].append(word)
         return held
@@ -175,11 +176,11 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
     terms = [term for group in query.groups for term in group]
     loose = [part for t in terms if not t.quoted and not t.field for part in loose_parts(t)]
     phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
-    matches = {word: match for word, match in phrases.items() if match is not None}
-    content = {word: match for word, match in matches.items() if word.casefold() not in STOP_WORDS}
+    indexed = {word: each for word, each in phrases.items() if each is not None}
+    content = {word: each for word, each in indexed.items() if word.casefold() not in STOP_WORDS}
     weights = {}
-    for word, match in (content or matches).items():
-        documents = reader.full_text.count(match, most)
+    for word, expression in (content or indexed).items():
+        documents = reader.full_text.count(expression, most)
         loudness = QUIET if word in CHATTER else 1.0
         weights[word] = Word(documents, loudness * idf(documents, total))
     return weights
@@ -226,11 +227,7 @@ def idf(documents: int, total: int) -> float:
 
 
 def rank_again(
-    reader: Reader,
-    rows: Sequence[tuple[int, float]],
-    words: Mapping[str, Word],
-    document_count: int,
-    match: Match,
+    reader: Reader, rows: Sequence[tuple[int, float]], words: QueryWords, match: Match
 ) -> list[Candidate]:
     """
     Rank the first `POOL` rows again; the others follow as they were.
@@ -239,8 +236,6 @@ def rank_again(
 
     Args:
         rows: Document ids with FTS5's bm25, best first.
-        words: The words that count, by their text.
-        document_count: How many documents the index has.
         match: How they match.
 
     Returns:
@@ -248,11 +243,13 @@ def rank_again(
     """
     pool = [document_id for document_id, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
-    for word, (documents, weight) in words.items():
+    for word, (documents, weight) in words.weights.items():
         expression = phrase(word) if documents else None
         if expression is None:
             continue
-        frequencies = reader.full_text.frequencies(expression, pool, documents, document_count)
+        frequencies = reader.full_text.frequencies(
+            expression, pool, documents, words.document_count
+        )
         most, half = weight * (K1 + 1), K1 / BM25_K1
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.

@@ -16,7 +16,7 @@ from qmd.values.chats import MAX_QUESTION, Chat, ChatMode, ChatReply
 from qmd.values.facts import Describe, InSchema
 
 if TYPE_CHECKING:
-    from qmd.agent.chat import AgentTurn, Chats
+    from qmd.agent.chat import AgentTurn
     from qmd.server.endpoints.definition import Call
 
 _OF_A_TURN = (WritesForbiddenError, ChatNotFoundError, ConflictError, NoLanguageModelError)
@@ -35,11 +35,6 @@ _Wait = Annotated[bool, Describe("Answer when the turn has ended; false: at once
 class ChatDone:
     status: Literal["stopping", "answered", "deleted"]
     chat: str
-
-
-def begin(chats: Chats, question: str, chat: str | None, mode: ChatMode) -> AgentTurn:
-    """Start the turn that a request asks for; it runs on a thread of its own."""
-    return chats.start(question, chat or None, mode=mode)
 
 
 def _reply(turn: AgentTurn, *, wait: bool) -> ChatReply:
@@ -77,7 +72,7 @@ def chat(
     ended, however it ended (`status`). The turn goes on if the client leaves. `POST /chat/stream`
     takes the same body and sends what happens. Without a language model in the settings: 409.
     """
-    return _reply(begin(call.chats, question, chat, mode), wait=wait)
+    return _reply(call.chats.start(question, chat, mode=mode), wait=wait)
 
 
 @operation(route="GET /chats/{chat}")

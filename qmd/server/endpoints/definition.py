@@ -6,9 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations import Operation, operations_of, texts
 from qmd.operations.definition import Replied
@@ -19,13 +18,6 @@ from qmd.tools.schemas import ReplyModel, reply_model
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats
-
-Method = Literal["GET", "POST", "PUT", "DELETE"]
-Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
-"""
-The queue in which a call waits. Reads and turns of conversations run side by side, writes and
-embeddings one by one.
-"""
 
 
 class NoArguments(Arguments):
@@ -62,33 +54,31 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class RestEndpoint:
     """
-    One operation.
+    The endpoint of an operation, whose route, errors and lane are its own.
 
     Attributes:
-        path: The path in OpenAPI's form; a parameter with the name ``path`` may hold slashes.
         reply_model: The model of the answer.
         run: Returns the answer, or is a generator that returns it at the end. At each yield,
             waiting requests of its lane run first.
-        raises: The errors of the engine that it can give, besides those of all endpoints.
+        body: The arguments in the body; None if it takes none.
+        query: The arguments in the address.
     """
 
-    method: Method
-    path: str
-    name: str
-    group: str
-    summary: str
-    description: str
+    operation: Operation
     reply_model: type[ReplyModel]
     run: Callable[[Call], Answer | Generator[None, None, Answer]]
-    body: type[Arguments] | None = None
-    query: type[Arguments] = NoArguments
-    raises: tuple[type[QmdError], ...] = ()
-    lane: Lane = "read"
-    examples: tuple[Mapping[str, Any], ...] = ()
+    body: type[Arguments] | None
+    query: type[Arguments]
 
     @property
-    def writes(self) -> bool:
-        return self.lane in ("write", "web")
+    def name(self) -> str:
+        """Its method and path, as messages name it."""
+        return f"{self.operation.method} {self.operation.path}"
+
+    @property
+    def group(self) -> str:
+        """What it stands with in the description."""
+        return self.operation.group or self.operation.family
 
 
 # --- how operations become endpoints ----------------------------------------------------
@@ -123,7 +113,6 @@ def endpoints_in(module: ModuleType) -> tuple[RestEndpoint, ...]:
 @cache
 def endpoint_of(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
     """The endpoint of an operation; ``of_server``: it takes the `Call`."""
-    summary, *more = operation.paragraphs
     reply, has_body = _reply(operation), operation.method in ("POST", "PUT")
     arguments = arguments_of(operation, without=tuple(operation.in_path))
     if not arguments.model_fields:
@@ -137,21 +126,8 @@ def endpoint_of(operation: Operation, *, of_server: bool = False) -> RestEndpoin
         value: Any = operation.call(call if of_server else call.kb, sent, budget)
         return cast("Answer", operation.sends(Replied(value, sent)) if operation.sends else value)
 
-    return RestEndpoint(
-        method=cast("Method", operation.method),
-        path=operation.path,
-        name=operation.name,
-        group=operation.group or operation.family,
-        summary=summary.rstrip("."),
-        description=more[0] if more else "",
-        body=arguments if has_body else None,
-        query=NoArguments if has_body else arguments,
-        reply_model=reply,
-        run=run,
-        raises=operation.errors,
-        lane=operation.lane,
-        examples=operation.bodies,
-    )
+    in_body, in_query = (arguments, NoArguments) if has_body else (None, arguments)
+    return RestEndpoint(operation, reply, run, in_body, in_query)
 
 
 def _reply(operation: Operation) -> type[ReplyModel]:

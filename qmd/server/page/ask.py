@@ -68,7 +68,7 @@ def _around(visit: Visit, find: str) -> dict[str, Any]:
     problem: QmdError | None = None
     try:
         if chats.has_model:
-            model = visit.kb.language_model.server()
+            model = visit.kb.backend_settings.server()
     except QmdError as error:
         problem = error
     more = {"model": model, "problem": problem, "may_write": chats.may_write}

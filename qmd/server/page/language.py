@@ -16,16 +16,16 @@ import string
 import sys
 from collections.abc import Mapping, Set
 from importlib.resources import files
-from typing import Literal, cast
+from typing import cast
 
 from qmd.engine_text import EngineText
+from qmd.values.notes import Language
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _MAX_RANGES = 20  # of an Accept-Language header that are read

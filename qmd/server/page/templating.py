@@ -9,12 +9,13 @@ from datetime import datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from qmd.server.page.language import Language, engine_texts, page_texts
+from qmd.server.page.language import engine_texts, page_texts
 from qmd.server.page.links import address
 from qmd.server.page.note_text import plain_line
 from qmd.server.page.static_files import static_files
 from qmd.system import clock
 from qmd.values.names import file_stem
+from qmd.values.notes import Language
 from qmd.values.search import shown_relevance
 
 

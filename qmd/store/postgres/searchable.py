@@ -100,19 +100,21 @@ def _quoted(token: str) -> str:
 def _postings(
     documents: Sequence[tuple[int, NewDocument]],
 ) -> Iterator[tuple[str, int, list[int], float]]:
-    """Token, document, places and weight; sorted by token, then document."""
+    """Token, document, places and weight; sorted by token, the places of a document together."""
     with _lock:
-        index = _index()
-        index.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
-        index.executemany(
-            "INSERT INTO texts (rowid, title, headings, body, path, extra, description)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(document_id, *_fields(document)) for document_id, document in documents],
-        )
+        with _index() as index:
+            index.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
+            index.execute("BEGIN")  # otherwise each document becomes a segment of the index
+            index.executemany(
+                "INSERT INTO texts (rowid, title, headings, body, path, extra, description)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(document_id, *_fields(document)) for document_id, document in documents],
+            )
         key: tuple[str, int] | None = None
         places: list[int] = []
         weight = 0.0
-        rows = index.execute("SELECT term, doc, col, offset FROM tokens ORDER BY term, doc")
+        # FTS5 has them in this order; it does not say so of documents, and SQLite would sort all.
+        rows = index.execute("SELECT term, doc, col, offset FROM tokens ORDER BY term")
         for term, document_id, field, position in rows:
             if (term, document_id) != key:
                 if key is not None:

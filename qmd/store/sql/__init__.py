@@ -8,16 +8,13 @@ and `qmd.store.postgres`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from importlib import import_module
 from types import ModuleType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -27,11 +24,13 @@ from typing import (
     get_type_hints,
 )
 
-from qmd import lazy
+from qmd import lazy, libraries, store
+from qmd.records import NamedTuple
 
 if TYPE_CHECKING:
     from qmd.store.sql import access as access
     from qmd.store.sql import collections as collections
+    from qmd.store.sql import conversations as conversations
     from qmd.store.sql import filters as filters
     from qmd.store.sql import meta as meta
     from qmd.store.sql import vectors as vectors
@@ -130,11 +129,14 @@ class SqlDialect:
 
     def array(self, values: Iterable[object]) -> object:
         """Numbers or texts as the value of `among` and `each`."""
-        return json.dumps(list(values))
+        listed = list(values)
+        if all(type(value) is int for value in listed):
+            return str(listed)  # as JSON has it
+        return libraries.json.dumps(listed)
 
     def parsed(self, stored: Value) -> Value:
         """The value of a column with JSON; the values of a `listed` subquery."""
-        return json.loads(stored)
+        return libraries.json.loads(stored) if stored != "[]" else []
 
     def any_of(self, keys: Sequence[bytes]) -> Iterator[tuple[str, list[object]]]:
         """The condition that a column is one of the keys, and its values; of some keys each."""
@@ -305,7 +307,8 @@ class Sql(NamedTuple):
 
     def engine(self, name: str) -> ModuleType:
         """The module of this name in the package of what only this engine has."""
-        return import_module(f"qmd.store.{self.dialect.package}.{name}")
+        module: ModuleType = getattr(getattr(store, self.dialect.package), name)
+        return module
 
     def first(self, sql: str, values: Sequence[object] = ()) -> Value:
         """The first row; None without one."""

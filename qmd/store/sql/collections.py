@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from qmd import libraries, values
 from qmd.engine_text import engine_text
 from qmd.errors import CollectionNotFoundError, ConflictError
+from qmd.records import NamedTuple
 from qmd.store import sql as capabilities
 from qmd.store.sql import Sql
 from qmd.system import clock
@@ -45,7 +45,7 @@ def is_directory_path(path: str) -> bool:
 
 
 def _json(value: Sequence[str] | Mapping[str, int]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return libraries.json.dumps(value, ensure_ascii=False)
 
 
 class Collections:

@@ -38,6 +38,14 @@ class ChatSummary(NamedTuple):
     turns: int
 
 
+class KeptChat(NamedTuple):
+    """A conversation with its turns, and what the model wrote of the first of them."""
+
+    info: ChatInfo
+    summary: ChatSummary
+    turns: list[StoredTurn]
+
+
 _CHATS = """
     SELECT id, name, mode, created_at, updated_at,
            (SELECT count(*) FROM chat_turns t WHERE t.chat_id = chats.id)

@@ -143,13 +143,12 @@ def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
         parsed.text,
     ]
     if sql.dialect.repeats_tags:
-        row.append(_json(_distinct(parsed.tags)))
+        row.append(_json(_distinct(parsed.tags)) if parsed.tags else "[]")
     return row
 
 
-def _json(value: object) -> str:
-    """The shortest form, and as SQLite itself writes it: so ``tags`` are alike in all versions."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+#: The shortest form, and as SQLite itself writes it: so ``tags`` are alike in all versions.
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _distinct(tags: Iterable[str]) -> list[str]:
@@ -236,7 +235,9 @@ def _put_chunks(
     updates: list[tuple[object, ...]] = []
     gone = {each.id for chunks in stored.values() for each in chunks}
     for document_id, document in documents:
-        rows = _chunk_rows(stored.get(document_id, ()), old_texts.get(document_id, ""), document)
+        rows = _new_rows(document)
+        if document_id in stored:
+            rows = _chunk_rows(stored[document_id], old_texts.get(document_id, ""), document)
         for chunk, (chunk_id, hash_, next_hash), digest in zip(
             document.parsed.chunks, rows, document.chunk_hashes, strict=True
         ):
@@ -273,6 +274,11 @@ def _put_chunks(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         inserts,
     )
+
+
+def _new_rows(document: NewDocument) -> list[tuple[int | None, bytes, bytes | None]]:
+    """As `_chunk_rows`, without earlier chunks."""
+    return [(None, digest, None) for digest in document.chunk_hashes]
 
 
 def _chunk_rows(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from qmd.errors import ScopeError, ServerDatabaseError
+from qmd.records import NamedTuple
 from qmd.store.sql import Connection, Sql, meta
 
 #: Telling the texts of so many documents apart takes 20 ms.

@@ -11,8 +11,7 @@ The table is a snapshot. Documents that were changed since are looked up in full
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from qmd.records import NamedTuple
 from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase
 from qmd.store.sql import Row, Sql
 from qmd.store.sqlite.fts5 import tokens

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from heapq import nsmallest
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from qmd.store import sqlite
 from qmd.store.full_text import WEIGHTS, Expression, FullText, Phrase, frequencies_of
-from qmd.store.sql import Sql
+from qmd.store.sql import SQLITE, Sql
 from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
 from qmd.store.sqlite.common_words import CommonWords, totals
@@ -121,7 +119,7 @@ class SqliteFullText(FullText):
         )
         best: list[tuple[float, int]] = []
         while batch := rows.fetchmany(SCORED_AT_ONCE):
-            best = nsmallest(limit, [*best, *batch])
+            best = sorted([*best, *batch])[:limit]
             if monotonic() > deadline:
                 self.is_incomplete = True
                 break
@@ -151,7 +149,7 @@ class SqliteFullText(FullText):
         rows = self._connection.execute(
             "SELECT d.id FROM json_each(?) j CROSS JOIN documents d ON d.id = j.value"
             f" WHERE {where.sql}",
-            [json.dumps(document_ids), *where.values],
+            [SQLITE.array(document_ids), *where.values],
         )
         return {document_id for (document_id,) in rows}
 
@@ -173,7 +171,7 @@ class SqliteFullText(FullText):
         rows = self._connection.execute(
             f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM z_documents_fts"
             " WHERE z_documents_fts MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
-            [render(match), json.dumps(list(ids))],
+            [render(match), SQLITE.array(ids)],
         )
         return frequencies_of(rows, held, total)
 

@@ -46,7 +46,9 @@ def _row(entry: FullTextEntry) -> tuple[str | int | None, ...]:
     body, front = entry.body, entry.front
     if entry.replacements or entry.has_pairs:
         body = front = None
-    replacements = json.dumps(entry.replacements, ensure_ascii=False)
+    replacements = None
+    if entry.replacements:
+        replacements = json.dumps(entry.replacements, ensure_ascii=False)
     return (
         entry.title,
         entry.headings,
@@ -55,7 +57,7 @@ def _row(entry: FullTextEntry) -> tuple[str | int | None, ...]:
         front,
         entry.words,
         entry.description,
-        replacements if entry.replacements else None,
+        replacements,
         1 if entry.has_pairs else None,
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from qmd import libraries
+from qmd.records import NamedTuple
 from qmd.store.sql import Sql
 from qmd.store.sql.upkeep import Leftovers
 from qmd.store.sqlite.disk_space import require_free, temporary_directory
