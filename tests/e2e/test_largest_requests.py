@@ -109,7 +109,6 @@ PATTERNS = {
     "questions": "?" * 4000,
 }
 REST: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"search {name}": ("/search", {"query": text}) for name, text in QUERIES.items()},
     **{f"query {name}": ("/query", {"query": text}) for name, text in QUERIES.items()},
     **{
         f"1,000 hits for {name}": ("/search", {"query": text, "limit": 1000, "explain": True})

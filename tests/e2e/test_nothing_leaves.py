@@ -112,7 +112,6 @@ def _commands(tour: Tour) -> None:
     tour.run("search", "database")
     assert "multilingual-e5" in tour.run("models", "list")
     tour.run("embed")
-    assert tour.run("vsearch", QUESTION, "--json") != "[]\n"
     assert tour.run("query", QUESTION, "--json") != "[]\n"
     tour.run("update")
     tour.run("up", "--once", "docs")
@@ -148,7 +147,7 @@ def _stdio_server(tour: Tour) -> None:
 
 
 def _ask(tour: Tour) -> None:
-    block = json.dumps({"tool": "query", "params": {"query": QUESTION}})
+    block = json.dumps({"tool": "search", "params": {"query": "database"}})
     with ModelServer(says(f"```json:tool\n{block}\n```"), says("Every day.")) as model:
         answer = tour.run("ask", "--llm-url", model.url, "--json", QUESTION)
         assert json.loads(answer)["finalResponse"] == "Every day."
