@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,6 +98,14 @@ def _new_databases(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _warm_process() -> Iterator[None]:
     yield
     warm.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reader_of_photos() -> Iterator[None]:
+    """Processes of xdist end without what atexit has, and their exiftool would outlive them."""
+    yield
+    if photos := sys.modules.get("tests.support.photos"):
+        photos.close()
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,6 @@ class _Reader:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
         )
-        atexit.register(self.process.kill)
 
     def ask(self, arguments: list[str]) -> str:
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -91,6 +90,14 @@ class _Reader:
 
 
 _readers: list[_Reader] = []
+
+
+@atexit.register
+def close() -> None:
+    """End the open exiftool, which goes on waiting after its input has ended."""
+    while _readers:
+        with _readers.pop().process as process:
+            process.kill()
 
 
 def exiftool(*arguments: str | Path) -> str:
