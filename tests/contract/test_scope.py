@@ -110,6 +110,7 @@ class Place:
         text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
         text = re.sub(r"[0-9a-f]{32}\.[0-9a-f]{64}", "FORM", text)
         text = re.sub(r"\d+(\.\d+)? ?m?s\b|\d+ calls?\b", "SPAN", text)
+        text = re.sub(r"just now|\d+ (minute|hour)s? ago", "AGO", text)
         text = re.sub(r"\d\d:\d\d:\d\d", "TIME", re.sub(r"(\.\d{8})\d+", r"\1", text))
         text = re.sub(r"<rect [^>]*>|(rest|page|mcp)-[0-9a-f]{8}", "OWN", text)
         # Two calls that end at the same time are listed in any order.
