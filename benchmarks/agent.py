@@ -21,7 +21,7 @@ from agent_bench import run
 from agent_bench.metrics import mean_of
 
 from qmd.agent.chat import AgentTurn, Chats
-from qmd.agent.model_call import ChatModel
+from qmd.agent.loop import ChatModel
 from qmd.cli.ask import model_options
 from qmd.cli.bench import table
 from qmd.cli.command import command, json_option

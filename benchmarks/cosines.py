@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from qmd.inference.protocols import Embedder
-from qmd.models.embedders import DEFAULT_MODEL, open_embedder
+from qmd.models.catalogue import DEFAULT_MODEL, open_embedder
 
 QUERIES, DOCUMENTS = 100, 300
 MIN_SCORE = 0.3  # the default of `vsearch`

@@ -29,7 +29,7 @@ from qmd.inference.embedded import build
 from qmd.inference.fastembedder import available_cores
 from qmd.inference.protocols import token_embedder
 from qmd.inference.token_codes import shipped
-from qmd.models.embedders import DEFAULT_MODEL, open_embedder, spec_of
+from qmd.models.catalogue import DEFAULT_MODEL, open_embedder, spec_of
 
 ENGLISH = (
     "the server index note meeting project database query result update restore backup search "

@@ -20,7 +20,7 @@ from pathlib import Path
 from measure import Row, percentile, report
 
 from qmd import KnowledgeBase
-from qmd.evaluate import corpus, fixtures
+from qmd.evaluate import fixtures
 from qmd.evaluate.fixtures import Judgments
 from qmd.evaluate.run import run
 from qmd.values.location import ServerDatabase, database_location
@@ -105,10 +105,10 @@ def fill(database: Path, url: str, judgments: Judgments) -> dict[str, str] | Non
     """
     brought = judgments.documents
     folder = database.absolute().with_suffix("")
-    ids = None if brought is None else corpus.write(brought, folder)
+    ids = None if brought is None else fixtures.write(brought, folder)
     with KnowledgeBase.open(database, create=brought is not None) as kb:
         if brought is not None and not kb.collections():
-            kb.add_collection(folder, name=corpus.COLLECTION)
+            kb.add_collection(folder, name=fixtures.COLLECTION)
         kb.index()
         if brought is not None:
             kb.embed()

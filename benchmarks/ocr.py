@@ -23,7 +23,7 @@ from rapidfuzz.distance import Levenshtein
 
 from qmd.inference import ocr
 from qmd.parse.convert import pdf
-from qmd.parse.convert.pdf_picture import picture
+from qmd.parse.pictures import picture_of_page
 from qmd.values.pictures import Pixels
 
 #: Name → how a page becomes worse before it is read.
@@ -74,7 +74,7 @@ def main() -> None:
             pages += 1
             expected = _plain(text)
             characters += len(expected)
-            pixels = picture(file.name, data, number)
+            pixels = picture_of_page(file.name, data, number)
             drawn = Image.fromarray(pixels.rgb)
             for name, worse in _VARIANTS.items():
                 before = process_time()

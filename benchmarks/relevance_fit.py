@@ -47,7 +47,7 @@ class BestHit(NamedTuple):
         features: What relevance is estimated from, by name; without those that are not known.
         dropped: Whether a page that answers is among the first ten of `vsearch` without a minimum
             score, but not with the default; None if there is no such page.
-        script: What most words of the question are: `qmd.search.query.terms.Script`.
+        script: What most words of the question are: `qmd.search.query.Script`.
     """
 
     search: str

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from qmd.evaluate import corpus, fixtures
-from qmd.evaluate.names import DocumentNames
+from qmd.evaluate import fixtures
+from qmd.evaluate.fixtures import DocumentNames
 
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
@@ -82,8 +82,8 @@ def read_source(argument: str, keep: Path) -> Source:
     (brought,) = judgments
     if not brought.documents:
         raise SystemExit(f"{names} brings no documents: DATABASE={names} names a database.")
-    name = f"{Path(names).stem}-{corpus.fingerprint(brought.documents)}"
-    ids = corpus.write(brought.documents, keep / name)
+    name = f"{Path(names).stem}-{fixtures.fingerprint(brought.documents)}"
+    ids = fixtures.write(brought.documents, keep / name)
     return Source(Path(names).stem, index(keep / f"{name}.sqlite", keep / name), judgments, ids)
 
 
@@ -93,7 +93,7 @@ def index(database: Path, folder: Path) -> Path:
 
     with KnowledgeBase.open(database, create=True) as kb:
         if not kb.collections():
-            kb.add_collection(folder, name=corpus.COLLECTION)
+            kb.add_collection(folder, name=fixtures.COLLECTION)
         kb.index()
         kb.embed()
     return database
@@ -184,7 +184,7 @@ def small_collections(
         chosen += [f for f in drawn(f"{seed} {position}", infos) if f not in chosen][: TEN - 1]
         others = [order[(position + step) % len(order)] for step in (1, 2, 3)]
         titles = [infos[file].title for file in (*chosen[:2], min(others[2].relevant))]
-        inside = {f"{corpus.COLLECTION}/{infos[file].path}": infos[file] for file in chosen}
+        inside = {f"{fixtures.COLLECTION}/{infos[file].path}": infos[file] for file in chosen}
 
         def here(is_answer: Callable[[DocumentInfo], bool]) -> frozenset[str]:
             return frozenset(file for file, info in inside.items() if is_answer(info))  # noqa: B023
@@ -214,7 +214,7 @@ def load_small(kb: KnowledgeBase, small: Small) -> TemporaryDirectory[str]:
         file = Path(folder.name, path)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    kb.add_collection(folder.name, name=corpus.COLLECTION)
+    kb.add_collection(folder.name, name=fixtures.COLLECTION)
     kb.index()
     kb.embed()
     return folder

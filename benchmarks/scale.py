@@ -293,7 +293,7 @@ def model_query(kb: Any, text: str) -> Any:
 
 def bare_statement(text: str) -> tuple[str, list[str]]:
     """The statement that a person would write for the words of a question, all of them or any."""
-    from qmd.search.words.expressions import phrase
+    from qmd.search.words import phrase
     from qmd.store.full_text import all_of, any_of
     from qmd.store.sqlite.fts5 import render
 

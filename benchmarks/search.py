@@ -157,7 +157,7 @@ def warm(
 def fts_expression(kind: str, text: str) -> str:
     """What a person would write for SQLite by hand: questions as their words joined by OR."""
     from qmd.parse.segment import cjk_runs, pairs_of
-    from qmd.search.words.expressions import phrase
+    from qmd.search.words import phrase
     from qmd.store.full_text import Phrase, all_of, any_of
     from qmd.store.sqlite.fts5 import render
 

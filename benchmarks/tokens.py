@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 
 from qmd.inference.embedded import runtime
 from qmd.inference.embedded.build import ensure_built
-from qmd.values.tokens import RATES, estimate_tokens
+from qmd.values.text import RATES, estimate_tokens
 
 TOLERANCE = 0.15
 MAX_CHARACTERS = 20_000

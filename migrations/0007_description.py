@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from qmd.parse.document import find_description
 from qmd.parse.segment import segment
-from qmd.parse.title import find_description
-from qmd.system.surrogates import whole
+from qmd.values.text import whole
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qmd.values.names import fold, link_key, name_key
+from qmd.values.text import fold, link_key, name_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

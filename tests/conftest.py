@@ -13,8 +13,8 @@ import coverage
 import pytest
 from hypothesis import settings
 
-from qmd.inference.embedded import source
-from qmd.models.embedders import DEFAULT_MODEL, open_embedder
+from qmd.inference.embedded import build
+from qmd.models.catalogue import DEFAULT_MODEL, open_embedder
 from qmd.system.worker import process
 from tests.support.new_database import new_databases
 from tests.support.postgres import postgres_database, postgres_server
@@ -111,8 +111,8 @@ def _reader_of_photos() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache directory with the default embedding model, built once for all workers."""
-    if source.installed_file() is None:
-        pytest.skip(f"{source.REQUIREMENT} is not installed (it has wheels for Linux x86-64 only)")
+    if build.installed_file() is None:
+        pytest.skip(f"{build.REQUIREMENT} is not installed (it has wheels for Linux x86-64 only)")
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent

@@ -10,14 +10,13 @@ from typing import Any
 from agent_bench import metrics
 from agent_bench.fixture import AgentQuestion, AgentQuestions
 from qmd.agent.chat import AgentTurn
-from qmd.agent.loop import RunState
-from qmd.agent.model_call import ChatModel
+from qmd.agent.loop import ChatModel, RunState
 from qmd.errors import ConfigError, InputError
-from qmd.evaluate.names import DocumentNames
+from qmd.evaluate.fixtures import DocumentNames
 from qmd.inference.llm import ChatAnswer, Event, Message
 from qmd.kb import KnowledgeBase
 from qmd.values import Progress, ProgressCallback, SearchRequest
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 
 SEARCH_DEPTH = 10
 """The hits of `qmd query` that are compared with the agent's citations."""

@@ -37,14 +37,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
-from qmd.agent.history import to_json
-from qmd.agent.keeping import ChatMemory, ChatStore
-from qmd.agent.model_call import ChatModel
+from qmd.agent.history import ChatMemory, ChatStore, to_json
+from qmd.agent.loop import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
 from qmd.errors import ChatNotFoundError, ConflictError, NoLanguageModelError, WritesForbiddenError
-from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmClient, Message
+from qmd.inference.llm.answer import Fence
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn

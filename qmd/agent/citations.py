@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from qmd.agent.claims import Sentence, has_claim, has_words, sentences, supports
-from qmd.agent.reading import Reading
+from qmd.agent.executor import Reading
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.values import DocumentAnchor

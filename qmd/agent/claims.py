@@ -15,7 +15,7 @@ from functools import cached_property
 from operator import add
 
 from qmd.parse.segment import cjk_runs, fold
-from qmd.search.words.weights import CHATTER, STOP_WORDS, stem
+from qmd.search.words import CHATTER, STOP_WORDS, stem
 
 LEAST_COSINE = 0.83
 """

@@ -14,7 +14,6 @@ from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
-from qmd.values.printable import exact, one_line
 from qmd.values.proposed import (
     Proposed,
     ProposedDeletion,
@@ -22,6 +21,7 @@ from qmd.values.proposed import (
     ProposedMove,
     ProposedText,
 )
+from qmd.values.text import exact, one_line
 
 CONSENT_S = 300.0
 """The longest wait for a person's consent, in seconds; then the write is declined."""

@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from qmd.agent.executor import ToolExecution
+from qmd.agent.executor import Reading, ToolExecution
 from qmd.agent.parser import Malformed
-from qmd.agent.reading import Reading
 from qmd.engine_text import EngineText
 from qmd.errors import QmdError, TransientInferenceError
 from qmd.store.sql.conversations import StoredTurn

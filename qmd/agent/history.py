@@ -1,24 +1,30 @@
 """
-Cuts the history of a conversation to the room that the model has for it, by whole turns.
+The earlier turns of a conversation: where they are kept, and cut to the model's room.
 
-First the results of tools in the oldest turns are shortened, then the oldest turns are left out.
+Cuts the history of a conversation to the room that the model has for it, by whole turns. First the
+results of tools in the oldest turns are shortened, then the oldest turns are left out.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Protocol
 
-from qmd.agent.model_call import ChatModel, ask
+from qmd.agent.loop import ChatModel, ask
 from qmd.agent.prompt import shortened, tokens
-from qmd.errors import QmdError
-from qmd.inference.fence import Fence
+from qmd.errors import ChatNotFoundError, QmdError
 from qmd.inference.llm import Message
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.inference.llm.answer import Fence
+from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
+from qmd.system import clock
 from qmd.system.cancellation import Cancellation
+from qmd.values.chats import ChatInfo, ChatMode
 
 NOT_ANSWERED = "(This was not answered.)"
 
@@ -158,3 +164,66 @@ def questions_of(turns: Sequence[StoredTurn]) -> ChatSummary:
 def section(summary: ChatSummary, fence: Fence) -> str:
     """The part of the system prompt that holds a summary."""
     return _HEADING.format(turns=summary.turns, text=fence.around(summary.text))
+
+
+MOST_IN_MEMORY = 20
+"""The most conversations in memory; those that went on longest ago are forgotten."""
+
+
+class ChatStore(Protocol):
+    """Keeps conversations: a `KnowledgeBase`, or a `ChatMemory`."""
+
+    def stored_chat(self, chat_id: str) -> KeptChat:
+        """All that is kept of a conversation. Raises ChatNotFoundError."""
+        ...
+
+    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
+        """Keep a turn that begins, in a new conversation or in an earlier one."""
+        ...
+
+    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
+        """Keep what has come of a turn so far."""
+        ...
+
+    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
+        """Keep the summary of the first turns."""
+        ...
+
+
+class ChatMemory:
+    """
+    The latest conversations of this process: those of `qmd ask`, and those with a database that is
+    only read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._chats: OrderedDict[str, KeptChat] = OrderedDict()
+
+    def stored_chat(self, chat_id: str) -> KeptChat:
+        with self._lock:
+            if chat_id not in self._chats:
+                raise ChatNotFoundError(chat_id)
+            kept = self._chats[chat_id]
+            return kept._replace(turns=list(kept.turns))
+
+    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
+        new = ChatInfo(chat_id, name, mode, turn.started, turn.started, 0)
+        with self._lock:
+            before = self._chats.pop(chat_id, KeptChat(new, ChatSummary("", 0), []))
+            turns = [each for each in before.turns if each.number != turn.number] + [turn]
+            info = replace(before.info, mode=mode, updated=clock.now(), turns=len(turns))
+            self._chats[chat_id] = before._replace(info=info, turns=turns)
+            while len(self._chats) > MOST_IN_MEMORY:
+                self._chats.popitem(last=False)
+
+    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
+        with self._lock:
+            if chat_id in self._chats:
+                turns = self._chats[chat_id].turns
+                turns[:] = [turn if each.number == turn.number else each for each in turns]
+
+    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
+        with self._lock:
+            if chat_id in self._chats:
+                self._chats[chat_id] = self._chats[chat_id]._replace(summary=summary)

@@ -1,23 +1,32 @@
-"""Runs an agent: calls the model, runs the tools it calls, and sends it their results."""
+"""Runs an agent: calls the model, which a person may end, and runs the tools that it calls."""
 
 from __future__ import annotations
 
+import contextvars
 import math
+import queue
 import re
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Protocol
 
 from qmd.agent.citations import CheckedAnswer
 from qmd.agent.events import Tell, bad_block_data, error_data, finished_data
-from qmd.agent.executor import ToolExecution, ToolExecutor, ToolResult, run_together
-from qmd.agent.model_call import ChatModel, ask
-from qmd.agent.native import functions, in_blocks, natively
+from qmd.agent.executor import Reading, ToolExecution, ToolExecutor, ToolResult, run_together
 from qmd.agent.parser import AnswerText, Malformed, Parsed, ToolCall, parse
-from qmd.agent.prompt import MOST_RESULTS, RESULTS, Prompt, fitted, results_message
-from qmd.agent.reading import Reading
+from qmd.agent.prompt import (
+    MOST_RESULTS,
+    RESULTS,
+    Prompt,
+    fitted,
+    functions,
+    in_blocks,
+    natively,
+    results_message,
+)
 from qmd.errors import NativeCallsRefusedError, QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message, Retry
 from qmd.settings import WINDOW
@@ -415,3 +424,87 @@ def _is_copied(call: ToolCall, messages: Sequence[Message]) -> bool:
     """Whether the model has copied a call from the result of a tool."""
     words = _LAYOUT.sub("", call.source).removeprefix("json:tool")
     return bool(words) and any(words in _LAYOUT.sub("", text) for text in _tool_results(messages))
+
+
+class ChatModel(Protocol):
+    """A language model: `qmd.inference.llm.LlmClient`, or the fake model of a test."""
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        listen: Callable[[Event], None] | None = None,
+        budget_s: float | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> ChatAnswer:
+        """
+        Answer a conversation.
+
+        Args:
+            listen: Called with each event of the answer as it arrives.
+            budget_s: The longest time for the whole answer, in seconds.
+            tools: The functions that the model may call natively; left out for none.
+
+        Raises:
+            NativeCallsRefusedError: The server takes no ``tools``.
+            QmdError: There is no answer, or not within ``budget_s``.
+        """
+        ...
+
+
+def ask(
+    model: ChatModel,
+    messages: Sequence[Message],
+    stop: Cancellation,
+    listen: Callable[[Event], None] | None = None,
+    **options: Any,
+) -> ChatAnswer:
+    """
+    Call a model, and wait for its answer until ``stop`` is cancelled.
+
+    A thread cannot be stopped from outside, so each request has a thread of its own, which is
+    left alone then: it ends with the request's next piece, or at its time limit.
+
+    Args:
+        options: Those of `ChatModel.chat`.
+
+    Raises:
+        KeyboardInterrupt: It was cancelled; the loop ends as it does at Ctrl-C.
+        The errors of `ChatModel.chat`.
+    """
+    replies: queue.SimpleQueue[Event | ChatAnswer | BaseException] = queue.SimpleQueue()
+
+    def hear(event: Event) -> None:
+        if stop.is_cancelled:
+            raise KeyboardInterrupt
+        replies.put(event)
+
+    def request() -> None:
+        try:
+            hearing = None if listen is None else hear
+            replies.put(model.chat(messages, listen=hearing, **options))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            replies.put(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(
+        target=context.run, args=(request,), name="qmd-chat-request", daemon=True
+    ).start()
+
+    def interrupt() -> None:
+        replies.put(KeyboardInterrupt())
+
+    stop.add(interrupt)
+    if stop.is_cancelled:
+        interrupt()
+    try:
+        while True:
+            reply = replies.get()
+            if isinstance(reply, BaseException):
+                raise reply
+            if isinstance(reply, ChatAnswer):
+                return reply
+            if listen is not None:
+                listen(reply)
+    finally:
+        stop.remove(interrupt)

@@ -16,13 +16,12 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.keeping import ChatStore
-from qmd.agent.loop import ExecutionLoop, RunState
-from qmd.agent.model_call import ChatModel
+from qmd.agent.history import ChatStore
+from qmd.agent.loop import ChatModel, ExecutionLoop, RunState
 from qmd.agent.prompt import Prompt, prompt_for, tokens
 from qmd.errors import QmdError, WritesForbiddenError
-from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
+from qmd.inference.llm.answer import Fence
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
@@ -38,7 +37,7 @@ from qmd.values.chats import (
     TurnStatus,
 )
 from qmd.values.proposed import Confirm
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 
 TURN_S = 1800.0
 """The longest time of a turn, in seconds, with tools and the person's consents."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qmd.cli import notes as notes
     from qmd.cli import operations as operations
     from qmd.cli import plain as plain
-    from qmd.cli import posts as posts
     from qmd.cli import progress as progress
     from qmd.cli import read as read
     from qmd.cli import remote as remote

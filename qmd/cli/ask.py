@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qmd import agent, cli
-from qmd.cli.command import command, json_option
+from qmd.cli.command import apply_options, command, json_option, setting_option
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
-from qmd.cli.setting_options import apply_options, setting_option
 from qmd.cli.terminal import note, one_line
 from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS

@@ -16,16 +16,14 @@ from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json
-from qmd.evaluate import compare, corpus, fixtures
-from qmd.evaluate.metrics import DEPTH, METRICS
-from qmd.evaluate.run import run
-from qmd.evaluate.systems import SYSTEMS, WITHOUT, systems_for
+from qmd.evaluate import fixtures
+from qmd.evaluate import run as compare
+from qmd.evaluate.run import DEPTH, METRICS, SYSTEMS, WITHOUT, run, systems_for
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
-    from qmd.evaluate.compare import Difference
     from qmd.evaluate.fixtures import Judgments
-    from qmd.evaluate.run import BenchReport
+    from qmd.evaluate.run import BenchReport, Difference
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
 
@@ -164,14 +162,14 @@ def _opened(
 
     built = nullcontext(str(keep.expanduser())) if keep else TemporaryDirectory(prefix="qmd-bench-")
     with built as folder:
-        name = f"{judgments.name}-{corpus.fingerprint(judgments.documents)}"
+        name = f"{judgments.name}-{fixtures.fingerprint(judgments.documents)}"
         directory = Path(folder).absolute() / name
-        ids = corpus.write(judgments.documents, directory)
+        ids = fixtures.write(judgments.documents, directory)
         bench_session = Session()
         bench_session.db = str(directory.with_name(f"{name}.sqlite"))
         with bench_session.open(create=True) as kb:
-            if corpus.COLLECTION not in {collection.name for collection in kb.collections()}:
-                kb.add_collection(directory, name=corpus.COLLECTION)
+            if fixtures.COLLECTION not in {collection.name for collection in kb.collections()}:
+                kb.add_collection(directory, name=fixtures.COLLECTION)
             kb.index(progress=progress)
             if needs_vectors and kb.can_embed():
                 kb.embed(progress=progress)

@@ -17,8 +17,8 @@ from qmd.kb import KnowledgeBase
 from qmd.operations import Operation, capture
 from qmd.operations.definition import Replied
 from qmd.system.web import addresses_in
-from qmd.values.captures import Attachment, SavedPage
 from qmd.values.wire import to_wire
+from qmd.values.writing import Attachment, SavedPage
 
 #: The most addresses of one list.
 MAX_PAGES = 10_000

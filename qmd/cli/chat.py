@@ -11,11 +11,10 @@ import click
 from qmd import agent, cli
 from qmd.cli import complete
 from qmd.cli.ask import check_writes, introduce, model_options, questions_from, strict_option
-from qmd.cli.command import Group, command, json_option
+from qmd.cli.command import Group, command, json_option, setting_option
 from qmd.cli.listings import limit_options
 from qmd.cli.serve import tool_options
 from qmd.cli.session import Session, session
-from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, one_line, write, write_json, write_text
 from qmd.files.chats import chat_as_note
 from qmd.operations.chats import MOST, resolve

@@ -18,15 +18,14 @@ from qmd.cli.daemon import environment_of_settings, typed_options
 from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
-from qmd.clients import install, toml_text
-from qmd.clients.table import BY_HAND, CLIENTS, HOOKS
+from qmd.clients import install, texts
+from qmd.clients.install import BY_HAND, CLIENTS, HOOKS
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
 from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:
-    from qmd.clients.install import SettingsChange
-    from qmd.clients.table import Client, Entry
+    from qmd.clients.install import Client, Entry, SettingsChange
 
 CLIENT_IDS = tuple(client.id for client in (*CLIENTS, *BY_HAND))
 
@@ -274,7 +273,7 @@ def _print_entry(client: Client, name: str, entry: Entry) -> None:
     if client in BY_HAND:
         note(f"{client.name}: import this as JSON in Settings, MCP servers.")
     if client.format == "toml":
-        write(toml_text.with_member("", (client.key, name), entry))
+        write(texts.with_table("", (client.key, name), entry))
     else:
         write(json.dumps({client.key: {name: entry}}, ensure_ascii=False, indent=2) + "\n")
 

@@ -16,7 +16,7 @@ from qmd import system
 from qmd.cli.session import Session
 from qmd.errors import QmdError
 from qmd.system.user_dirs import user_dir
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     import click

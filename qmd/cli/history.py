@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
+from qmd.cli.command import command, json_option, setting_option
 from qmd.cli.listings import limit_options
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
-from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import fitting_path, note, one_line, write, write_json, write_text
 from qmd.operations import edit_texts
 from qmd.system import clock
@@ -22,7 +21,7 @@ from qmd.values.wire import to_wire
 if TYPE_CHECKING:
     from qmd import KnowledgeBase
     from qmd.values import Collection, Revision
-    from qmd.values.edits import FileChange
+    from qmd.values.writing import FileChange
 
 
 @command(

@@ -10,9 +10,8 @@ import click
 
 from qmd import tools
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option
+from qmd.cli.command import Group, command, json_option, setting_option
 from qmd.cli.session import session
-from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import confirmed, note, one_line, write, write_json
 from qmd.kb import KnowledgeBase
 from qmd.values import PhotoChange, PhotoWritten

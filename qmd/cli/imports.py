@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.transfer.conversations import ConversationProgram
     from qmd.transfer.programs import Program
-    from qmd.values.imports import ImportReport, NotTaken, UnpackReport
+    from qmd.values.transfer import ImportReport, NotTaken, UnpackReport
 
 _MAX_HOOK = 1 << 20  # bytes of what a hook gets
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from qmd.cli.places import Places, places
+from qmd.cli.formats import Places, places
 from qmd.cli.remote import Remote, received
 from qmd.cli.session import session
 from qmd.cli.terminal import (

@@ -112,7 +112,7 @@ def pull(name: str | None) -> ModelInfo:
     with progress_bar() as progress:
         settings = session().settings
         if is_missing(settings.db):
-            chosen = name or settings.model or kept.embedders.DEFAULT_MODEL
+            chosen = name or settings.model or kept.catalogue.DEFAULT_MODEL
             return kept.catalogue.pull(chosen, settings.cache_dir, progress)
         with session().open() as kb:
             return kb.models.pull(name, progress)

@@ -1,7 +1,4 @@
-"""
-``qmd note`` reads, writes and lists notes, as the MCP tools for notes do, and ``qmd summary``
-appends a text to a Markdown file, in the language of the shell and the note.
-"""
+"""``qmd note``, ``summary`` and ``posts`` read and write as the MCP tools do, with their texts."""
 
 from __future__ import annotations
 
@@ -17,16 +14,19 @@ import click
 
 from qmd import files
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option
+from qmd.cli.command import Group, command, json_option, setting_option
 from qmd.cli.session import session
-from qmd.cli.setting_options import setting_option
-from qmd.cli.terminal import harmless, note, one_line, write, write_json
-from qmd.errors import NoteExistsError, QmdError, SummaryError
+from qmd.cli.terminal import harmless, note, one_line, write, write_json, write_text
+from qmd.errors import DatabaseBusyError, NoteExistsError, QmdError, ReadOnlyError, SummaryError
+from qmd.files import posts as folder
 from qmd.operations import notes as notes_texts
 from qmd.operations import summary as summary_texts
+from qmd.operations.definition import Replied
+from qmd.operations.posts import PostAnswer, error_in_words
+from qmd.operations.texts import MCP
 from qmd.system.user_dirs import is_missing
-from qmd.values.notes import Language, SummaryMode
 from qmd.values.wire import to_wire
+from qmd.values.writing import Language, SummaryMode
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -90,7 +90,7 @@ def note_() -> None:
 
 
 def read(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
-    with _opened() as kb:
+    with _opened_for_notes() as kb:
         result = operation.run(kb, **arguments)
     if result.path != result.requested:
         note(f"{result.requested}: {result.path} is the one note that is meant.")
@@ -136,7 +136,7 @@ def create(
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other.")
     data = _text(source, content)
-    with _opened(to_write=True) as kb:
+    with _opened_for_notes(to_write=True) as kb:
         try:
             created = kb.notes.create(
                 path,
@@ -157,7 +157,7 @@ def create(
 
 
 def list_(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
-    with _opened() as kb:
+    with _opened_for_notes() as kb:
         listing = operation.run(kb, **arguments)
     text = notes_texts.listing(listing)
     if as_json:
@@ -176,7 +176,7 @@ note_.add_command(create)
 
 
 @contextmanager
-def _opened(*, to_write: bool = False) -> Iterator[Any]:
+def _opened_for_notes(*, to_write: bool = False) -> Iterator[Any]:
     """Open what has the notes; a vault that is a directory can be read without a database."""
     command_session = session()
     vault = command_session.settings.vault
@@ -244,7 +244,7 @@ def summary(
     language: Language = "zh" if _is_locale_chinese() else "en"
     try:
         # First, or wrong arguments would leave an empty database.
-        files.summary.checked(text, file, mode)
+        files.notes.checked(text, file, mode)
         with session().open(create=True) as kb:
             file = _on_disk(kb, file)
             try:
@@ -285,3 +285,75 @@ def _text_of_summary(source: str | None, content: str | None) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise SummaryError(f"Invalid content: not UTF-8 at byte {error.start + 1}") from error
+
+
+@click.group(
+    "posts",
+    cls=Group,
+    operations="posts",
+    examples=(
+        "qmd posts authors --posts-dir ~/afdian",
+        "qmd posts search 数据库 --author q9adg",
+        "QMD_POSTS_DIR=~/afdian qmd posts list q9adg",
+    ),
+)
+@setting_option("posts_dir")
+def posts() -> None:
+    """
+    List, read and search an archive of posts: AUTHOR/ALBUM/POST.md.
+
+    The archive becomes a collection, if it is not part of one. Its posts are found at once,
+    also those that have changed since the last 'qmd index'.
+    """
+
+
+def run(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+    with _archive() as kb:
+        value = operation.run(kb, **arguments)
+    assert operation.tool is not None and operation.tool.reply is not None
+    text, *problems = operation.tool.reply(Replied(value, arguments), MCP).blocks
+    if isinstance(value, PostAnswer) and value.matching and not value.post:
+        value = {"matches": to_wire(value.matching.posts)}
+    elif isinstance(value, PostAnswer):
+        value = value.post
+    if as_json:
+        write_json(value)
+    else:
+        write_text(text.text if text.text.endswith("\n") else text.text + "\n")
+    for problem in problems:
+        note(problem.text, style="warning")
+
+
+@contextmanager
+def _archive() -> Iterator[KnowledgeBase]:
+    """
+    Open the archive of posts, and make it a collection if the database can be written.
+
+    Raises:
+        QmdError: Any error of the block too; the message is that of the MCP tools.
+    """
+    try:
+        folder.require_archive(
+            session().settings.posts_dir
+        )  # first, or an empty database is left behind
+        with _opened_for_posts() as kb:
+            try:
+                added = kb.posts.adopt()
+            except (ReadOnlyError, DatabaseBusyError):
+                added = None
+            yield kb
+    except QmdError as error:
+        raise error_in_words(error) from error.__cause__
+    if added is not None:  # printed last, so that an error has stderr for itself
+        note(
+            f"Added collection '{added.name}': {added.path}. "
+            f"For 'qmd search' run: qmd index -c {added.name}"
+        )
+
+
+def _opened_for_posts() -> KnowledgeBase:
+    """Open the knowledge base for writing, or for reading if the database cannot be written."""
+    try:
+        return session().open(create=True)
+    except ReadOnlyError:
+        return session().open()

@@ -12,10 +12,9 @@ from urllib.parse import quote
 import click
 
 from qmd.cli import complete
-from qmd.cli.command import command, json_option
-from qmd.cli.places import Places
+from qmd.cli.command import command, json_option, setting_option
+from qmd.cli.formats import Places
 from qmd.cli.session import session
-from qmd.cli.setting_options import setting_option
 from qmd.cli.terminal import note, write, write_json
 from qmd.errors import ConfigError, NotFoundError, QmdError, SectionNotFoundError
 from qmd.parse.formats import PDF, format_of

@@ -23,9 +23,8 @@ from qmd.config import load_settings
 from qmd.errors import InputError, OutsideRootsError, QmdError
 from qmd.operations import Operation, every_command
 from qmd.operations.definition import Replied
-from qmd.search.query.dates import filter_date
+from qmd.search.query import filter_date
 from qmd.system import plugins
-from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     DateOrSpan,
     FieldFacts,
@@ -37,7 +36,8 @@ from qmd.values.facts import (
     Singular,
     without_none,
 )
-from qmd.values.tokens import MIN_TOKENS
+from qmd.values.properties import parse_filter
+from qmd.values.text import MIN_TOKENS
 from qmd.values.wire import to_wire
 
 T = TypeVar("T")
@@ -182,7 +182,7 @@ def _options(operation: Operation) -> Iterable[Decorator]:
         names.append("json")
     if has_rows(operation):
         names.append("mode")
-    return (_OPTIONS.get(each) or cli.setting_options.setting_option(each) for each in names)
+    return (_OPTIONS.get(each) or cli.command.setting_option(each) for each in names)
 
 
 def has_rows(operation: Operation) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from qmd import cli, kb
-from qmd.cli.places import places
+from qmd.cli.formats import places
 from qmd.cli.session import Session, running
 from qmd.cli.terminal import paged, prepare_streams
 from qmd.system.session import SERVES_ONLY

@@ -14,8 +14,8 @@ import click
 
 from qmd import ingest
 from qmd.cli import complete
-from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command, json_option
+from qmd.cli.indexing import refuse_missing
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import SHOWN, count
 from qmd.cli.session import session
@@ -29,7 +29,7 @@ from qmd.errors import (
 )
 from qmd.transfer import push as transfer
 from qmd.values import Collection
-from qmd.values.names import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK
 
 if TYPE_CHECKING:
     from qmd.transfer.push import FolderPush, PushSummary

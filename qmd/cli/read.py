@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qmd.cli.command import Group
-from qmd.cli.formats import Columns, flat, numbered, table
+from qmd.cli.formats import DISPLAY_PATHS, Columns, Places, flat, numbered, places, table
 from qmd.cli.listings import ListingView
-from qmd.cli.places import DISPLAY_PATHS, Places, places
 from qmd.cli.render_reports import count, render_status
 from qmd.cli.session import session
 from qmd.cli.terminal import (

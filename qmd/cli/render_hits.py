@@ -6,8 +6,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.formats import Columns, flat, md_code, md_fenced, numbered, table
-from qmd.cli.places import DISPLAY_PATHS, Places
+from qmd.cli.formats import (
+    DISPLAY_PATHS,
+    Columns,
+    Places,
+    flat,
+    md_code,
+    md_fenced,
+    numbered,
+    table,
+)
 from qmd.cli.terminal import (
     columns,
     fitting,
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
 #: A hit, and its whole text if that is to be shown.
 Pair = tuple["Hit", str | None]
 
-#: What `qmd.search.present.snippet.splitter` gives.
+#: What `qmd.search.present.splitter` gives.
 Split = Callable[[str], list[tuple[str, bool]]]
 
 #: The formats that people read. The others are lists of hits, and a notice is no hit.
@@ -116,7 +124,7 @@ def hit_object(hit: Hit, body: str | None, where: Places = DISPLAY_PATHS) -> dic
 
 def printed_tokens(hit: Hit, output: str, where: Places) -> float:
     """The estimated tokens of a hit as `render_hits` prints it without its whole text."""
-    from qmd.values.tokens import estimate_tokens
+    from qmd.values.text import estimate_tokens
 
     if output == "json":
         return estimate_tokens(json_text([hit_object(hit, None, where)]))
@@ -162,7 +170,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
     if not any(body is not None or hit.explain is not None for hit, body in pairs):
         room = _lines_of_each(notice, groups)
     if color or room is not None:
-        from qmd.search.present.snippet import splitter
+        from qmd.search.present import splitter
 
         split = splitter(reply.query)
     look = _Look(where, split, color)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qmd import cli, libraries, search, system, values
-from qmd.cli.places import Places, places
+from qmd.cli.formats import Places, places
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
 

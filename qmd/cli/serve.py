@@ -11,10 +11,9 @@ from click.core import ParameterSource
 import qmd.server
 from qmd import cli
 from qmd.cli import complete
-from qmd.cli.command import Group, refuse_unless_server
+from qmd.cli.command import Decorator, Group, refuse_unless_server, setting_option, together
 from qmd.cli.commands import below
 from qmd.cli.session import Session, session
-from qmd.cli.setting_options import Decorator, setting_option, together
 from qmd.system.log_file import log_file
 from qmd.system.session import SERVES_ONLY
 from qmd.system.user_dirs import is_missing

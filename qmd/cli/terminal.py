@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from qmd import lazy, libraries
 from qmd.errors import ConfigError
-from qmd.values.printable import escape_json as escape_json  # noqa: PLC0414 - from here, too
-from qmd.values.printable import harmless as harmless  # noqa: PLC0414 - from here, too
-from qmd.values.printable import one_line as one_line  # noqa: PLC0414 - from here, too
+from qmd.values.text import escape_json as escape_json  # noqa: PLC0414 - from here, too
+from qmd.values.text import harmless as harmless  # noqa: PLC0414 - from here, too
+from qmd.values.text import one_line as one_line  # noqa: PLC0414 - from here, too
 
 if TYPE_CHECKING:
     import subprocess

@@ -14,8 +14,8 @@ import click
 
 import qmd.server
 from qmd.cli import complete
-from qmd.cli.collections import refuse_missing
 from qmd.cli.command import command
+from qmd.cli.indexing import refuse_missing
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, left_out, render_index_report, render_status
 from qmd.cli.runs import (

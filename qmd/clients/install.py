@@ -1,4 +1,4 @@
-"""Plans and makes the change of a client's configuration file, and takes it back."""
+"""The AI clients that qmd can be added to, and the change of their configuration files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import difflib
 import json
 import os
 import re
+import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from qmd.clients import jsonc, toml_text
-from qmd.clients.table import END_OF_SESSION, HOOK_SECONDS, Client, Entry
+from qmd.clients import texts
 from qmd.errors import InputError
 from qmd.system.settings_file import read_settings, toml_values
 
@@ -223,7 +224,7 @@ def _read(file: Path) -> bytes | None:
 
 
 def _entry(client: Client, file: Path, data: bytes, name: str) -> object:
-    return jsonc.value_at(_decoded(client, file, data), (client.key, name))
+    return texts.value_at(_decoded(client, file, data), (client.key, name))
 
 
 def _decoded(client: Client, file: Path, data: bytes, *, as_client: bool = False) -> object:
@@ -234,7 +235,7 @@ def _decoded(client: Client, file: Path, data: bytes, *, as_client: bool = False
         text = data.decode()
         if client.format == "toml":
             return toml_values(text)
-        values = jsonc.decoded(text)
+        values = texts.decoded(text)
         if client.format == "json" and as_client:
             _refuse_comments(text)
     except ValueError as error:
@@ -258,9 +259,9 @@ def _with_entry(
     def change(text: str) -> str:
         if client.format == "toml":
             assert isinstance(values, dict), "only files in JSON have lists of hooks"
-            return toml_text.with_member(text, (client.key, name), values)
+            return texts.with_table(text, (client.key, name), values)
         text = text if text.strip() else "{}\n"
-        changed = jsonc.with_member(text, (client.key, name), values)
+        changed = texts.with_member(text, (client.key, name), values)
         if client.format == "json":
             _refuse_comments(text)
         return changed
@@ -269,7 +270,7 @@ def _with_entry(
 
 
 def _without_entry(client: Client, file: Path, data: bytes, name: str) -> bytes:
-    without = toml_text.without_member if client.format == "toml" else jsonc.without_member
+    without = texts.without_table if client.format == "toml" else texts.without_member
     return _changed(file, data, lambda text: without(text, (client.key, name)))
 
 
@@ -296,3 +297,132 @@ def _at_line(start: int, diff: Iterable[str]) -> list[str]:
         return f"@@ -{int(match[1]) + start}{match[2]} +{int(match[3]) + start}{match[4]} @@"
 
     return [_HUNK.sub(moved, line) if line.startswith("@@ ") else line for line in diff]
+
+
+Entry = dict[str, object]
+"""An entry of a configuration file, as JSON values."""
+
+
+class Client(NamedTuple):
+    """
+    One client.
+
+    Attributes:
+        id: The name on the command line.
+        place: The file below the user's configuration directory (see `config_home`), or, if it
+            begins with ``~/``, below the home directory.
+        key: The key of the object that holds the servers.
+        format: ``jsonc`` is JSON in which the client takes comments and commas at the end.
+        program: The client's program, which on PATH tells that the client is installed.
+        url_key: The key of an address in an entry; "" if the client takes no address there.
+        fields: What an entry that starts a program has besides ``command`` and ``args``.
+        url_fields: What an entry with an address has besides it and ``headers``.
+        variable: The environment variable that names another directory for ``moved``.
+        moved: The directory, ``~`` or below it, that ``variable`` replaces.
+        store_package: The name of its package in the Microsoft Store; Windows keeps the files of
+            such a program apart.
+    """
+
+    id: str
+    name: str
+    place: str
+    key: str
+    format: Literal["json", "jsonc", "toml"] = "json"
+    program: str = ""
+    url_key: str = "url"
+    fields: Mapping[str, object] = {}
+    url_fields: Mapping[str, object] = {}
+    variable: str = ""
+    moved: str = ""
+    store_package: str = ""
+
+    def file(self, home: Path) -> Path:
+        """The configuration file of the user with this home directory."""
+        directory = _directory_in(self.variable, home)
+        if directory is not None:
+            return directory / self.place.removeprefix(f"{self.moved}/")
+        if self.place.startswith("~/"):
+            return home / self.place[2:]
+        if self.store_package and sys.platform == "win32":
+            packages = home / "AppData" / "Local" / "Packages"
+            file = packages / self.store_package / "LocalCache" / "Roaming" / self.place
+            if file.parent.is_dir():
+                return file
+        return config_home(home) / self.place
+
+    def is_installed(self, home: Path) -> bool:
+        """Whether the file, its directory or the program is there."""
+        file = self.file(home)
+        own_directory = file.parent not in (home, config_home(home))
+        has_directory = own_directory and file.parent.is_dir()
+        return has_directory or file.is_file() or bool(self.program and shutil.which(self.program))
+
+    def program_entry(
+        self, command: str, args: list[str], env: Mapping[str, str] | None = None
+    ) -> Entry:
+        """An entry that has the client start a program, with these variables besides its own."""
+        variables = {"env": dict(env)} if env else {}
+        return {**self.fields, "command": command, "args": args, **variables}
+
+    def address_entry(self, url: str, token: str | None) -> Entry:
+        """An entry for a server that runs; raises ValueError if the client takes none."""
+        if not self.url_key:
+            raise ValueError(f"{self.name} takes no addresses in its configuration file")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        named = {"http_headers" if self.format == "toml" else "headers": headers} if headers else {}
+        return {**self.url_fields, self.url_key: url, **named}
+
+
+CLIENTS = (
+    Client("claude-desktop", "Claude Desktop", "Claude/claude_desktop_config.json", "mcpServers",
+           url_key="", store_package="Claude_pzs8sxrjxfjjc"),
+    Client("claude-code", "Claude Code", "~/.claude.json", "mcpServers", program="claude",
+           fields={"type": "stdio"}, url_fields={"type": "http"},
+           variable="CLAUDE_CONFIG_DIR", moved="~"),
+    Client("cursor", "Cursor", "~/.cursor/mcp.json", "mcpServers", program="cursor"),
+    Client("vscode", "VS Code", "Code/User/mcp.json", "servers", "jsonc", "code",
+           fields={"type": "stdio"}, url_fields={"type": "http"}),
+    Client("windsurf", "Windsurf", "~/.codeium/windsurf/mcp_config.json", "mcpServers",
+           program="windsurf", url_key="serverUrl"),
+    Client("zed", "Zed", {"win32": "Zed/settings.json", "darwin": "~/.config/zed/settings.json"}
+           .get(sys.platform, "zed/settings.json"), "context_servers", "jsonc", "zed"),
+    Client("codex", "Codex", "~/.codex/config.toml", "mcp_servers", "toml", "codex",
+           variable="CODEX_HOME", moved="~/.codex"),
+    Client("gemini", "Gemini CLI", "~/.gemini/settings.json", "mcpServers", "jsonc", "gemini",
+           url_key="httpUrl", variable="GEMINI_CLI_HOME", moved="~"),
+)  # fmt: skip
+
+HOOKS = (
+    Client("claude-code", "Claude Code", "~/.claude/settings.json", "hooks",
+           variable="CLAUDE_CONFIG_DIR", moved="~/.claude"),
+    Client("codex", "Codex", "~/.codex/hooks.json", "hooks",
+           variable="CODEX_HOME", moved="~/.codex"),
+)  # fmt: skip
+"""The clients that run a program at the end of a session, with the files that say which."""
+
+HOOK_SECONDS = {"claude-code": 60, "codex": 3}
+"""What such a program may take; Codex warns of more."""
+
+END_OF_SESSION = "SessionEnd"
+"""The key of the list of programs in it."""
+
+BY_HAND = (
+    Client("cherry-studio", "Cherry Studio", "", "mcpServers",
+           url_fields={"type": "streamableHttp"}),
+)  # fmt: skip
+"""Clients whose configuration is no file: the entry is imported in the program."""
+
+
+def config_home(home: Path) -> Path:
+    """Where programs with a window keep their configuration on this system."""
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support"
+    if sys.platform == "win32":
+        return _directory_in("APPDATA", home) or home / "AppData" / "Roaming"
+    return _directory_in("XDG_CONFIG_HOME", home) or home / ".config"
+
+
+def _directory_in(variable: str, home: Path) -> Path | None:
+    """The directory that a variable names; None if it names none, or is of another user."""
+    configured = os.environ.get(variable, "") if variable and home == Path.home() else ""
+    return Path(configured) if Path(configured).is_absolute() else None

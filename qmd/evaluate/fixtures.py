@@ -1,18 +1,20 @@
 """
-Reads judgments from files.
+Reads judgments from files, writes their documents, and finds these in a database.
 
-The formats are qmd's JSON, JSON lines, tobi/qmd's bench fixtures, BEIR's directories, and TREC's
-pair of topics and qrels. docs/evaluation.md shows each.
+Reads judgments from files. The formats are qmd's JSON, JSON lines, tobi/qmd's bench fixtures,
+BEIR's directories, and TREC's pair of topics and qrels. docs/evaluation.md shows each.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from qmd.errors import InputError
 
@@ -313,3 +315,80 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
         return fields[0], fields[-2], int(fields[-1])
     match = next(filter(None, (pattern.fullmatch(line) for pattern in _QREL)), None)
     return None if match is None else (match[1], match[2], int(match[3]))
+
+
+COLLECTION = "bench"
+
+
+def fingerprint(documents: Mapping[str, str]) -> str:
+    """The beginning of a hash of the documents; different documents have different ones."""
+    text = json.dumps(documents, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def write(documents: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """
+    Write each document to a separate file below ``folder``.
+
+    The names of the files are numbers, because an id in a name could match a query.
+
+    Returns:
+        id → ``collection/path``, if the folder is the collection `COLLECTION`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {}
+    for number, (document_id, text) in enumerate(documents.items(), 1):
+        name = f"{number:07}.md"
+        data = text.encode("utf-8", "replace")
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            path.write_bytes(data)
+        names[document_id] = f"{COLLECTION}/{name}"
+    return names
+
+
+class DocumentNames:
+    """Maps every name that judgments may use to the documents of a database."""
+
+    def __init__(self, files: Iterable[str]) -> None:
+        """``files``: the documents as ``collection/path``."""
+        self._files: dict[str, list[str]] = {}
+        for file in files:
+            # The names are the whole file, the path in its collection, and each end of this path.
+            name = file
+            while name:
+                self._files.setdefault(name, []).append(file)
+                _, _, name = name.partition("/")
+
+    def document(self, judged_name: str) -> str | None:
+        """
+        The document with this name; None if there is none or more than one.
+
+        A name is ``collection/path`` or ``qmd://…``, else the path in a collection, else the end
+        of a path.
+        """
+        name = judged_name.removeprefix("./").strip("/")
+        if judged_name.startswith("qmd://"):
+            name = unquote(judged_name.removeprefix("qmd://"))
+        matches = self._files.get(name, [])
+        for depth in (0, 1):
+            exact = [file for file in matches if file.count("/") - name.count("/") == depth]
+            if exact:
+                return exact[0] if len(exact) == 1 else None
+        return matches[0] if len(matches) == 1 else None
+
+    def resolve(self, judged: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
+        """
+        The judgments by ``collection/path``, and the names without a document in the database.
+
+        Such a name keeps its judgment, and counts as a document that no system returns.
+        """
+        resolved: dict[str, int] = {}
+        unknown: list[str] = []
+        for judged_name, grade in judged.items():
+            file = self.document(judged_name)
+            if file is None:
+                unknown.append(judged_name)
+            name = file or judged_name
+            resolved[name] = max(grade, resolved.get(name, 0))
+        return resolved, unknown

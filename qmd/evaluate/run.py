@@ -1,21 +1,40 @@
-"""Runs each system on each question, and measures the rankings."""
+"""
+Runs each system on each question, measures the rankings, and compares two systems.
+
+Computes the metrics of one ranking, as pure functions of the ranking and the judgments. A
+ranking lists document names, best first, without repetition. Judged maps name → grade. A grade
+of 0 or less means "not relevant", and a document without a grade counts as not relevant too.
+The definitions are those of trec_eval, so figures may be compared with published ones. Every
+metric is 0 to 1; it is not defined for a question without any relevant document.
+
+Compares two systems on the same questions: the mean difference of a metric, and its interval. The
+difference is paired: it is taken for each question, so that hard and easy questions cancel out. Its
+interval comes from the bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch.
+13; for retrieval: Sakai, SIGIR 2006): each resample draws as many questions as there are, with
+replacement, and the middle 95 % of the means of all resamples are the interval. The same questions
+give the same interval on every machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import floor, fsum, log2
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
+from qmd import libraries
 from qmd.errors import InferenceError, InputError
-from qmd.evaluate.compare import Difference, Resampling, mean
-from qmd.evaluate.metrics import METRICS
-from qmd.evaluate.names import DocumentNames
-from qmd.evaluate.systems import SYSTEMS, systems_for
-from qmd.values import Filters, Progress
+from qmd.evaluate.fixtures import DocumentNames
+from qmd.values import Filters, Progress, SearchCommand, SearchRequest
 from qmd.values.facts import Name
+from qmd.values.search import EvidencePart
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from qmd.evaluate.fixtures import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
@@ -263,3 +282,173 @@ def _measured(run: _SystemRun, baseline: _SystemRun, resampling: Resampling | No
 
 def _figures(run: _SystemRun, metric: str) -> list[float]:
     return [answer.metrics[metric] for answer in run.answerable]
+
+
+Ranking = Sequence[str]
+Judged = Mapping[str, int]
+
+
+def ndcg(ranking: Ranking, judged: Judged, k: int = 10) -> float:
+    """
+    Normalised discounted cumulative gain of the first ``k`` (trec_eval: ``ndcg_cut.k``).
+
+    The gain is the grade itself, and the discount is log2(rank + 1). The ideal ranking has all
+    judged documents in order of their grades (Järvelin and Kekäläinen 2002, as in trec_eval).
+    """
+    ideal = _dcg(sorted((grade for grade in judged.values() if grade > 0), reverse=True)[:k])
+    if ideal == 0:
+        raise ValueError("no document was judged relevant")
+    return min(1.0, _dcg([max(0, judged.get(name, 0)) for name in ranking[:k]]) / ideal)
+
+
+def _dcg(gains: Sequence[int]) -> float:
+    return fsum(gain / log2(rank + 1) for rank, gain in enumerate(gains, 1))
+
+
+def reciprocal_rank(ranking: Ranking, judged: Judged, k: int = 10) -> float:
+    """1 / rank of the first relevant document, 0 if it is not among the first ``k`` (MRR@k)."""
+    for rank, name in enumerate(ranking[:k], 1):
+        if judged.get(name, 0) > 0:
+            return 1 / rank
+    return 0.0
+
+
+def success(ranking: Ranking, judged: Judged, k: int = 10) -> float:
+    """1 if a relevant document is among the first ``k``, else 0 (trec_eval: ``success.k``)."""
+    return float(any(judged.get(name, 0) > 0 for name in ranking[:k]))
+
+
+def recall(ranking: Ranking, judged: Judged, k: int = 100) -> float:
+    """The share of all relevant documents among the first ``k`` (trec_eval: ``recall.k``)."""
+    relevant = sum(grade > 0 for grade in judged.values())
+    if relevant == 0:
+        raise ValueError("no document was judged relevant")
+    return sum(judged.get(name, 0) > 0 for name in ranking[:k]) / relevant
+
+
+METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
+    "nDCG@10": ndcg,
+    "MRR@10": reciprocal_rank,
+    "success@1": lambda ranking, judged: success(ranking, judged, 1),
+    "success@10": success,
+    "recall@100": recall,
+}
+"""The metrics that `qmd.evaluate.run` measures, in the order of its table."""
+
+DEPTH = 100
+"""The number of hits to request: the largest rank that a metric looks at."""
+
+
+Need = Literal["vectors", "expander", "reranker", "no reranker"]
+
+
+class System(NamedTuple):
+    """
+    A search that can be measured.
+
+    Attributes:
+        request: Its options; query and filters are those of the question.
+        needs: Without these the search cannot answer, or answers as another one does.
+    """
+
+    command: SearchCommand
+    request: SearchRequest
+    needs: tuple[Need, ...] = ()
+
+
+#: How the name of a system begins that leaves out a part of `query`.
+WITHOUT = "query --without "
+
+_QUERY = SearchRequest("", limit=DEPTH)
+
+SYSTEMS: Mapping[str, System] = {
+    "search": System("search", _QUERY),
+    # Without the default minimum score: the order of the hits is measured, not where it is cut.
+    "vsearch": System("vsearch", replace(_QUERY, min_score=0.0)),
+    "query": System("query", _QUERY),
+    **{
+        # With a reranker the evidence does not order the hits.
+        WITHOUT + part: System(
+            "query", replace(_QUERY, without=(part,)), ("vectors", "no reranker")
+        )
+        for part in get_args(EvidencePart)
+    },
+    WITHOUT + "model": System("query", replace(_QUERY, without=("model",)), ("reranker",)),
+    "query --no-rerank": System("query", replace(_QUERY, rerank=False)),
+    "query --no-expand": System("query", replace(_QUERY, expand=False), ("expander",)),
+    "query --no-rerank --no-expand": System(
+        "query", replace(_QUERY, rerank=False, expand=False), ("expander",)
+    ),
+}
+"""The systems by name, in the order of the table."""
+
+
+def systems_for(kb: KnowledgeBase) -> tuple[str, ...]:
+    """The systems whose answers may differ with the vectors and models of a knowledge base."""
+    available: dict[Need, bool] = {
+        "vectors": kb.status().has_vector_index,
+        "expander": kb.has_expander,
+        "reranker": kb.has_reranker,
+        "no reranker": not kb.has_reranker,
+    }
+    return tuple(
+        name for name, system in SYSTEMS.items() if all(available[need] for need in system.needs)
+    )
+
+
+SEED = 20061
+RESAMPLES = 5000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The mean of (other - baseline) over the questions, and its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __neg__(self) -> Difference:
+        """The difference of the baseline from the other."""
+        return Difference(-self.mean, -self.high, -self.low)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low > 0 or self.high < 0
+
+
+class Resampling:
+    """The draws for ``questions`` questions; all comparisons use the same draws."""
+
+    def __init__(self, questions: int, *, resamples: int = RESAMPLES, seed: int = SEED) -> None:
+        """
+        Args:
+            questions: The number of questions, at least 1.
+            resamples: The number of resamples, each of as many questions.
+        """
+        # Python's generator gives the same numbers in every version; numpy's need not.
+        draw = random.Random(seed).random  # noqa: S311  no secret
+        self._times = libraries.np.zeros((resamples, questions), libraries.np.uint16)
+        for row in self._times:
+            for _ in range(questions):
+                row[floor(draw() * questions)] += 1
+
+    def compare(self, baseline: Sequence[float], other: Sequence[float]) -> Difference:
+        """The difference of two systems; both lists have a figure per question, in one order."""
+        differences = libraries.np.array(other, libraries.np.float64) - libraries.np.array(
+            baseline, libraries.np.float64
+        )
+        means = libraries.np.sort(self._times @ differences) / len(differences)
+        low, high = _quantile(means, (1 - LEVEL) / 2), _quantile(means, (1 + LEVEL) / 2)
+        return Difference(mean(list(differences)), low, high)
+
+
+def _quantile(ordered: NDArray[np.float64], share: float) -> float:
+    return float(ordered[min(len(ordered) - 1, floor(share * len(ordered)))])
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; the sum is exact, so the order of the values does not matter."""
+    return fsum(values) / len(values)

@@ -10,13 +10,11 @@ if TYPE_CHECKING:
     from qmd.files import captures as captures
     from qmd.files import chats as chats
     from qmd.files import days as days
-    from qmd.files import indexed_file as indexed_file
     from qmd.files import notes as notes
-    from qmd.files import pdf_pages as pdf_pages
+    from qmd.files import pictures as pictures
     from qmd.files import pushed as pushed
     from qmd.files import revisions as revisions
     from qmd.files import saved_pages as saved_pages
-    from qmd.files import summary as summary
     from qmd.files import undo as undo
     from qmd.files import vault as vault
     from qmd.files import writing as writing

@@ -22,8 +22,8 @@ from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.files.vault import Vault, file_name_of, note_path
 from qmd.files.writing.writer import ChangeWriter, FileWriter
 from qmd.parse import frontmatter
-from qmd.parse.convert.inert import link
-from qmd.values.captures import Attached, Attachment, Captured
+from qmd.parse.convert.blocks import link
+from qmd.values.writing import Attached, Attachment, Captured
 
 if TYPE_CHECKING:
     from qmd.store import Reader

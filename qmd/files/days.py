@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from qmd.engine_text import engine_text
 from qmd.errors import FileAccessError, InputError, NotFoundError
 from qmd.files.vault import note_path
-from qmd.ingest.vault import VAULT_FOLDER, read_settings, vault_settings
+from qmd.ingest.rules import VAULT_FOLDER, read_settings, vault_settings
 from qmd.parse.decode import decode
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.settings_file import read_opened
-from qmd.values import moment
+from qmd.values import days
 from qmd.values.days import CalendarWeek, MonthCalendar, Period, PeriodKind, period_around
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class DayNotes(NamedTuple):
     """
 
     patterns: Mapping[PeriodKind, NotePattern]
-    locale: moment.Locale
+    locale: days.Locale
     is_set: bool
     is_vault: bool
 
@@ -96,7 +96,7 @@ class DayNotes(NamedTuple):
     def path(self, period: Period) -> str:
         """The path of its note, relative to the vault."""
         pattern = self.pattern(period.kind)
-        name = moment.formatted(pattern.format, period.first, self.locale)
+        name = days.formatted(pattern.format, period.first, self.locale)
         return f"{pattern.folder}/{name}.md" if pattern.folder else f"{name}.md"
 
     def filled(self, template: str, period: Period, now: datetime) -> str:
@@ -116,12 +116,12 @@ class DayNotes(NamedTuple):
             if name == "title":
                 return title
             if name == "time":
-                return moment.formatted(pattern or "HH:mm", now, self.locale)
+                return days.formatted(pattern or "HH:mm", now, self.locale)
             day = _moved(period, name, match)
             if day is None:
                 return match[0]
             default = self.pattern(period.kind if name == "date" else "day").dates
-            return moment.formatted(pattern or default, _at(day, now), self.locale)
+            return days.formatted(pattern or default, _at(day, now), self.locale)
 
         return _VARIABLE.sub(value, template, count=_MOST_VARIABLES)
 
@@ -203,7 +203,7 @@ def _pattern(settings: Mapping[str, Any], kind: PeriodKind) -> NotePattern:
     return NotePattern(text("folder").strip("/"), pattern, template, pattern.rpartition("/")[2])
 
 
-def _locale(root: Path) -> moment.Locale:
+def _locale(root: Path) -> days.Locale:
     """
     The language and the beginning of weeks that the plugin "Calendar" names.
 
@@ -211,11 +211,11 @@ def _locale(root: Path) -> moment.Locale:
     """
     calendar, _ = read_settings(root, f"{VAULT_FOLDER}/plugins/calendar/data.json")
     named = str(calendar.get("localeOverride") or "").lower()
-    locale = moment.ENGLISH
+    locale = days.ENGLISH
     if named.startswith("zh"):
-        locale = moment.CHINESE
+        locale = days.CHINESE
     elif named not in ("", "system-default", "en", "en-ca"):
-        locale = moment.ISO
+        locale = days.ISO
     week_start = calendar.get("weekStart")
     if week_start in _WEEKDAYS:
         return locale.with_weeks_from(_WEEKDAYS.index(week_start))

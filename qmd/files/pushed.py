@@ -28,9 +28,8 @@ from qmd.files.writing.locked_folder import (
     temporary_name,
 )
 from qmd.files.writing.policy import is_plain_on_windows
-from qmd.system.surrogates import is_utf8
-from qmd.values.printable import is_safe_name
-from qmd.values.pushes import (
+from qmd.values.text import is_safe_name, is_utf8
+from qmd.values.transfer import (
     MAX_FILE_BYTES,
     MAX_LISTED,
     NeededContent,

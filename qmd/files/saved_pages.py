@@ -35,15 +35,14 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
-from qmd.parse.convert.inert import inert_in_note, link
+from qmd.parse.convert.blocks import inert_in_note, link
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
 from qmd.system.web import MAX_REDIRECTS, Fetched, Web, checked_address
 from qmd.system.worker.jobs import Job, JobBudget, JobFailure
 from qmd.system.worker.pool import WorkerPool
-from qmd.values.captures import SavedPage
-from qmd.values.edits import PropertyValue
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
+from qmd.values.writing import PropertyValue, SavedPage
 
 TOOL = "save_page"
 #: The properties of a note with its address, and with the one that led there.

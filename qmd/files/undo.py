@@ -22,11 +22,10 @@ from qmd.errors import ConflictError, FileChangedError, NotFoundError, QmdError
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import shown_text
 from qmd.files.writing.locked_folder import sha256_of
-from qmd.files.writing.move_lock import one_move_at_a_time
-from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
+from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case, one_move_at_a_time
 from qmd.system.beneath import READ
 from qmd.system.session import current_session
-from qmd.values.edits import (
+from qmd.values.writing import (
     FileChange,
     RefusedChange,
     Revision,

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.clients import install
-from qmd.clients.table import CLIENTS
+from qmd.clients.install import CLIENTS
 from qmd.errors import InputError, QmdError
 from qmd.system import handshake, installation
 from qmd.system.handshake import HandshakeError
@@ -20,7 +20,7 @@ from qmd.system.session import SERVES_ONLY
 from qmd.system.user_dirs import named_database
 from qmd.values import Check
 from qmd.values.location import as_location
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation

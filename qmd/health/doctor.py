@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from qmd.errors import QmdError, StoreError
-from qmd.health import clients, keeping, machine, models
-from qmd.models.backends import Backends
-from qmd.models.embedder_choice import EmbedderChoice
-from qmd.values import Check, Progress
+from qmd.errors import ExifToolError, InputError, NotFoundError, QmdError, StoreError
+from qmd.files.photos.exiftool import ExifTool
+from qmd.health import clients
+from qmd.ingest import parse_workers
+from qmd.ingest.keep import freshness
+from qmd.ingest.keep.freshness import is_kept, lock_name
+from qmd.ingest.keep.watch import REMOTE, file_system
+from qmd.ingest.patterns import compile_mask
+from qmd.ingest.rules import Rules
+from qmd.ingest.scan import ScannedFile, scan
+from qmd.models import catalogue
+from qmd.models.choice import Backends, EmbedderChoice, is_set, open_expander, open_reranker
+from qmd.models.guard import ModelGuard
+from qmd.parse.formats import PHOTO
+from qmd.system import running, telemetry
+from qmd.system.peer import Peers
+from qmd.system.worker.jobs import MB
+from qmd.values import Check, Collection, Progress
 
 if TYPE_CHECKING:
-    from qmd.store import Store
+    from qmd.store import Reader, Store
     from qmd.values import ProgressCallback
+    from qmd.values.location import DatabaseLocation
 
 
 def examine(
@@ -34,15 +52,15 @@ def examine(
     """
     checks: list[Check] = []
     for findings in (
-        machine.python(),
+        python_check(),
         _engine(store),
         _database(store, progress),
         _collections(store),
-        models.examine(store, choice, backends),
-        keeping.examine(store),
-        machine.parser(),
-        machine.exiftool(store, exiftool),
-        machine.port(store.location),
+        model_checks(store, choice, backends),
+        keeping_checks(store),
+        parser_check(),
+        exiftool_check(store, exiftool),
+        port_check(store.location),
         clients.examine(store.location, home, version),
     ):
         try:
@@ -114,3 +132,350 @@ def _collections(store: Store) -> Iterator[Check]:
             message,
             "qmd status lists them; qmd why FILE explains one.",
         )
+
+
+def python_check() -> Iterator[Check]:
+    """The interpreter, and whether its libraries report anything to anybody."""
+    yield Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")
+    if telemetry.is_off():
+        yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
+    else:
+        yield Check(
+            "telemetry",
+            "warning",
+            "This program imported onnxruntime before qmd: it looks up a host of Microsoft's and"
+            " keeps a device id in your cache.",
+            "Import qmd first, or set ORT_DISABLE_TELEMETRY=1 before the program starts.",
+        )
+
+
+def parser_check() -> Iterator[Check]:
+    """Whether a separate process can parse files, and its limits; one is started for this."""
+    problem = parse_workers.try_it()
+    if problem is not None:
+        yield Check(
+            "parser",
+            "warning",
+            f"{problem} A file that is too much for its parser stops indexing, or the server.",
+            "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
+        )
+        return
+    budget = parse_workers.budget_of("", 0)
+    limits = f"{budget.cpu_s:g} s of CPU time and {budget.memory_bytes // MB} MB, more for large"
+    message = f"A process of its own parses files; each may use {limits} texts"
+    if sys.platform == "win32":
+        message = "A process of its own parses files; one that gives no answer is ended"
+    elif sys.platform != "linux":
+        message += " (this system does not limit the memory)"
+    yield Check("parser", "ok", message)
+
+
+def exiftool_check(store: Store, command: str | Path | None) -> Iterator[Check]:
+    """
+    Whether metadata can be written into photos; a problem only where there are photos.
+
+    ``command``: the exiftool that the settings name; None if they name none.
+    """
+    tool = ExifTool(command)
+    try:
+        yield Check("exiftool", "ok", f"exiftool {tool.version()} writes into photos")
+    except ExifToolError as error:
+        if command is None and error.cause == "missing" and not _has_photos(store):
+            yield Check("exiftool", "ok", "exiftool is not installed; only photos would need it")
+        else:
+            message = f"Metadata cannot be written into photos: {error.reason}."
+            yield Check("exiftool", "warning", message, error.hint)
+    finally:
+        tool.close()
+
+
+def _has_photos(store: Store) -> bool:
+    """Whether the mask of a collection includes photos."""
+    with store.reading() as reader:
+        masks = [compile_mask(collection.pattern) for collection in reader.collections.all()]
+    names = [f"photo{suffix}" for suffix in PHOTO.suffixes]
+    return any(matches(name, name) for matches in masks for name in names)
+
+
+def port_check(database: DatabaseLocation) -> Iterator[Check]:
+    """Whom the running server answers; if none runs, a server with default settings."""
+    server = running.find(database)
+    own_user_only = "programs of its own user (and of root) only"
+    who = (
+        "No server runs; without a token, one" if server is None else f"The server at {server.url}"
+    )
+    if server is not None and server.guard == "token":
+        yield Check("port", "ok", f"{who} answers who has its token")
+    elif server is not None and server.guard == "user":
+        yield Check("port", "ok", f"{who} answers {own_user_only}")
+    elif Peers.open() is None:  # this system does not tell whose program is at the other end
+        yield Check(
+            "port",
+            "warning",
+            f"{who} answers every user of this machine: this system does not tell whose program"
+            " connects.",
+            "If others use this machine: qmd server --token auto, or QMD_TOKEN.",
+        )
+    elif server is None:
+        yield Check("port", "ok", f"No server runs; one would answer {own_user_only}")
+    else:
+        yield Check(
+            "port",
+            "warning",
+            f"{who} answers every user of this machine.",
+            "Start it anew, without --allow-other-users or with --token auto.",
+        )
+
+
+LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
+#: The share of the limit that qmd may use: other programs of the same user watch folders too.
+SHARE = 0.5
+
+
+class Drift(NamedTuple):
+    """
+    The numbers of files that an index run would add, update, remove and leave unchanged.
+
+    ``directories`` is the number of directories that the run walks.
+    """
+
+    new: int
+    changed: int
+    gone: int
+    unchanged: int
+    directories: int
+
+    def __str__(self) -> str:
+        return f"{self.new} new, {self.changed} changed, {self.gone} gone"
+
+
+def keeping_checks(store: Store) -> Iterator[Check]:
+    """Check whether a process keeps the index, what it reports, and how far the index is behind."""
+    pid = freshness.keeper_pid(store)
+    fresh = freshness.read_freshness(store)
+    if is_kept(store):
+        who = "A process" if pid is None else f"Process {pid}"
+        if fresh.keeper is not None:
+            who = fresh.keeper.replace("process", "Process", 1)
+        how = {"polling": ", by looking again and again", "off": ", without watching"}
+        yield Check("keeper", "ok", f"{who} keeps the index{how.get(fresh.watch, '')}")
+    else:
+        yield Check(
+            "keeper",
+            "ok",
+            "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
+            f" {lock_name(store)} is free",
+        )
+    for notice in fresh.notices:
+        yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
+    with store.reading() as reader:
+        collections = reader.collections.all()
+    directories = 0
+    for collection in collections:
+        try:
+            drift = find_drift(store, collection)
+        except (NotFoundError, InputError):
+            continue  # `doctor` reports what is wrong with its folder
+        directories += drift.directories
+        yield _drift(collection, drift, kept=is_kept(store))
+        kind = file_system(Path(collection.path))
+        if kind in REMOTE:
+            yield Check(
+                f"events {collection.name}",
+                "warning",
+                f"It lies on {kind}, which does not report what other machines change;"
+                " a keeper looks again and again.",
+                "Keep the index on the machine that holds the files, if that is too slow.",
+            )
+    yield from _watch_limit(directories)
+
+
+def find_drift(store: Store, collection: Collection) -> Drift:
+    """
+    Compare the stored states of files with the disk, without reading any file.
+
+    Raises:
+        NotFoundError, InputError: The folder cannot be scanned.
+    """
+    root = Path(collection.path)
+    walk = scan(root, Rules(root, collection.pattern, collection.ignore))
+    with store.reading() as reader:
+        stored = reader.files.in_collection(collection.id)
+        skips = reader.files.skips_in_collection(collection.id)
+    new = changed = unchanged = 0
+    for item in walk:
+        if not isinstance(item, ScannedFile):
+            continue
+        document = stored.pop(item.path, None)
+        if document is not None:
+            present, recorded = item.state, document.state
+            # The state of a file that changed just before it was indexed has the inode -1.
+            is_same = present == recorded or (recorded.inode == -1 and present[:2] == recorded[:2])
+            unchanged, changed = unchanged + is_same, changed + (not is_same)
+        elif item.path not in skips:
+            new += 1
+    return Drift(new, changed, len(stored), unchanged, walk.directories)
+
+
+def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
+    name = f"drift {collection.name}"
+    if not (drift.new or drift.changed or drift.gone):
+        return Check(name, "ok", f"The index is as the disk: {_count(drift.unchanged, 'file')}")
+    remedy = "Nothing, if it is gone in a minute; else 'qmd index --verify'." if kept else None
+    return Check(
+        name,
+        "warning",
+        f"The disk is ahead of the index: {drift}.",
+        remedy or f"qmd index -c {collection.name}",
+    )
+
+
+def _watch_limit(directories: int) -> Iterator[Check]:
+    """Check that the kernel (Linux only) lets a user watch ``directories`` directories."""
+    if sys.platform != "linux":
+        return
+    try:
+        limit = int(LIMIT.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return
+    if directories > limit * SHARE:
+        yield Check(
+            "file events",
+            "warning",
+            f"The collections have {directories:,} folders, and the kernel lets a user watch"
+            f" {limit:,}; where that does not suffice, a keeper looks again and again.",
+            f"sudo sysctl fs.inotify.max_user_watches={max(524288, 4 * directories)}"
+            " (and the same line in /etc/sysctl.d/)",
+        )
+    else:
+        folders = _count(directories, "folder")
+        yield Check("file events", "ok", f"{folders} to watch; the kernel allows {limit:,}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+#: Longer than a query waits, so that "slow" and "not at all" are told apart.
+PATIENCE_S = 20.0
+
+
+def model_checks(store: Store, choice: EmbedderChoice, backends: Backends) -> Iterator[Check]:
+    yield from _embedding(store, choice, backends.settings.budget_s)
+    yield from _query_models(backends, choice)
+
+
+def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterator[Check]:
+    with store.reading() as reader:
+        target, chosen = choice.target_name(reader), reader.models.chosen_name()
+        active = reader.models.active()
+    try:
+        ready = choice.is_available(target)
+        fits = active is None or choice.spec().fingerprint == active.fingerprint
+    except QmdError as error:
+        yield Check("model", "error", str(error), error.hint)
+        return
+    if choice.custom_embedder is None and catalogue.is_endpoint(target):
+        yield _ask("model", target, budget_s, lambda: choice.open(target).embed_query("hello"))
+    elif ready:
+        yield Check("model", "ok", f"{target} is on this machine")
+    else:
+        yield Check("model", "warning", f"{target} is not on this machine yet.", "qmd embed")
+    if choice.custom_embedder is None:
+        yield from _setting(choice.configured_model, chosen)
+    with store.reading() as reader:
+        problem = _problem_of_vectors(reader, target, fits=fits)
+    if problem is None:
+        yield Check("vectors", "ok", "Every document has its vectors")
+    else:
+        yield Check("vectors", "warning", *problem)
+
+
+def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
+    """A warning where the settings name another model than the one chosen for the database."""
+    if setting is not None and chosen is not None and setting != chosen:
+        yield Check(
+            "model setting",
+            "warning",
+            f"The settings name {setting}, but {chosen} was chosen for this database, and counts.",
+            f"Remove the setting, or change the database: qmd models use {setting}",
+        )
+
+
+def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str, str] | None:
+    """
+    What is wrong with the vectors, and the remedy.
+
+    Args:
+        target: The model that the index is to have.
+        fits: Whether the active model is still what it was when it made the vectors.
+    """
+    active, coming = reader.models.active(), reader.models.coming()
+    if active is not None and not fits:
+        message = f"The vectors are those of the model {active.name}, which has changed since."
+        return message, "qmd embed"
+    if coming is not None and active is not None:
+        return (
+            f"Those of {active.name} answer until {coming.name} has all of its own:"
+            f" {reader.embeddings.count_waiting(coming):,} chunks are missing.",
+            "qmd embed, or wait for the process that keeps the index",
+        )
+    if active is not None and target != active.name:
+        return (
+            f"The vectors are those of the model {active.name}, and the settings name {target}.",
+            f"qmd models use {target}",
+        )
+    if waiting := reader.upkeep.count_contents_waiting():
+        wait = "1 document waits" if waiting == 1 else f"{waiting:,} documents wait"
+        return f"{wait} for vectors.", "qmd embed"
+    return ("Nothing has been embedded yet.", "qmd embed") if active is None else None
+
+
+def _query_models(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]:
+    """Expander and reranker, each given a small task, as a query would."""
+    settings = backends.settings
+    if is_set(settings.expander):
+        yield _ask(
+            "expander",
+            str(settings.expander),
+            settings.budget_s,
+            lambda: open_expander(settings).expand(
+                "how is the database backed up", limit=5, timeout_s=PATIENCE_S
+            ),
+        )
+    if is_set(settings.reranker):
+        reranker = cache(lambda: open_reranker(settings, choice.cache_dir))
+        yield _ask(
+            "reranker",
+            str(settings.reranker),
+            settings.budget_s,
+            lambda: reranker().rerank(
+                "how is the database backed up",
+                ["Copy the file every night.", "Knead the dough for ten minutes."],
+                timeout_s=PATIENCE_S,
+            ),
+            again=True,
+        )
+
+
+def _ask(
+    name: str, setting: str, budget_s: float, ask: Callable[[], Any], *, again: bool = False
+) -> Check:
+    """``again``: the second answer is timed, since the first waits for weights to be read."""
+    guard = ModelGuard(setting)
+    try:
+        if again:
+            guard.call(ask, PATIENCE_S)
+        began = monotonic()
+        guard.call(ask, PATIENCE_S)
+    except QmdError as error:
+        return Check(name, "warning", f"{setting}: {error}", error.hint)
+    seconds = monotonic() - began
+    if seconds > budget_s:
+        return Check(
+            name,
+            "warning",
+            f"{setting} answers, but takes {seconds:.1f} s, and a query waits for {budget_s:g} s.",
+            "A smaller model, or a larger model_budget (QMD_MODEL_BUDGET).",
+        )
+    return Check(name, "ok", f"{setting} answers in {seconds:.1f} s")

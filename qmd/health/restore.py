@@ -10,7 +10,7 @@ from pathlib import Path
 
 from qmd import store
 from qmd.errors import ConflictError, DatabaseMissingError, NotADatabaseError, StoreError
-from qmd.ingest.keep.lock import IndexLock
+from qmd.ingest.keep.freshness import IndexLock
 from qmd.system.temporary import temporary_beside
 from qmd.values import Rescued
 

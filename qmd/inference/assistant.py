@@ -10,10 +10,10 @@ from typing import Any
 
 from qmd.errors import InferenceError
 from qmd.inference import replies
-from qmd.inference.fence import Fence
+from qmd.inference.llm.answer import Fence
 from qmd.inference.llm.endpoint import ModelEndpoint, ModelReply
 from qmd.inference.protocols import Expansion
-from qmd.inference.scoring import cut, score_in_time
+from qmd.inference.replies import cut, score_in_time
 from qmd.values.photos import PhotoProposal
 
 #: Raise it when a prompt changes, so that the cache gives no answers to older prompts.

@@ -17,8 +17,7 @@ from qmd import inference
 from qmd.errors import InferenceError, ModelMissingError, TransientInferenceError
 from qmd.inference import hub, onnx_folder
 from qmd.inference.fastembedder import available_cores, clean
-from qmd.inference.replies import sigmoid
-from qmd.inference.scoring import cut, score_in_time
+from qmd.inference.replies import cut, score_in_time, sigmoid
 
 #: About how many tokens of a passage are read. A chunk has no more. The time and memory of a pair
 #: grow faster than its length, and some models would read 8,192.
@@ -214,4 +213,4 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> PairModel:
     # Imported late: onnxruntime takes most of a second.
-    return inference.onnx_model.OnnxPairModel(folder)
+    return inference.onnx_folder.OnnxPairModel(folder)

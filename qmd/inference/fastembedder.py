@@ -1,4 +1,4 @@
-"""Embeds any text with fastembed, one text at a time."""
+"""Embeds any text with fastembed, one text at a time, with the state of each token."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from qmd import inference, libraries
+import numpy as np
+from numpy.typing import NDArray
+
+from qmd import libraries
 from qmd.errors import InferenceError
-from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder
+from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder, TokenStates, no_states
 from qmd.system import cancellation, telemetry
-from qmd.system.surrogates import whole
 from qmd.values import ModelSpec
+from qmd.values.text import whole
 
 if TYPE_CHECKING:
-    import numpy as np
     from fastembed import TextEmbedding
-    from numpy.typing import NDArray
 
-    from qmd.inference.protocols import TokenStates
 
 T = TypeVar("T")
 
@@ -89,9 +89,7 @@ class FastEmbedder(TextEmbedder):
         model = self._model()
         if self._has_states is None or self._has_states[0] is not model:
             with self._errors():
-                has_states = inference.token_states.has_states(
-                    model, _tokenizer(model), self._spec.dimension
-                )
+                has_states = has_token_states(model, _tokenizer(model), self._spec.dimension)
                 self._has_states = (model, has_states)
         return self._has_states[1]
 
@@ -128,20 +126,20 @@ class FastEmbedder(TextEmbedder):
         self, prefix: str, text: str, has_states: bool
     ) -> tuple[NDArray[np.float32], TokenStates]:
         model = self._model()
-        tokens: list[inference.token_states.TextTokens] = []
+        tokens: list[TextTokens] = []
         with self._errors():
             parts = self._parts(model, prefix, text)
             if has_states:
-                runs = [inference.token_states.run(model, prefix + part.text) for part in parts]
+                runs = [run_for_states(model, prefix + part.text) for part in parts]
                 vectors = [run.vector for run in runs]
                 tokens = [
-                    inference.token_states.of_text(part.encoding, prefix, run.states)
+                    tokens_of_text(part.encoding, prefix, run.states)
                     for part, run in zip(parts, runs, strict=True)
                     if run.states is not None
                 ]
             else:
                 vectors = [_only(model.embed([prefix + part.text], batch_size=1)) for part in parts]
-            states = inference.token_states.merged(tokens, self._spec.dimension)
+            states = merged_tokens(tokens, self._spec.dimension)
             total = self._sum(parts, vectors)
         return self._unit(total), states
 
@@ -260,3 +258,90 @@ def halves(text: str) -> tuple[str, str]:
     before = max(text.rfind(mark, middle - window, middle) for mark in "\n 。.，,")
     cut = before + 1 if before >= 0 else middle
     return text[:cut], text[cut:]
+
+
+_PROBE = "one two"
+
+
+class ModelRun(NamedTuple):
+    """
+    What one run of a model says of a text.
+
+    Attributes:
+        vector: float32[dimension], as the model pools it.
+        states: float32[tokens, dimension], the last layer; None if the model keeps it to itself.
+    """
+
+    vector: NDArray[np.float32]
+    states: NDArray[np.float32] | None
+
+
+def run_for_states(model: Any, text: str) -> ModelRun:
+    """Run a model of `onnx_model` or of fastembed once."""
+    if hasattr(model, "vector_and_states"):
+        return ModelRun(*model.vector_and_states(text))
+    # What `TextEmbedding.embed` does with one text; `has_states` compares the two.
+    output = model.model.onnx_embed([text])
+    (vector,) = model.model._post_process_onnx_output(output)
+    states = np.asarray(output.model_output)
+    return ModelRun(vector, states[0].astype(np.float32, copy=False) if states.ndim == 3 else None)
+
+
+def has_token_states(model: Any, tokenizer: Any, dimension: int) -> bool:
+    """
+    Whether `run` gives a state for each token, and the very vector that ``model.embed`` gives.
+
+    Some models of fastembed do more than to run the network, and other models have no tokenizer.
+
+    Args:
+        dimension: Of the vectors. Behind the last layer some models have one that changes it.
+    """
+    if tokenizer is None:
+        return False
+    try:
+        ours = run_for_states(model, _PROBE)
+        (vector,) = model.embed([_PROBE], batch_size=1)
+    except (AttributeError, TypeError, ValueError):  # another model, or another fastembed
+        return False
+    count = len(tokenizer.encode(_PROBE).ids)
+    return (
+        ours.states is not None
+        and ours.states.shape == (count, dimension)
+        and bool(np.array_equal(ours.vector, vector))
+    )
+
+
+class TextTokens(NamedTuple):
+    """The tokens of a text or of a part of it: ids int32[t] and states float32[t, dimension]."""
+
+    ids: NDArray[np.int32]
+    states: NDArray[np.float32]
+
+
+def tokens_of_text(encoding: Any, prefix: str, states: NDArray[np.float32]) -> TextTokens:
+    """
+    The tokens of the text itself, without special tokens and those of the prefix.
+
+    Args:
+        encoding: The `tokenizers.Encoding` of prefix and text.
+        states: float32[tokens, dimension], of all tokens of the encoding.
+    """
+    is_text = np.array(encoding.special_tokens_mask) == 0
+    for place, (_start, end) in enumerate(encoding.offsets[: len(prefix) + 2]):
+        if end > len(prefix):
+            break
+        is_text[place] = False
+    return TextTokens(np.array(encoding.ids, np.int32)[is_text], states[is_text])
+
+
+def merged_tokens(parts: Sequence[TextTokens], dimension: int) -> TokenStates:
+    """One mean state for each distinct token of all parts of a text."""
+    if not sum(len(part.ids) for part in parts):
+        return no_states(dimension)
+    all_ids = np.concatenate([part.ids for part in parts])
+    order = np.argsort(all_ids, kind="stable")
+    ids, starts, counts = np.unique(all_ids[order], return_index=True, return_counts=True)
+    states = np.concatenate([part.states for part in parts])[order]
+    means = np.add.reduceat(states, starts, axis=0) / counts[:, None].astype(np.float32)
+    rounded = np.clip(means, -65504, 65504).astype(np.float16).astype(np.float32)
+    return TokenStates(ids, np.nan_to_num(rounded))

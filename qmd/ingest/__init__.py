@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from qmd.ingest import parse_workers as parse_workers
     from qmd.ingest import read_file as read_file
     from qmd.ingest import rules as rules
-    from qmd.ingest import vault as vault
     from qmd.ingest import why as why
 
 __getattr__ = lazy.load(__name__)

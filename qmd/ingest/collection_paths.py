@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from qmd.engine_text import engine_text
 from qmd.errors import CollectionNotFoundError, InputError
-from qmd.system.surrogates import shown
 from qmd.values import Collection
+from qmd.values.text import shown
 
 
 def context_location(path: str, collections: Sequence[Collection]) -> tuple[int | None, str]:

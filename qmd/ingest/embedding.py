@@ -17,9 +17,7 @@ from qmd import inference
 from qmd.inference.embedded import build
 from qmd.inference.protocols import token_embedder
 from qmd.parse.chunk import embedded_text
-from qmd.store.sql.embeddings import ChunkText
-from qmd.store.sql.models import StoredModel
-from qmd.store.sql.tokens import StoredProjection
+from qmd.store.sql.models import ChunkText, StoredModel, StoredProjection
 from qmd.store.sql.vectors import pack_vectors
 from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
-    from qmd.store.embedding_claims import EmbeddingClaims
+    from qmd.store.store import EmbeddingClaims
 
 PACE = "embedding_seconds"
-"""The key of `qmd.store.sql.meta` under which the seconds for one new chunk are kept."""
+"""The key of `qmd.store.sql.shared` under which the seconds for one new chunk are kept."""
 TYPICAL_PACE_S = 0.04
 """Seconds for one chunk by the built-in model on a laptop, until there is a measured pace."""
 

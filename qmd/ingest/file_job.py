@@ -15,10 +15,8 @@ from qmd.parse import PARSER_VERSION
 from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link
-from qmd.values.memory import Observation
+from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link, Observation, Task
 from qmd.values.pictures import Picture
-from qmd.values.tasks import Task
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
 _SHARED_VERSION = PARSER_VERSION * 1000 + SEGMENTER_VERSION

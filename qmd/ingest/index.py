@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from qmd.engine_text import with_cause
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.collection_indexer import CollectionIndexer, CollectionReport
-from qmd.parse.warnings import group_warnings
+from qmd.parse.converted import group_warnings
 from qmd.values import Collection, IndexReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import Scan, ScannedFile, printable
 from qmd.system import cancellation
-from qmd.system.surrogates import is_utf8
-from qmd.values.printable import UNSAFE
 from qmd.values.reports import CollectionPreview
+from qmd.values.text import UNSAFE, is_utf8
 
 if TYPE_CHECKING:
     from qmd.values import Collection

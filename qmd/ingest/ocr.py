@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
 
 PACE = "ocr_seconds"
-"""The key of `qmd.store.sql.meta` under which the seconds for one page are kept."""
+"""The key of `qmd.store.sql.shared` under which the seconds for one page are kept."""
 TYPICAL_PACE_S = 10.0
 """Seconds for one page on a laptop, until there is a measured pace."""
 

@@ -32,14 +32,14 @@ from qmd.ingest.file_job import (
     version_of,
 )
 from qmd.ingest.read_file import read_file, read_parts, settled, source_hash
-from qmd.parse.by_format import parse, parser_of
 from qmd.parse.chunk import embedded_text
+from qmd.parse.document import parse, parser_of
 from qmd.parse.formats import FileFormat, format_of, turned_on_plugins
 from qmd.parse.photo.source import PhotoSource
 from qmd.parse.segment import camel_parts, derivation, is_cjk, segment
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.names import file_stem
 from qmd.values.pictures import Picture, PictureText
+from qmd.values.text import file_stem
 
 _TOKEN = re.compile(r"[^\W_]+")
 

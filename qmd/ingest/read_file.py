@@ -17,7 +17,7 @@ from typing import TypeVar
 from qmd.errors import FileTooLargeError, FileVanishedError, UnreadableFileError
 from qmd.ingest.rules import MAX_BYTES
 from qmd.ingest.scan import file_state, is_vanished, printable
-from qmd.parse.photo.fingerprint import fingerprint
+from qmd.parse.photo.containers import fingerprint
 from qmd.parse.photo.source import PhotoSource
 from qmd.system.beneath import READ, open_beneath
 from qmd.values import FileState

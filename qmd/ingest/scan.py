@@ -23,16 +23,17 @@ from qmd.ingest.rules import (
     HIDDEN,
     IGNORE_FILES,
     PICTURES,
+    VAULT_FOLDER,
     Exclusion,
     RuledFolder,
     Rules,
+    VaultRule,
 )
-from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import format_of
 from qmd.records import dataclass
 from qmd.system.beneath import MAX_DEPTH, Descent, walk_beneath
-from qmd.system.surrogates import is_utf8
 from qmd.values import FileState
+from qmd.values.text import is_utf8
 
 #: SQLite's integers have 63 bits and a sign; inodes have 64, on some systems 128, and times may
 #: lie beyond the year 2262.

@@ -26,14 +26,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.collection_paths import locate
-from qmd.ingest.gitignore import IgnoreRule
-from qmd.ingest.rules import BACKUPS, HIDDEN, MASK, PICTURES, Exclusion, Rules
+from qmd.ingest.patterns import IgnoreRule
+from qmd.ingest.rules import (
+    BACKUPS,
+    HIDDEN,
+    MASK,
+    PICTURES,
+    VAULT_FOLDER,
+    Exclusion,
+    Rules,
+    VaultRule,
+)
 from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
-from qmd.ingest.vault import VAULT_FOLDER, VaultRule
 from qmd.parse.formats import PHOTO, format_of
 from qmd.values import Explanation
-from qmd.values.names import DEFAULT_MASK, fold
 from qmd.values.search import encode_uri
+from qmd.values.text import DEFAULT_MASK, fold
 
 if TYPE_CHECKING:
     from qmd.store import Reader

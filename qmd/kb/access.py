@@ -159,7 +159,7 @@ class AccessMethods(Parts):
             InputError: ``since`` is neither a span nor a date.
         """
         limit = sql.access.MAX_AUDIT_ENTRIES if limit is None else limit
-        start = None if since is None else query.dates.moment(since, datetime.now(timezone.utc))
+        start = None if since is None else query.moment(since, datetime.now(timezone.utc))
         with self._store.reading() as reader:
             return reader.access.audit(since=start, actor=token, limit=limit)
 
@@ -172,9 +172,9 @@ def _expiry(text: str) -> str:
         InputError: It is neither, or has passed.
     """
     now = datetime.now(timezone.utc)
-    length = query.dates.span(text)
+    length = query.span(text)
     try:
-        until = clock.parse(query.dates.filter_date(text)) if length is None else now + length
+        until = clock.parse(query.filter_date(text)) if length is None else now + length
         end = until.astimezone(timezone.utc)
     except (InputError, OverflowError):
         raise InputError(

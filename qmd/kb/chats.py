@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qmd.store import Writer
     from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
     from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
-    from qmd.values.notes import WrittenNote
+    from qmd.values.writing import WrittenNote
 
 _MAX_WORDS = 16  # of a search; each reads all conversations
 

@@ -10,11 +10,9 @@ from qmd import files, search
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
 from qmd.search import lookup
-from qmd.system.surrogates import whole
 from qmd.values import Filters
-from qmd.values.names import fold
 from qmd.values.pictures import PictureText
-from qmd.values.tokens import MAX_TOTAL_BYTES, check_max_tokens
+from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, whole
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -150,7 +148,7 @@ class DocumentMethods(Parts):
         """
         store = self._store
         with store.reading() as reader:
-            return files.indexed_file.open_indexed_file(reader, file, database=store.location)
+            return files.vault.open_indexed_file(reader, file, database=store.location)
 
     @open_to_scopes
     def file_version(self, file: str) -> str:
@@ -198,7 +196,7 @@ class DocumentMethods(Parts):
                 document = lookup.resolve.resolve(reader, file).document
                 stored = reader.pictures.text_on_page(document.id, number)
             read = None if stored is None else PictureText.load(stored)
-        look_at = files.pdf_pages.look_at
+        look_at = files.pictures.look_at
         return look_at(root, path, number, query=query, lines=lines, read=read)
 
     @open_to_scopes
@@ -220,7 +218,7 @@ class DocumentMethods(Parts):
         """
         version = self.file_version(file)
         root, path = self._root_and_path(file)
-        return files.pdf_pages.draw(root, path, number, width=width), version
+        return files.pictures.draw_page(root, path, number, width=width), version
 
     def _root_and_path(self, file: str) -> tuple[str, str]:
         """The directory of a file's collection, and its path in it; as `open_file` checks it."""
@@ -313,7 +311,7 @@ class DocumentMethods(Parts):
             NotFoundError: No document has the property to sort or group by.
         """
         with self._store.reading() as reader:
-            return search.ordering.list_documents(
+            return search.listing.list_documents(
                 reader,
                 *_folder(reader, prefix),
                 filters=_filters(collections, tags, properties),
@@ -379,7 +377,7 @@ class DocumentMethods(Parts):
             NotFoundError: No document has the property; with suggestions.
         """
         with self._store.reading() as reader:
-            key = search.ordering.existing_key(reader, key)
+            key = search.listing.existing_key(reader, key)
             return reader.properties.values(reader.select(Filters()), key, limit=limit)
 
 

@@ -1,10 +1,10 @@
-"""Creating, editing and deleting notes, by their names and by the days that they are about."""
+"""Creating, editing, moving and deleting notes, by their names and by the days they are about."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from qmd.errors import (
     NoteExistsError,
     NotFoundError,
     QmdError,
+    ReadOnlyError,
 )
-from qmd.files import edits
+from qmd.files import edits, moves, writing
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
 from qmd.records import replace
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from qmd.store import Reader, Store
     from qmd.values import Collection
     from qmd.values.days import MonthCalendar, PeriodicNote
-    from qmd.values.edits import EditedNote, NoteEdit, NoteSource
+    from qmd.values.writing import EditedNote, MovedNote, NoteEdit, NoteSource
 
 
 class EditingMethods(FileMethods):
@@ -130,17 +131,21 @@ class EditingMethods(FileMethods):
             FileChangedError: The note has changed, and what it was is not known any more.
             The other errors of `edit_note`.
         """
-        edit = values.edits.NoteEdit("tick" if done else "untick", line=line)
+        edit = values.writing.NoteEdit("tick" if done else "untick", line=line)
         try:
             return self.edit_note(name, edit, if_docid=if_docid)
         except FileChangedError as error:
-            tasks = {task.line: task.text for task in edits.tasks.tasks_of(error.text_read or "")}
+            tasks = {
+                task.line: task.text for task in edits.operations.tasks_of(error.text_read or "")
+            }
             text = tasks.get(line)
             if not text:
                 raise
         return self.edit_note(
             name,
-            lambda present: edits.tasks.set_seen_task(present, done=done, task=text, line=line),
+            lambda present: edits.operations.set_seen_task(
+                present, done=done, task=text, line=line
+            ),
         )
 
     @open_to_scopes
@@ -167,8 +172,8 @@ class EditingMethods(FileMethods):
         )
         vault.check_new(file)
         place = vault.locate(file)
-        exclusion = files.indexed_file.exclusion_of_file(store, place.target)
-        files.indexed_file.require_shown(file, exclusion)
+        exclusion = files.vault.exclusion_of_file(store, place.target)
+        files.vault.require_shown(file, exclusion)
         return edits.note_editor.NoteEditor(self._writer(store)).create(
             edits.note_editor.NotePlace(file, place), text
         )
@@ -291,7 +296,7 @@ class EditingMethods(FileMethods):
                 return self.create_note(file, notes.filled(text, period, datetime.now()))
         place = edits.note_editor.NotePlace(file, vault.locate(file))
         docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
-        return values.edits.EditedNote(file, docid, written=False, diff="")
+        return values.writing.EditedNote(file, docid, written=False, diff="")
 
     def _place(self, store: Store, name: str) -> NotePlace:
         """
@@ -377,3 +382,65 @@ def _folder_on_disk(vault: Vault, name: str) -> str | None:
     except InvalidPathError:
         pass
     return None
+
+
+class MovingMethods(EditingMethods):
+    @open_to_scopes
+    def move_note(
+        self,
+        name: str,
+        new_path: str,
+        *,
+        rewrite_links: bool = True,
+        preview: bool = False,
+        if_docid: str | None = None,
+    ) -> MovedNote:
+        """
+        Move or rename a note, and rewrite the links that would lose their target, as Obsidian does.
+
+        The rename and all rewritten notes are one change. First the index of the collections is
+        updated, because it says which notes have links to this one.
+
+        Args:
+            name: The note, as `get` takes it.
+            new_path: A name alone renames the note in its folder. Another path begins with the name
+                of a collection, or at the root of the note's collection. A folder keeps the name;
+                the suffix may be left out; missing folders are created.
+            rewrite_links: If False, the reply lists the links that would have to be changed.
+            preview: Write nothing; the reply says what would change.
+            if_docid: Refuse the move unless the note still has this docid.
+
+        Raises:
+            DocumentNotFoundError, AmbiguousNameError: As `get`.
+            InvalidPathError: No note can have the new path.
+            ConflictError: Something is at the new path, nothing is overwritten; or another move
+                takes too long.
+            FileChangedError: The docid is another one.
+            OutsideRootsError, WriteDeclinedError, FileAccessError: As the `FileWriter` says.
+        """
+        store = self._store
+        if not preview:
+            store.require_writable()
+        with nullcontext() if preview else writing.writer.one_move_at_a_time(store.location):
+            with store.reading() as reader:
+                vault = files.vault.Vault.of_collections(reader.collections.all())
+            note = self._place(store, name)
+            target = moves.new_place(vault, note.file, new_path)
+            self._update(store, {note.file, target.file})
+            note = self._place(store, name)
+            moved = moves.NoteMover(self._writer(store), vault).move(
+                note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
+            )
+        exclusion = files.vault.exclusion_of_file(store, target.place.target)
+        return replace(moved, problem=moved.problem or exclusion)
+
+    def _update(self, store: Store, files: set[str]) -> None:
+        """Update the index of the collections of some files, unless it is read-only."""
+        try:
+            store.require_writable()
+        except ReadOnlyError:
+            return
+        names = {file.partition("/")[0] for file in files}
+        with store.reading() as reader:
+            collections = [each for each in reader.collections.all() if each.name in names]
+        ingest.index.index_collections(store, collections, events=self._events)

@@ -1,5 +1,5 @@
 """
-The files that tools read and write: notes, posts, photos, summaries, and their earlier contents.
+The files that tools read and write: notes, posts, photos, summaries, and earlier contents.
 
 Each property makes a new object from the settings and the collections as they are now.
 """
@@ -11,26 +11,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import files, ingest
+from qmd import files, inference, ingest, search, values
+from qmd.errors import ConfigError, PhotoError, QmdError
 from qmd.files import photos, posts, writing
-from qmd.kb.named_files import files_with_history
+from qmd.kb.documents import DocumentMethods
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
+from qmd.search import lookup
 from qmd.settings import POSTS_DIR
 from qmd.system.session import current_confirm
 
 if TYPE_CHECKING:
-    from qmd.files.notes import Notes
+    from qmd.files.notes import Notes, Summary
     from qmd.files.photos.exiftool import ExifTool
     from qmd.files.photos.images import Images
-    from qmd.files.posts.archive import PostArchive
+    from qmd.files.posts import PostArchive
     from qmd.files.revisions import FileHistory
-    from qmd.files.summary import Summary
     from qmd.files.undo import Undo
     from qmd.files.writing.policy import WritePolicy
     from qmd.files.writing.writer import FileWriter
-    from qmd.store import Store
-    from qmd.values import Collection, PhotoMetadata
+    from qmd.store import Reader, Store
+    from qmd.values import Collection, DocumentInfo, PhotoChange, PhotoMetadata, PhotoWritten
+    from qmd.values.photos import PhotoFilter, PhotoList, PhotoProposal
     from qmd.values.proposed import Confirm
 
 
@@ -94,7 +96,7 @@ class FileMethods(Parts):
     @property
     def summary(self) -> Summary:
         """Writes the texts that AI clients keep with the toolset ``summary``."""
-        return files.summary.Summary(self.files)
+        return files.notes.Summary(self.files)
 
     @property
     def images(self) -> Images:
@@ -125,7 +127,7 @@ class FileMethods(Parts):
     @property
     def posts(self) -> PostArchive:
         """Lists, reads and searches the archive of posts."""
-        return posts.archive.PostArchive(self._store, Path(self._settings.posts_dir))
+        return posts.PostArchive(self._store, Path(self._settings.posts_dir))
 
     def has_posts(self) -> bool:
         """
@@ -185,3 +187,147 @@ def _name(path: Path, collections: Sequence[Collection]) -> str:
         if path.is_relative_to(root):
             return f"{collection.name}/{path.relative_to(root).as_posix()}"
     return str(path)
+
+
+def document_without_file(reader: Reader, name: str) -> DocumentInfo | None:
+    """
+    The document with a name that is not the path of an existing file; None without one.
+
+    Raises:
+        AmbiguousNameError: Several documents have the name.
+    """
+    try:
+        files = ingest.collection_paths.candidate_files(name, reader.collections.all())
+    except QmdError:  # no collection is called so, or no file can be
+        files = []
+    return None if any(map(os.path.lexists, files)) else lookup.resolve.find_document(reader, name)
+
+
+def files_with_history(reader: Reader, name: str) -> list[Path]:
+    """
+    The files, existing or not, that a name may mean, the likeliest first, all links followed.
+
+    A path of a file that exists, or that has revisions, is never taken for another name.
+
+    Raises:
+        CollectionNotFoundError: A ``qmd://`` path names no collection.
+        InputError: No file can have that name.
+        AmbiguousNameError: Several documents have the name, and no file has this path.
+    """
+    files = ingest.collection_paths.candidate_files(name, reader.collections.all())
+    if any(os.path.lexists(file) or reader.revisions.history(str(file)) for file in files):
+        return files
+    document = lookup.resolve.find_document(reader, name)
+    if document is None:
+        return files
+    root = reader.collections.by_name(document.collection).path
+    return [Path(os.path.realpath(Path(root, document.path))), *files]
+
+
+class PhotoMethods(DocumentMethods, FileMethods):
+    @open_to_scopes
+    def photos(
+        self, chosen: PhotoFilter | None = None, *, limit: int = 60, offset: int = 0
+    ) -> PhotoList:
+        """
+        The photos of all collections, the latest first, and what they can be filtered by.
+
+        Raises:
+            InputError: A filter is none.
+        """
+        with self._store.reading() as reader:
+            return search.listing.list_photos(
+                reader, chosen or values.PhotoFilter(), limit=limit, offset=offset
+            )
+
+    @open_to_scopes
+    def has_photos(self) -> bool:
+        """Whether any document is a photo."""
+        with self._store.reading() as reader:
+            return search.listing.has_photos(reader)
+
+    @open_to_scopes
+    def photos_beside(self, file: str, chosen: PhotoFilter | None = None) -> tuple[str, str]:
+        """The photos before and behind ``file`` in `photos`; "" where there is none."""
+        with self._store.reading() as reader:
+            return search.listing.photos_beside(reader, file, chosen or values.PhotoFilter())
+
+    @open_to_scopes
+    def thumbnail(self, file: str, *, side: int) -> tuple[bytes | None, str]:
+        """
+        A small JPEG of a photo, ``collection/path``, and a text that changes with its file.
+
+        Args:
+            side: The longest side in pixels.
+
+        Returns:
+            None for a photo that cannot be decoded, or not within the limits for one.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+        """
+        version = self.file_version(file)
+        collection, _, path = file.partition("/")
+        return files.pictures.thumbnail(self._root(collection), path, side), version
+
+    def metadata_of_photo(self, file: str) -> PhotoMetadata:
+        """
+        The metadata of the photo ``collection/path``, as its file has it now.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+            PhotoError: It cannot be read as a photo.
+        """
+        return self.photo_metadata(self._disk_path(file))
+
+    def change_photo(self, file: str, change: PhotoChange) -> PhotoWritten:
+        """
+        Change the metadata of the photo ``collection/path``; `undo` takes it back.
+
+        Raises:
+            DocumentNotFoundError, CollectionNotFoundError: As `open_file`.
+            PhotoError: It cannot be written; it is as it was then.
+        """
+        return self.images.write(self._disk_path(file), change)
+
+    def describe_photo(self, path: str | Path, *, language: str = "English") -> PhotoProposal:
+        """
+        Ask the language model of the settings what a photo shows; nothing is written.
+
+        The model gets a picture of at most 1,600 pixels, without the metadata of the photo.
+
+        Args:
+            path: A JPEG or PNG file.
+            language: Of the description and the tags.
+
+        Raises:
+            ConfigError: The settings name no model.
+            PhotoError: It cannot be decoded.
+            InferenceError: The server cannot be reached or refuses, or its answer is of no use.
+        """
+        backends = self._settings.backends
+        if not backends.llm_model:
+            raise ConfigError(
+                "No model is named that could look at the photo.",
+                hint="Name one that takes pictures: --llm-model NAME, with --llm-url its server.",
+            )
+        file = Path(path).absolute()
+        self.photo_metadata(file)  # what is no photo is told as such
+        picture = files.pictures.thumbnail(str(file.parent), file.name, max(files.pictures.SIDES))
+        if picture is None:
+            reason = "it cannot be decoded, or not within the limits for one"
+            raise PhotoError(
+                "unsupported", f"{file.name} cannot be shown to a model: {reason}.", reason=reason
+            )
+        server = backends.server()
+        chat = inference.assistant.ChatEndpoint(
+            inference.llm.endpoint.ModelEndpoint(server), server.model
+        )
+        return inference.assistant.describe(
+            chat, picture, language=language, timeout_s=server.timeout_s
+        )
+
+    def _disk_path(self, file: str) -> Path:
+        self.open_file(file).close()  # only files that the index lists
+        collection, _, path = file.partition("/")
+        return Path(self._root(collection), path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qmd.search.views.written import ViewBlock
     from qmd.store import Reader
     from qmd.values import DocumentInfo
-    from qmd.values.documents import Link
+    from qmd.values.documents import Link, TaskList
     from qmd.values.graph import (
         Backlinks,
         BrokenLinks,
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         RecentChanges,
         SimilarDocuments,
         TagTree,
+        View,
+        ViewList,
     )
-    from qmd.values.tasks import TaskList
-    from qmd.values.views import View, ViewList
 
 
 class GraphMethods(SearchMethods):
@@ -109,9 +109,7 @@ class GraphMethods(SearchMethods):
         A link to a heading or block that its note lacks is one of them; a web address is not.
         """
         with self._store.reading() as reader:
-            return graph.broken.broken_links(
-                reader, collection=collection, limit=most_listed(limit)
-            )
+            return graph.links.broken_links(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
     def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
@@ -121,7 +119,7 @@ class GraphMethods(SearchMethods):
         Embeds count as links; links of a document to itself do not. Photos are left out.
         """
         with self._store.reading() as reader:
-            return graph.broken.orphans(reader, collection=collection, limit=most_listed(limit))
+            return graph.links.orphans(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
     def similar(
@@ -175,7 +173,7 @@ class GraphMethods(SearchMethods):
             InputError: ``since`` is neither.
         """
         with self._store.reading() as reader:
-            return search.ordering.recent_changes(
+            return search.listing.recent_changes(
                 reader, since=since, collection=collection, limit=most_listed(limit)
             )
 
@@ -204,9 +202,9 @@ class GraphMethods(SearchMethods):
             InputError: ``due`` is none of these.
         """
         with self._store.reading() as reader:
-            return search.tasks.task_list(
+            return search.listing.task_list(
                 reader,
-                statuses=search.tasks.statuses(is_open=open, done=done),
+                statuses=search.listing.task_statuses(is_open=open, done=done),
                 due=due,
                 tags=tags,
                 collection=collection,
@@ -245,7 +243,7 @@ class GraphMethods(SearchMethods):
         this, blocks = None, [search.views.written.ViewBlock("qmd", text or "", 0)]
         if file is not None:
             this, blocks = self._blocks_of(file)
-        return values.views.ViewList(
+        return values.graph.ViewList(
             tuple(
                 view
                 for block in blocks
@@ -258,7 +256,7 @@ class GraphMethods(SearchMethods):
         store = self._store
         with store.reading() as reader:
             if name.lower().endswith(".base"):
-                opened = files.indexed_file.open_indexed_file(reader, name, database=store.location)
+                opened = files.vault.open_indexed_file(reader, name, database=store.location)
                 with opened:
                     data = opened.read(search.views.written.MAX_TEXT + 1)
                 text = parse.decode.decode(data).text
@@ -316,7 +314,7 @@ class GraphMethods(SearchMethods):
 
 def _not_shown(name: str, line: int | None, error: InputError | RecursionError) -> View:
     problem = error.with_hint if isinstance(error, InputError) else "This view nests too deep."
-    return values.views.View(name, line=line, problem=problem)
+    return values.graph.View(name, line=line, problem=problem)
 
 
 def most_listed(limit: int | None) -> int:

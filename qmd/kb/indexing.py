@@ -1,21 +1,40 @@
-"""Indexing, once or continuously in the background; and why a file is a document or is not."""
+"""What is indexed (collections and contexts), indexing it, vectors, and the text in pictures."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from qmd import ingest
+from qmd import inference, ingest, libraries, models
 from qmd.errors import StoreError
 from qmd.ingest import keep
-from qmd.kb.collections import select_collections
-from qmd.kb.named_files import document_without_file
+from qmd.kb.files import document_without_file
 from qmd.kb.parts import Parts, open_to_scopes
+from qmd.system import cancellation, clock
+from qmd.values.text import DEFAULT_MASK
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from qmd.inference.protocols import TokenStates
     from qmd.ingest.keep.keeper import Keeper
-    from qmd.values import Explanation, Freshness, IndexReport, ProgressCallback
+    from qmd.models.catalogue import Catalogue
+    from qmd.store import Reader, Store, Writer
+    from qmd.values import (
+        Collection,
+        Context,
+        EmbedReport,
+        Explanation,
+        Freshness,
+        IndexReport,
+        ModelSpec,
+        OcrReport,
+        ProgressCallback,
+    )
+    from qmd.values.reports import CollectionPreview
 
 
 class IndexingMethods(Parts):
@@ -145,7 +164,7 @@ class IndexingMethods(Parts):
         feed = self._store.change_feed()
         if feed is None:
             return
-        listener = keep.follower.ChangeListener(feed, events)
+        listener = keep.loop.ChangeListener(feed, events)
         with self._lock:
             is_first = self._listener is None and self._keeper is None
             if is_first:
@@ -175,4 +194,440 @@ class IndexingMethods(Parts):
             return keep.freshness.unknown_freshness(error.with_hint)
         return keep.freshness.read_freshness(
             store, state, waiting, embeddings_pending=embeddings_pending
+        )
+
+
+class CollectionMethods(Parts):
+    def add_collection(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        mask: str = DEFAULT_MASK,
+        ignore: Sequence[str] = (),
+    ) -> Collection:
+        """
+        Register a directory; `index` fills it.
+
+        A directory that was a collection before gets the contexts back that it had.
+
+        Args:
+            name: The collection's name; None takes that of the directory.
+            mask: Which files are documents: globs, separated by commas or in braces.
+            ignore: Patterns of files to leave out, as in a .gitignore.
+
+        Raises:
+            InputError: The directory does not exist, or the name or mask is not valid.
+            ConflictError: A collection of that name exists.
+        """
+        new = ingest.new_collection.new_collection(path, name, mask, ignore)
+        ingest.new_collection.refuse_known_folder(new, mask, ignore, self.collections())
+
+        def add(writer: Writer) -> Collection:
+            added = writer.collections.add(
+                name=new.name, path=new.path, pattern=mask, ignore=ignore
+            )
+            _restore_contexts(writer, added)
+            _forget_removed(writer, new.path)
+            return added
+
+        return self._write_audited(self._store, "collection add", f"{new.name}: {new.path}", add)
+
+    def overlap_notice(self, path: str | Path) -> str | None:
+        """What to tell who adds a folder that is, holds or lies in that of a collection."""
+        return ingest.new_collection.overlap_notice(path, self.collections())
+
+    @staticmethod
+    def preview_collection(
+        path: str | Path,
+        *,
+        name: str | None = None,
+        mask: str = DEFAULT_MASK,
+        ignore: Sequence[str] = (),
+        budget_s: float = 5.0,
+    ) -> CollectionPreview:
+        """
+        Scan a directory as `add_collection` and `index` would; nothing is read or stored.
+
+        Args:
+            budget_s: The seconds after which the count is given as it is then.
+
+        Raises:
+            As `add_collection`, but for ConflictError.
+        """
+        return ingest.new_collection.preview(path, name, mask, ignore, budget_s=budget_s)
+
+    @open_to_scopes
+    def collections(self) -> list[Collection]:
+        """All collections, the most recently changed first."""
+        with self._store.reading() as reader:
+            return reader.collections.all()
+
+    @open_to_scopes
+    def collection(self, name: str) -> Collection:
+        """The collection of this name. Raises CollectionNotFoundError."""
+        with self._store.reading() as reader:
+            return reader.collections.by_name(name)
+
+    @open_to_scopes
+    def breaks_lines(self, name: str) -> bool:
+        """
+        Whether a line end inside a paragraph is shown as one, as Obsidian shows it in a vault.
+
+        Raises CollectionNotFoundError. False outside vaults, and in a vault with "Strict line
+        breaks".
+        """
+        settings = ingest.rules.vault_settings(Path(self.collection(name).path))
+        return settings is not None and not settings.strict_line_breaks
+
+    def remove_collection(self, name: str) -> Collection:
+        """
+        Remove a collection from the index and return it; its files stay on the disk.
+
+        Its contexts come back when its directory is added again, or by `restore_removed`.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+
+        def remove(writer: Writer) -> Collection:
+            _keep_contexts(writer, writer.collections.by_name(name))
+            removed = writer.collections.remove(name)
+            _keep_removed(writer, removed)
+            return removed
+
+        return self._write_audited(self._store, "collection remove", name, remove)
+
+    def restore_removed(self, *, since: str | None) -> Collection | None:
+        """
+        Add the collection again that was removed last, with its contexts; `index` fills it.
+
+        Args:
+            since: ISO 8601; None is returned if none was removed after that. None for any time.
+
+        Raises:
+            As `add_collection`; the collection is not tried again then.
+        """
+        with self._store.reading() as reader:
+            removed = _removed(reader)
+        last = removed[-1] if removed else None
+        if last is None or (since is not None and last["at"] <= since):
+            return None
+        self._store.write(lambda writer: _forget_removed(writer, last["path"]))
+        added = self.add_collection(
+            last["path"], name=last["name"], mask=last["pattern"], ignore=last["ignore"]
+        )
+        return added if last["included"] else self.include_collection(added.name, included=False)
+
+    def change_collection(
+        self, name: str, *, mask: str | None = None, ignore: Sequence[str] | None = None
+    ) -> Collection:
+        """
+        Change which files of a collection are documents, and return it; `index` applies the change.
+
+        Args:
+            mask: As for `add_collection`; None leaves it.
+            ignore: The patterns instead of those that it has; None leaves them.
+
+        Raises:
+            CollectionNotFoundError.
+            InputError: The mask or a pattern is not valid.
+        """
+        now = self.collection(name)
+        mask = now.pattern if mask is None else mask
+        ignore = now.ignore if ignore is None else ignore
+        ingest.new_collection.check_globs(mask, ignore)
+        ingest.rules.Rules(Path(now.path), mask, ignore)
+        return self._write_audited(
+            self._store,
+            "collection set",
+            f"{name}: {mask}",
+            lambda writer: writer.collections.set_rules(name, pattern=mask, ignore=ignore),
+        )
+
+    def rename_collection(self, old: str, new: str) -> Collection:
+        """
+        Give a collection another name and return it.
+
+        Raises:
+            CollectionNotFoundError: There is no collection ``old``.
+            ConflictError: A collection ``new`` exists.
+            InputError: ``new`` is not a valid name.
+        """
+        ingest.new_collection.check_name(new)
+        return self._write_audited(
+            self._store,
+            "collection rename",
+            f"{old} to {new}",
+            lambda writer: writer.collections.rename(old, new),
+        )
+
+    def include_collection(self, name: str, *, included: bool) -> Collection:
+        """
+        Say whether searches that name no collection look in this one; it is kept up to date anyway.
+
+        Raises:
+            CollectionNotFoundError.
+        """
+        return self._write_audited(
+            self._store,
+            "collection include" if included else "collection exclude",
+            name,
+            lambda writer: writer.collections.set_included(name, included=included),
+        )
+
+    def add_context(self, path: str, text: str) -> Context:
+        """
+        Describe what lies below a path; an earlier description of it is replaced.
+
+        Args:
+            path: A directory or file on the disk, ``qmd://collection/prefix``, or ``/`` for all.
+
+        Raises:
+            InputError: The path lies in no collection, or the text is blank.
+        """
+        ingest.new_collection.check_context_text(text)
+        store = self._store
+        collection_id, prefix = _context_location(store, path)
+        return self._write_audited(
+            store,
+            "context add",
+            path,
+            lambda writer: writer.contexts.put(collection_id, prefix, text.strip()),
+        )
+
+    @open_to_scopes
+    def contexts(self) -> list[Context]:
+        """All contexts, from the global one to the most specific."""
+        with self._store.reading() as reader:
+            return reader.contexts.all()
+
+    def remove_context(self, path: str) -> Context:
+        """
+        Remove the description of a path and return it.
+
+        Raises:
+            ContextNotFoundError: The path has no description.
+            InputError: The path lies in no collection.
+        """
+        store = self._store
+        collection_id, prefix = _context_location(store, path)
+        return self._write_audited(
+            store, "context rm", path, lambda writer: writer.contexts.remove(collection_id, prefix)
+        )
+
+
+#: Key of the collections that were removed, oldest first, with their settings and the time.
+_REMOVED = "removed collections"
+_MOST_REMOVED = 20
+
+
+def _removed(reader: Reader | Writer) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = json.loads(reader.meta.get(_REMOVED) or "[]")
+    return kept
+
+
+def _keep_removed(writer: Writer, collection: Collection) -> None:
+    """Keep the settings of a collection that is removed; a pushed one comes back by a push."""
+    if collection.owner:
+        return
+    settings = {
+        "name": collection.name,
+        "path": collection.path,
+        "pattern": collection.pattern,
+        "ignore": list(collection.ignore),
+        "included": collection.included,
+        "at": clock.now(),
+    }
+    kept = [*_removed(writer), settings][-_MOST_REMOVED:]
+    writer.meta.put(_REMOVED, json.dumps(kept, ensure_ascii=False))
+
+
+def _forget_removed(writer: Writer, path: str) -> None:
+    """There is nothing to restore of a directory that is a collection again."""
+    removed = _removed(writer)
+    kept = [each for each in removed if each["path"] != path]
+    if len(kept) < len(removed):
+        writer.meta.put(_REMOVED, json.dumps(kept, ensure_ascii=False))
+
+
+def _kept_contexts_key(collection: Collection) -> str:
+    return f"contexts of {collection.path}"
+
+
+def _keep_contexts(writer: Writer, collection: Collection) -> None:
+    """Keep the contexts of a collection that is removed, by its directory."""
+    contexts = [
+        (each.prefix, each.text)
+        for each in writer.contexts.all()
+        if each.collection == collection.name
+    ]
+    if contexts:
+        writer.meta.put(_kept_contexts_key(collection), json.dumps(contexts, ensure_ascii=False))
+
+
+def _restore_contexts(writer: Writer, collection: Collection) -> None:
+    key = _kept_contexts_key(collection)
+    for prefix, text in json.loads(writer.meta.get(key) or "[]"):
+        writer.contexts.put(collection.id, prefix, text)
+    if writer.meta.get(key):
+        writer.meta.put(key, "")
+
+
+def _context_location(store: Store, path: str) -> tuple[int | None, str]:
+    return ingest.collection_paths.context_location(path, select_collections(store, ()))
+
+
+def select_collections(store: Store, names: Sequence[str]) -> list[Collection]:
+    """
+    The collections of these names, without repetitions; without names all, sorted by name.
+
+    Raises:
+        CollectionNotFoundError.
+    """
+    with store.reading() as reader:
+        if not names:
+            return sorted(reader.collections.all(), key=lambda c: c.name)
+        return [reader.collections.by_name(name) for name in dict.fromkeys(names)]
+
+
+class EmbeddingMethods(Parts):
+    def embed(
+        self,
+        collections: Sequence[str] = (),
+        *,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> EmbedReport:
+        """
+        Make the missing vectors. After an interruption the finished ones stay.
+
+        Args:
+            collections: Names of collections; empty for all.
+            force: Make all vectors, also those that exist.
+            progress: Called while the model is downloaded, and after each batch of chunks.
+
+        Raises:
+            CollectionNotFoundError.
+            ModelMissingError: The model is not on this machine and cannot be downloaded.
+            VectorsUnavailableError: sqlite-vec cannot be loaded here.
+        """
+        opened = self._current()
+        ids = (
+            [collection.id for collection in select_collections(opened.store, collections)]
+            if collections
+            else []
+        )
+        embedder = opened.embedders.open(download=True, progress=progress)
+        return ingest.embedding.embed(
+            opened.store, embedder, collection_ids=ids, force=force, progress=progress
+        )
+
+    def count_unread_pictures(self) -> int:
+        """How many pages without a text layer, and photos, wait for `ocr`."""
+        with self._store.reading() as reader:
+            return reader.pictures.counts().waiting
+
+    def ocr(
+        self,
+        collections: Sequence[str] = (),
+        *,
+        force: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> OcrReport:
+        """
+        Read the text in pictures: pages without a text layer, and photos.
+
+        It becomes part of their documents. After an interruption what was read stays.
+
+        Args:
+            collections: Names of collections; empty for all.
+            force: Read all, also those that were read.
+            progress: Called before each page.
+
+        Raises:
+            CollectionNotFoundError.
+            OcrUnavailableError: The package is missing, or memory is short, and pages wait.
+        """
+        store = self._store
+        ids = [each.id for each in select_collections(store, collections)] if collections else []
+        return ingest.ocr.read_pictures(
+            store,
+            ingest.ocr.recogniser_of(self._settings.ocr),
+            collection_ids=ids,
+            force=force,
+            progress=progress,
+            events=self._events,
+            check=cancellation.check,
+        )
+
+    def embed_texts(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
+    ) -> NDArray[np.float32]:
+        """
+        Embed texts and return their vectors; nothing is stored.
+
+        Args:
+            kind: What the texts are; some models embed queries and passages differently.
+
+        Returns:
+            float32[len(texts), dimension], unit norm.
+
+        Raises:
+            ModelMissingError: The model is not on this machine.
+            InferenceError: The model failed.
+        """
+        embedder = self._embedders.query_embedder()
+        if kind == "passage":
+            return embedder.embed_passages(texts)
+        vectors = [embedder.embed_query(text) for text in texts]
+        return libraries.np.array(vectors, libraries.np.float32).reshape(
+            len(texts), embedder.spec.dimension
+        )
+
+    def embed_texts_with_tokens(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"] = "passage"
+    ) -> tuple[NDArray[np.float32], Sequence[TokenStates]]:
+        """
+        Embed texts, and return the token states of each as well; nothing is stored.
+
+        Returns:
+            The vectors of `embed_texts`; and token states, none if the model does not give them.
+
+        Raises:
+            ModelMissingError, InferenceError: As `embed_texts`.
+        """
+        embedder = inference.protocols.token_embedder(self._embedders.query_embedder())
+        if embedder is None:
+            return self.embed_texts(texts, kind=kind), ()
+        if kind == "passage":
+            return embedder.embed_passages_with_tokens(texts)
+        pairs = [embedder.embed_query_with_tokens(text) for text in texts]
+        vectors = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
+        return vectors.reshape(len(texts), embedder.spec.dimension), [each for _, each in pairs]
+
+    @open_to_scopes
+    def embedding_model(self) -> ModelSpec:
+        """The model that `embed_texts` uses; loads nothing. Raises ModelMissingError."""
+        return self._embedders.spec()
+
+    @open_to_scopes
+    def model_loaded(self) -> bool:
+        """Whether the embedding model's weights are in this process's memory."""
+        return self._embedders.is_loaded()
+
+    @open_to_scopes
+    def can_embed(self) -> bool:
+        """Whether `embed` can run without downloading anything."""
+        return self._embedders.is_available()
+
+    @property
+    def models(self) -> Catalogue:
+        """Lists the models, downloads one, and changes the one that this database uses."""
+        opened = self._current()
+        return models.catalogue.Catalogue(
+            opened.store,
+            opened.embedders,
+            is_kept=lambda: keep.freshness.is_kept(opened.store),
+            wake=lambda: self._keeper.embed_soon() if self._keeper is not None else None,
         )

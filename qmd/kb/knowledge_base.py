@@ -7,22 +7,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from qmd.kb.access import AccessMethods
-from qmd.kb.capturing import CapturingMethods
 from qmd.kb.chats import ChatMethods
-from qmd.kb.collections import CollectionMethods
 from qmd.kb.documents import DocumentMethods
-from qmd.kb.editing import EditingMethods
-from qmd.kb.embedding import EmbeddingMethods
-from qmd.kb.files import FileMethods
+from qmd.kb.editing import EditingMethods, MovingMethods
+from qmd.kb.files import FileMethods, PhotoMethods
 from qmd.kb.graph import GraphMethods
-from qmd.kb.indexing import IndexingMethods
-from qmd.kb.memory import MemoryMethods
-from qmd.kb.moving import MovingMethods
+from qmd.kb.indexing import CollectionMethods, EmbeddingMethods, IndexingMethods
+from qmd.kb.memory import CapturingMethods, MemoryMethods
 from qmd.kb.opening import opened_store
-from qmd.kb.photos import PhotoMethods
-from qmd.kb.pushing import PushingMethods
 from qmd.kb.search import SearchMethods
-from qmd.kb.transfer import TransferMethods
+from qmd.kb.transfer import PushingMethods, TransferMethods
 from qmd.kb.upkeep import UpkeepMethods
 from qmd.settings import Settings
 from qmd.values.location import ServerDatabase, as_location

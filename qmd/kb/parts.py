@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from qmd import ingest, libraries, models, parse, system, values
 from qmd.errors import ServerDatabaseError, StoreError
-from qmd.models.backends import Backends
-from qmd.models.embedder_choice import EmbedderChoice
+from qmd.models.choice import Backends, EmbedderChoice
 from qmd.records import replace
 from qmd.settings import Settings
 from qmd.store import open_store
@@ -20,8 +19,8 @@ from qmd.system.session import current_face, current_session
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
-    from qmd.ingest.keep.follower import ChangeListener
     from qmd.ingest.keep.keeper import Keeper
+    from qmd.ingest.keep.loop import ChangeListener
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store, Writer
     from qmd.system.web import Web
@@ -83,7 +82,7 @@ class Parts:
     def __init__(self, store: Store, settings: Settings = Settings()) -> None:
         """For `KnowledgeBase.open`, which is how callers open a knowledge base."""
         if settings.embedder is not None:
-            settings = replace(settings, embedder=models.checked.CheckedEmbedder(settings.embedder))
+            settings = replace(settings, embedder=models.guard.CheckedEmbedder(settings.embedder))
 
         if settings.plugins:
             system.plugins.turn_on(settings.plugins)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from qmd.values import Freshness, PhotoChange, PhotoMetadata, PhotoWritten
     from qmd.values.access import AccessScope
     from qmd.values.location import DatabaseLocation
-    from qmd.values.pushes import Push, PushedFiles, PushReport
+    from qmd.values.transfer import Push, PushedFiles, PushReport
 
 
 class ScopedKnowledgeBase(KnowledgeBase):

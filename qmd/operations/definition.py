@@ -5,7 +5,7 @@ From a declaration come
 
 - the command, with its options, ``--json``, ``--max-tokens``, ``--full-path``, ``--mode`` and what
   the Tab key completes (`qmd.cli.operations`);
-- the tool, with its schemas, hints, budget and texts in both languages (`qmd.tools.operations`);
+- the tool, with its schemas, hints, budget and texts in both languages (`qmd.tools.toolsets`);
 - the endpoint and its part of OpenAPI (`qmd.server.endpoints.definition`).
 
 The facts of `qmd.values.facts` stand in the annotations of the arguments. The first paragraph of
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
-    from qmd.values.notes import Language
     from qmd.values.wire import ListBudget
+    from qmd.values.writing import Language
 
 Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
 """

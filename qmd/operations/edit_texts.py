@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.system import clock
-from qmd.values.edits import EditedNote, FileAction, MovedNote, UndoneChange, UndoneFile, UndoReply
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
+from qmd.values.writing import (
+    EditedNote,
+    FileAction,
+    MovedNote,
+    UndoneChange,
+    UndoneFile,
+    UndoReply,
+)
 
 #: The text for a move shows the diffs of so many notes.
 MAX_DIFFS = 20

@@ -8,8 +8,8 @@ from qmd.errors import ConflictError, DocumentNotFoundError, EditError, OutsideR
 from qmd.operations import edit_texts
 from qmd.operations.definition import Replied, operation
 from qmd.system.session import current_session
-from qmd.values.edits import EditAction, EditedNote, MovedNote, NoteEdit, UndoReply
 from qmd.values.facts import AsSent, Describe, InSchema, Obvious, Range, Shell
+from qmd.values.writing import EditAction, EditedNote, MovedNote, NoteEdit, UndoReply
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

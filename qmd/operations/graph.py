@@ -25,8 +25,8 @@ from qmd.values.graph import (
     SimilarDocuments,
     TagTree,
 )
-from qmd.values.printable import one_line
 from qmd.values.search import shown_relevance
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -15,7 +15,7 @@ from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.records import replace
 from qmd.search.budget import shorten_snippets
-from qmd.search.present.snippet import crop_snippet
+from qmd.search.present import crop_snippet
 from qmd.values import Hit, SearchReply
 from qmd.values.search import rounded
 from qmd.values.wire import to_wire

@@ -16,18 +16,11 @@ from qmd.errors import (
 from qmd.operations import edit_texts
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
-from qmd.values.edits import EditedNote
+from qmd.values.documents import NewFact, NoteContext, RecalledFact, RecalledFacts, RememberedFact
 from qmd.values.facts import Describe, InSchema, Obvious, Range, Shell
-from qmd.values.memory import (
-    NewFact,
-    NoteContext,
-    RecalledFact,
-    RecalledFacts,
-    RememberedFact,
-)
-from qmd.values.printable import one_line
 from qmd.values.search import Tags
-from qmd.values.tokens import MIN_TOKENS
+from qmd.values.text import MIN_TOKENS, one_line
+from qmd.values.writing import EditedNote
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -17,9 +17,9 @@ from qmd.operations.definition import ByHand, operation
 from qmd.operations.problems import InvalidArgumentsError, parameter_sentences
 from qmd.operations.replies import Reply, TextBlock
 from qmd.values.facts import AsSent, Describe, Obvious, OmitDefault, Shell
-from qmd.values.notes import FolderEntry, Listing, Mode, Note, WrittenNote
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 from qmd.values.wire import to_wire
+from qmd.values.writing import FolderEntry, Listing, Mode, Note, WrittenNote
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -22,7 +22,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import PluginError, QmdError, ScopeError, WritesForbiddenError
 from qmd.kb import scoped
 from qmd.kb.parts import OPEN_TO_SCOPES
-from qmd.models import plugins as models
+from qmd.models import catalogue as models
 from qmd.operations.definition import Operation, Row
 from qmd.operations.error_meanings import MEANINGS
 from qmd.parse import plugins as formats

@@ -27,7 +27,7 @@ from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.values import AuthorPosts, Post, PostHit, PostHits, PostText
 from qmd.values.facts import AsSent, Describe, Range, Shell, ShellOnly
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -30,9 +30,8 @@ from qmd.values import (
     Status,
 )
 from qmd.values.facts import Describe, Inline, NotSent, Obvious, Range, Shell, ShellOnly
-from qmd.values.printable import one_line
 from qmd.values.search import Collections, GroupBy, Properties, Sort, Tags
-from qmd.values.tokens import MAX_TOTAL_BYTES, MaxTokens
+from qmd.values.text import MAX_TOTAL_BYTES, MaxTokens, one_line
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:

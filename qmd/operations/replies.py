@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from qmd.values import DocumentInfo, LeftOut
 from qmd.values.facts import Describe, Name, OmitDefault
-from qmd.values.printable import escape_json
+from qmd.values.text import escape_json
 
 
 @dataclass(frozen=True, slots=True)

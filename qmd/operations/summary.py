@@ -2,7 +2,7 @@
 The operation update_summary, with the texts of its specification.
 
 They are Chinese, as those of ``qmd summary`` in a Chinese locale. The English texts about invalid
-arguments are in `qmd.files.summary`.
+arguments are in `qmd.files.notes`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, json_block
 from qmd.operations.texts import Dialect
 from qmd.values.facts import AsSent, Describe, OmitDefault
-from qmd.values.notes import Language, SummaryMode, WrittenSummary
 from qmd.values.wire import to_wire
+from qmd.values.writing import Language, SummaryMode, WrittenSummary
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -224,7 +224,7 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
         return SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
     try:
-        files.summary.checked(*map(arguments.get, ("content", "file_path", "mode")))
+        files.notes.checked(*map(arguments.get, ("content", "file_path", "mode")))
     except SummaryError as problem:
         return problem
     unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")

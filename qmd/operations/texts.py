@@ -16,10 +16,9 @@ from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
 from qmd.parse.lines import line_starts
 from qmd.records import dataclass
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
-from qmd.values.printable import harmless, one_line
 from qmd.values.reports import Freshness
 from qmd.values.search import shown_relevance
-from qmd.values.tokens import MAX_TOTAL_BYTES
+from qmd.values.text import MAX_TOTAL_BYTES, harmless, one_line
 
 HeadingPart = Literal["file", "context"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from qmd import operations
 from qmd.operations.definition import Row, Styled, operation
-from qmd.values.edits import FileChange
 from qmd.values.facts import Describe, NotSent, Range
 from qmd.values.reports import CleanupReport, PluginList, ProgressCallback
+from qmd.values.writing import FileChange
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -20,8 +20,7 @@ from qmd.errors import DamagedFileError
 from qmd.parse.converted import Converted
 from qmd.parse.decode import Decoded, decode
 from qmd.parse.markdown import closed
-from qmd.system.surrogates import whole
-from qmd.values.names import file_stem
+from qmd.values.text import file_stem, whole
 
 #: A canvas of more cards, edges or groups is read in part. Cards are compared with all groups.
 MAX_CARDS = 20_000

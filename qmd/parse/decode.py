@@ -16,7 +16,7 @@ from functools import lru_cache
 from qmd import lazy
 from qmd.errors import DecodeError
 from qmd.records import dataclass
-from qmd.system.surrogates import is_utf8, whole
+from qmd.values.text import is_utf8, whole
 
 _SAMPLE_BYTES = 32 * 1024
 

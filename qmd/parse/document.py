@@ -1,38 +1,57 @@
-"""Parses the bytes of one Markdown file into the document that the index stores."""
+"""
+Parses the bytes of one file into the document that the index stores.
+
+Finds the title of a document: what its properties, its headings or its file's name say. And its
+description: what its frontmatter says that it is about.
+
+Parses a file by its format: finds the parser, and makes a document of what a converter gives. The
+parser of a format is imported for its first file.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal
 
+from qmd import system
+from qmd.engine_text import engine_text
+from qmd.errors import MissingExtraError
 from qmd.parse import frontmatter
 from qmd.parse.chunk import chunk
-from qmd.parse.code_mask import mask_code, mask_comments
-from qmd.parse.converted import Anchor, Converted
+from qmd.parse.converted import Anchor, Converted, limit_warnings
 from qmd.parse.dates import find_date
 from qmd.parse.decode import Decoded, decode
-from qmd.parse.inline_fields import (
+from qmd.parse.formats import FileFormat
+from qmd.parse.frontmatter import (
     InlineFields,
     find_fields,
+    is_placeholder,
     may_have_fields,
     merged,
     page_properties,
 )
-from qmd.parse.links import DocumentLinks, find_links, may_have_links
+from qmd.parse.lines import line_starts
+from qmd.parse.links import DocumentLinks, find_links, mask_code, mask_comments, may_have_links
 from qmd.parse.markdown import outline
-from qmd.parse.observations import (
+from qmd.parse.notation import (
+    find_aliases,
     find_observations,
+    find_tags,
+    find_tasks,
+    frontmatter_tags,
     may_have_observations,
+    may_have_tags,
     with_relations,
 )
-from qmd.parse.tags import find_aliases, find_tags, frontmatter_tags, may_have_tags
-from qmd.parse.tasks import find_tasks
-from qmd.parse.title import find_description, find_title, title_of_file
-from qmd.parse.warnings import limit_warnings
-from qmd.values import DocumentAnchor, ParsedDocument
-from qmd.values.names import journal_day
+from qmd.values import DocumentAnchor, Heading, ParsedDocument
+from qmd.values.pictures import PictureText
+from qmd.values.text import file_stem, journal_day, page_of_file, post_name
 
 #: Characters of the text of a converted file; the rest is left out.
 MAX_CONVERTED = 20_000_000
@@ -187,3 +206,150 @@ def _inline_date(fields: InlineFields) -> str | None:
     """The date in the inline fields; the first field of a name counts."""
     values = {key.casefold(): value for key, value in (*fields.others[::-1], *fields.page[::-1])}
     return find_date(values)[0]
+
+
+#: Characters of a title; it goes to the embedding model with every chunk.
+MAX_TITLE = 1000
+#: The names under which sites and vaults keep a description; the first that has a text counts.
+NAMES = ("description", "summary", "abstract", "excerpt", "desc")
+#: Characters of a description. A longer one is no description, and its rest is found all the same,
+#: because full text has the whole frontmatter.
+MAX_DESCRIPTION = 4000
+
+
+def find_title(
+    path: str, properties: Mapping[str, object], headings: Sequence[Heading]
+) -> tuple[str, Literal["frontmatter", "heading", "filename"]]:
+    """
+    The title and where it is from: the properties, the first heading of level 1, the file's name.
+
+    Headings of other levels name parts of a document: dozens of notes may begin with the same one.
+    """
+    value = properties.get("title")
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        title = " ".join(str(value).split())[:MAX_TITLE].rstrip()
+        if title and not is_placeholder(title):
+            return title, "frontmatter"
+    for heading in headings:
+        if heading.level == 1 and heading.text and not is_placeholder(heading.text):
+            return heading.text, "heading"
+    return title_of_file(path), "filename"
+
+
+def title_of_file(path: str) -> str:
+    """
+    A file's name without its suffix, in the form that Logseq shows.
+
+    Logseq writes the page ``work/plan`` to ``work___plan.md`` (other signs as in a URL), and the
+    journal "Mar 1st, 2025" to ``journals/2025_03_01.md``. The time stamp of a post's name is left
+    out; a date alone stays, because it is what tells meetings and daily notes apart.
+    """
+    page = page_of_file(path)
+    if page is not None and journal_day(path) is not None:
+        return page
+    title = file_stem(path)
+    post = post_name(title)
+    if post is not None and post.time is not None and post.title.strip():
+        return post.title
+    return page or title
+
+
+def find_description(properties: Mapping[str, object]) -> str:
+    """The description in the frontmatter, on one line; empty if there is none."""
+    for name in NAMES:
+        value = properties.get(name)
+        if isinstance(value, str):
+            description = " ".join(value.split())[:MAX_DESCRIPTION].rstrip()
+            if description:
+                return description
+    return ""
+
+
+#: Characters of text that any file may become, and those for each of its bytes.
+LEAST_TEXT = 100_000
+MOST_UNPACKED = 100
+
+#: Takes the path and the bytes of the whole file; if its format reads parts, a `PhotoSource`
+#: instead; and if its pages may be pictures, what was read from them. It raises an `IngestError`
+#: for a file that is no document.
+Parser = Callable[..., ParsedDocument | Converted]
+
+
+def parse(
+    file_format: FileFormat,
+    path: str,
+    source: Any,
+    texts: Mapping[int, PictureText] | None = None,
+) -> ParsedDocument:
+    """
+    The document that a file of this format is.
+
+    Args:
+        path: The file's path with ``/``; only its name counts.
+        source: As a `Parser` takes it.
+        texts: What was read from its pictures, by page.
+
+    Raises:
+        IngestError: It is no document, or this installation cannot read the format.
+    """
+    parser = parser_of(file_format)
+    result = parser(path, source, texts or {}) if file_format.picture else parser(path, source)
+    if isinstance(result, ParsedDocument):
+        return result
+    most = MAX_CONVERTED
+    if isinstance(source, bytes):
+        # Archives and PDFs unpack to any size, and the list of a book's chapters may name the same
+        # one many times. Texts that people write are packed to a twentieth at most.
+        most = min(most, max(LEAST_TEXT, MOST_UNPACKED * len(source)))
+    return converted_document(file_format, path, Converted(*result), most=most)
+
+
+@cache
+def parser_of(file_format: FileFormat) -> Parser:
+    """
+    Import the parser of a format whose files become documents.
+
+    Raises:
+        MissingExtraError: It needs a package that is not installed.
+    """
+    module, _, function = file_format.parser.partition(":")
+    try:
+        parser: Parser = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        if file_format.needs is None or error.name != file_format.needs[0]:
+            raise
+        extra = f"{system.installation.DISTRIBUTION}[{file_format.needs[1]}]"
+        raise MissingExtraError(
+            engine_text(
+                "{kind} files need the package {package}: {command}",
+                kind=file_format.name,
+                package=error.name,
+                command=system.installation.current().install(extra),
+            )
+        ) from error
+    return parser
+
+
+def converted_document(
+    file_format: FileFormat, path: str, converted: Converted, *, most: int = MAX_CONVERTED
+) -> ParsedDocument:
+    """
+    The document of a converted file, also if its parts come from the database.
+
+    Args:
+        most: Characters of its text that are read.
+    """
+    if file_format.is_note:
+        decoded = Decoded(converted.markdown, converted.encoding, ())
+        anchors = with_lines(converted.anchors, line_starts(converted.markdown))
+        document = replace(parse_markdown(path, decoded), anchors=anchors)
+    else:
+        document = parse_literal(path, converted, has_links=file_format.has_links, most=most)
+    title = " ".join((converted.title or "").split())[:MAX_TITLE].rstrip()
+    return replace(
+        document,
+        title=title or title_of_file(path),
+        title_source="frontmatter" if title else "filename",
+        date=converted.date or document.date,
+        warnings=limit_warnings((*document.warnings, *converted.warnings)),
+    )

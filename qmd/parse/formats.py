@@ -2,7 +2,7 @@
 Lists the formats of files that become documents, and finds the format of a file by its suffix.
 
 A new format is a row in `FORMATS` and a parser in a module of its own, which the row names.
-`qmd.files.moves.rewrite.REWRITERS` may have a function for it, too.
+`qmd.files.moved_links.REWRITERS` may have a function for it, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from qmd.records import dataclass
-from qmd.values.names import NOTE_SUFFIXES
+from qmd.values.text import NOTE_SUFFIXES
 
 MB = 1_000_000
 
@@ -44,7 +44,7 @@ class FileFormat:
 
     Args:
         suffixes: In lower case, with the dot; letter case of a file's name does not matter.
-        parser: Its module and function, as ``module:function``: a `qmd.parse.by_format.Parser`. The
+        parser: Its module and function, as ``module:function``: a `qmd.parse.document.Parser`. The
             module is imported for the first file of the format.
         version: To be raised when the parser gives another result for the same bytes; the stored
             documents of this format are then parsed anew.
@@ -94,10 +94,10 @@ MARKDOWN = FileFormat(
 PHOTO = FileFormat(
     "photo",
     (".jpg", ".jpeg", ".png", ".heic"),
-    parser="qmd.parse.photo.document:parse_photo",
+    parser="qmd.parse.photo.metadata:parse_photo",
     version=2,
     reads_parts=True,
-    picture="qmd.parse.photo.pixels:picture",
+    picture="qmd.parse.pictures:picture_of_photo",
     remedy="Give it the suffix of the format it is in",
 )
 #: In an Obsidian vault, canvases are documents wherever notes are.
@@ -122,7 +122,7 @@ PDF = FileFormat(
     (".pdf",),
     parser="qmd.parse.convert.pdf:convert",
     version=4,
-    picture="qmd.parse.convert.pdf_picture:picture",
+    picture="qmd.parse.pictures:picture_of_page",
     max_bytes=200 * MB,
     # Its streams are compressed. A page of text takes 3 ms.
     budget=ParseBudget(cpu_s=20.0, cpu_s_per_mb=1.0, memory=768 * MB, memory_per_mb=8 * MB),

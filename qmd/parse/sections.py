@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from qmd.parse import frontmatter
 from qmd.parse.markdown import Outline, outline
 from qmd.values import Heading
-from qmd.values.names import fold
+from qmd.values.text import fold
 
 # What Obsidian's `stripHeading` takes for a blank.
 _PUNCTUATION = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")

@@ -5,7 +5,7 @@ Renders the Markdown of a document as HTML that is safe to show in a browser.
 the links lead, and removes from the HTML whatever is not on a list (`clean`). It reads nothing.
 """
 
-from qmd.render.note import render_note
+from qmd.render.rendering import render_note
 from qmd.render.values import (
     Embedded,
     LinkResolver,

@@ -1,4 +1,9 @@
-"""Renders one text: parses it, asks where its links lead, and writes the HTML."""
+"""
+Renders one text: parses it, asks where its links lead, and writes the HTML.
+
+Renders a text of Markdown. The libraries that parse, colour and clean are loaded with the first
+text: a server that shows no note needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from qmd.render.values import (
     Embedded,
     LinkResolver,
     Options,
+    Rendered,
     RenderedHeading,
     Target,
     WrittenTarget,
@@ -185,3 +191,20 @@ def _mark_lines(tokens: Sequence[Token], lines: tuple[int, int] | None, first_li
                 token = tokens[at - 1]  # noqa: PLW2901
             token.meta = {**token.meta, "at": "first" if is_first else "next"}
             is_first = False
+
+
+MAX_CHARACTERS = 300_000
+"""The most characters of a text that are rendered; the rest is left out, and `Rendered` says so."""
+
+
+def render_note(text: str, links: LinkResolver, options: Options = Options()) -> Rendered:
+    """
+    Render a text of Markdown; its frontmatter is left out.
+
+    The time grows linearly with the text, up to `MAX_CHARACTERS`.
+    """
+
+    run = Rendering()
+    left_out = max(0, len(text) - MAX_CHARACTERS)
+    html, headings = run.render(text[:MAX_CHARACTERS], links, options, ())
+    return Rendered(run.clean(html, links), headings, left_out)

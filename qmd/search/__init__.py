@@ -8,10 +8,9 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.search import budget as budget
+    from qmd.search import listing as listing
     from qmd.search import meaning as meaning
     from qmd.search import memory as memory
-    from qmd.search import ordering as ordering
-    from qmd.search import photos as photos
     from qmd.search import present as present
     from qmd.search import query as query
     from qmd.search import question as question
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from qmd.search import retrieve as retrieve
     from qmd.search import searches as searches
     from qmd.search import spelling as spelling
-    from qmd.search import tasks as tasks
     from qmd.search import views as views
 
 __getattr__ = lazy.load(__name__)

@@ -1,5 +1,5 @@
 """
-Fits the hits and the documents of a reply into its budget, by `qmd.values.tokens.fit`.
+Fits the hits and the documents of a reply into its budget, by `qmd.values.text.fit`.
 
 Snippets are shortened before the last hits are left out; a document is cut behind a line.
 """
@@ -15,7 +15,7 @@ from operator import attrgetter
 from qmd.parse.lines import line_starts
 from qmd.values import DocumentSlice, Hit, LeftOut, SearchReply
 from qmd.values.search import shown_relevance
-from qmd.values.tokens import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fit
 from qmd.values.wire import to_wire
 
 #: The tokens of what servers send beside the hits: the heading, freshness and a notice.

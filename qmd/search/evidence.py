@@ -416,7 +416,7 @@ def _compare_tokens(
     """Chunk id → nearness by tokens; or nothing, and a sentence that says what went wrong."""
     try:
         embedder = models.embedder() if models.embedder is not None else None
-        nearness = meaning.late_interaction.token_nearness(
+        nearness = meaning.nearness.token_nearness(
             reader, model, tokens, chunk_ids, embedder, most=COMPUTED
         )
     except InferenceError as error:

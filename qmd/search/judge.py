@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
-from qmd.search.named import MOST_LEADING
-from qmd.search.query.terms import Script
-from qmd.search.words.weights import QueryWords
+from qmd.search.query import Script
+from qmd.search.question import MOST_LEADING
+from qmd.search.words import QueryWords
 from qmd.store.sql.documents import NAME_KINDS, NameKind
 from qmd.values import SearchRequest
 from qmd.values.search import LEAST_DEPTH

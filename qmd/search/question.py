@@ -1,7 +1,11 @@
 """
-The first step of every search: what is asked, and which documents may be hits.
+The first step of every search: what is asked, which documents may be hits, which are named so.
 
 `query` and `vsearch` also ask the expander for other wordings.
+
+Documents of which the query is a name. They lead the hits of `search` and `query`. A person who
+types the exact name of a note wants this note, however often others mention the name. The names are
+looked up in indexes, by `qmd.values.text`: in any letter case and Unicode form.
 """
 
 from __future__ import annotations
@@ -14,16 +18,16 @@ from qmd import lazy, search
 from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
 from qmd.records import dataclass, replace
-from qmd.search.named import find_named, written_name
-from qmd.search.query.language import ParsedQuery, parse, possible_keys
-from qmd.search.words.checks import Exclusions, exclusions
+from qmd.search.query import ParsedQuery, parse_string, possible_keys
+from qmd.search.words import Exclusions, exclusions
+from qmd.store.sql.documents import NAME_KINDS, NameKind
 from qmd.values import Filters, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import Embedder, Expander, Expansion, Reranker
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Reader, Selection
-    from qmd.store.sql.documents import NameKind
+
 
 #: Each run of `query` has at least this many documents, if so many match.
 RUN_DEPTH = 100
@@ -162,7 +166,7 @@ def expanded(question: Question, models: SearchModels) -> Question:
 def parse_query(reader: Reader, text: str) -> ParsedQuery:
     """Parse a query; conditions are on properties that documents of this snapshot have."""
     keys = possible_keys(text)
-    return parse(text, reader.properties.existing_keys(keys) if keys else keys)
+    return parse_string(text, reader.properties.existing_keys(keys) if keys else keys)
 
 
 def _parse_text(reader: Reader, request: SearchRequest, text: str, most: int | None) -> Question:
@@ -170,7 +174,7 @@ def _parse_text(reader: Reader, request: SearchRequest, text: str, most: int | N
     filters = _with_collections(reader, _with_dates(request.filters))
     name = written_name(text)
     if name is not None and "/" not in name:
-        bare = parse(name)
+        bare = parse_string(name)
         selection = reader.select(filters)
         named = find_named(reader, [name], bare, selection)
         if named and not bare.narrowed:
@@ -245,8 +249,8 @@ def _with_dates(filters: Filters) -> Filters:
         return filters
     return replace(
         filters,
-        after=search.query.dates.filter_date(filters.after) if filters.after else None,
-        before=search.query.dates.filter_date(filters.before) if filters.before else None,
+        after=search.query.filter_date(filters.after) if filters.after else None,
+        before=search.query.filter_date(filters.before) if filters.before else None,
     )
 
 
@@ -304,3 +308,56 @@ def _texts_by_kind(query: str) -> dict[str, list[str]]:
         elif line.strip():
             current[-1] = f"{current[-1]} {line.strip()}".strip()
     return texts
+
+
+#: At most this many documents lead: hundreds may share a title such as "Notes", and then the name
+#: does not tell which is meant.
+MOST_LEADING = 10
+#: At most this many documents of a name are looked at.
+MOST_NAMED = 1000
+#: No name of a file is longer, and a longer title is no name that people type.
+MAX_NAME = 300
+
+_WIKILINK = lazy.pattern(r"!?\[\[([^\[\]|#^]+)(?:[|#^][^\[\]]*)?\]\]")
+_NOTE_FILE = lazy.pattern(r"(.*\S)\.(?:md|markdown)", re.IGNORECASE | re.DOTALL)
+
+
+def written_name(text: str) -> str | None:
+    """
+    The name in a query that is a link or a file name: ``[[MOC|shown]]`` and ``MOC.md`` → ``MOC``.
+
+    None for any other query.
+    """
+    text = text.strip()
+    if len(text) > MAX_NAME:
+        return None
+    link = _WIKILINK.fullmatch(text) if "[[" in text else None
+    name = link[1].strip() if link else text
+    file = _NOTE_FILE.fullmatch(name) if "." in name else None
+    name = file[1] if file else name
+    return None if name == text else name
+
+
+def find_named(
+    reader: Reader, texts: Sequence[str], query: ParsedQuery, selection: Selection
+) -> dict[int, NameKind]:
+    """
+    Document id → which of its names one of the texts is.
+
+    Nothing for a query of alternatives, prefixes, or fields other than the title.
+
+    Args:
+        query: The query that the texts are of.
+        selection: The documents that may be hits.
+    """
+    if any(len(group) > 1 for group in query.groups) or query.only_narrows:
+        return {}
+    if any(term.field not in (None, "title") or term.prefix for term in query.terms):
+        return {}
+    named: dict[int, NameKind] = {}
+    for name in dict.fromkeys(" ".join(text.split()) for text in texts):
+        if 0 < len(name) <= MAX_NAME:
+            for kind in NAME_KINDS:
+                for document_id in reader.documents.named(kind, name, selection, MOST_NAMED):
+                    named.setdefault(document_id, kind)
+    return named

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from qmd.engine_text import with_cause
 from qmd.errors import InferenceError
 from qmd.search import meaning
+from qmd.search.by_words import retrieve_by_words
 from qmd.search.candidates import Candidate, Run
 from qmd.search.question import Question, SearchModels, parse_query
-from qmd.search.words.retrieval import retrieve_by_words
-from qmd.search.words.weights import QueryWords, weigh_words
+from qmd.search.words import QueryWords, weigh_words
 
 if TYPE_CHECKING:
     from qmd.search.meaning.nearness import QuestionVector

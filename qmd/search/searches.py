@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from qmd import search
 from qmd.engine_text import sentences, with_cause
 from qmd.records import replace
+from qmd.search.by_words import all_matches, explain, retrieve_by_words
 from qmd.search.judge import judge, lead_by_name
-from qmd.search.present.reply import present
+from qmd.search.present import present
 from qmd.search.question import expanded, parse_for_both, parse_for_meaning, parse_request
-from qmd.search.words.retrieval import all_matches, explain, retrieve_by_words
-from qmd.search.words.weights import weigh_words
+from qmd.search.words import weigh_words
 from qmd.values import SearchReply, SearchRequest
 
 if TYPE_CHECKING:
     from qmd.search.question import SearchModels
-    from qmd.search.words.weights import QueryWords
+    from qmd.search.words import QueryWords
     from qmd.store import Reader, Selection
 
 
@@ -42,9 +42,7 @@ def search_by_words(reader: Reader, request: SearchRequest) -> SearchReply:
     if request.sort is None:
         candidates = retrieve_by_words(reader, words, selection, question.most, named)
     else:
-        candidates = search.ordering.to_judge(
-            reader, request, all_matches(reader, words, selection)
-        )
+        candidates = search.listing.to_judge(reader, request, all_matches(reader, words, selection))
         limits = replace(request, limit=None)  # it cuts the sorted hits
     if request.explain:
         for candidate in candidates:

@@ -21,16 +21,14 @@ from qmd.engine_text import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search import graph
-from qmd.search.words.expressions import phrase
-from qmd.search.words.weights import QueryWords, stem
+from qmd.search.words import QueryWords, phrase, stem
 from qmd.values import Filters, SearchReply, SearchRequest
-from qmd.values.conditions import PropertyCondition, parse_filter
-from qmd.values.names import fold
-from qmd.values.printable import one_line
+from qmd.values.properties import PropertyCondition, parse_filter
 from qmd.values.search import SHOWING
+from qmd.values.text import fold, one_line
 
 if TYPE_CHECKING:
-    from qmd.search.query.language import ParsedQuery
+    from qmd.search.query import ParsedQuery
     from qmd.store import Reader, Selection
     from qmd.store.sql.documents import FullDocument
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InferenceError
 from qmd.system.log_file import LogWriter
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation

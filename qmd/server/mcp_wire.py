@@ -15,8 +15,8 @@ from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.server.mcp_sdk import CallNext, HandlerResult, MCPError, ServerRequestContext
 from qmd.tools.definition import ListedTool
 from qmd.values import Collection
-from qmd.values.notes import Language
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
+from qmd.values.writing import Language
 
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"

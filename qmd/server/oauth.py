@@ -32,7 +32,7 @@ from qmd.ingest.new_collection import check_name
 from qmd.kb import KnowledgeBase
 from qmd.server.security import is_loopback
 from qmd.system import http_client
-from qmd.system.proxy import ProxyError
+from qmd.system.http_client import ProxyError
 from qmd.values.access import AccessScope
 
 if TYPE_CHECKING:

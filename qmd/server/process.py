@@ -36,7 +36,7 @@ from qmd.server.security import Security, security_for
 from qmd.system import memory, running
 from qmd.system.peer import Peers
 from qmd.tools.toolsets import ToolSelection, select, select_by_database
-from qmd.values.notes import Language
+from qmd.values.writing import Language
 
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats

@@ -25,17 +25,23 @@ from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.operations.bounds import excesses
 from qmd.operations.definition import Lane
-from qmd.server import event_stream, openapi
+from qmd.server import openapi, streams
 from qmd.server.activity import Activity, caller_of_agent, session_of
 from qmd.server.endpoints import ENDPOINTS, endpoints
-from qmd.server.endpoints.client_paths import FILE_PATH
-from qmd.server.endpoints.definition import Answer, Call, NoArguments, RestEndpoint, RestError
+from qmd.server.endpoints.definition import (
+    FILE_PATH,
+    Answer,
+    Call,
+    NoArguments,
+    RestEndpoint,
+    RestError,
+)
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
-from qmd.system.surrogates import whole
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
+from qmd.values.text import whole
 from qmd.values.wire import to_wire
 
 #: What POST /chat/stream takes, too. Streams are no endpoints: they have no single reply.
@@ -292,10 +298,10 @@ class _Face:
 
     async def events(self, request: Request) -> Response:
         if request.method == "HEAD":
-            return Response(media_type=event_stream.MEDIA_TYPE)
+            return Response(media_type=streams.MEDIA_TYPE)
         self._require_stream()
         return self._streamed(
-            event_stream.index_stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
+            streams.index_stream(self._kb.events, heartbeat_s=self._limits.heartbeat_s)
         )
 
     async def chat_stream(self, request: Request) -> Response:
@@ -313,15 +319,15 @@ class _Face:
                     )
 
             turn = await self._lanes["read"].run(begin, timeout_s=self._limits.read_s)
-        return self._streamed(event_stream.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
+        return self._streamed(streams.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
 
     async def chat_events(self, request: Request) -> Response:
         """Send the events of a turn that runs, from the first one on."""
         if request.method == "HEAD":
-            return Response(media_type=event_stream.MEDIA_TYPE)
+            return Response(media_type=streams.MEDIA_TYPE)
         self._require_stream()
         turn: AgentTurn = self._chats.turn(request.path_params["chat"])
-        return self._streamed(event_stream.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
+        return self._streamed(streams.turn_stream(turn, heartbeat_s=self._limits.heartbeat_s))
 
     def _require_stream(self) -> None:
         if self._streams >= self._limits.event_streams:
@@ -333,7 +339,7 @@ class _Face:
         def count_closed_stream() -> None:
             self._streams -= 1
 
-        return event_stream.EventResponse(events, count_closed_stream)
+        return streams.EventResponse(events, count_closed_stream)
 
 
 # --- requests and responses ----------------------------------------------------------

@@ -40,7 +40,7 @@ from pydantic_core import PydanticSerializationError
 
 from qmd.server.mcp_sdk import Server, SessionMessage
 from qmd.server.workers import Backlog, current_backlog
-from qmd.system.surrogates import whole
+from qmd.values.text import whole
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused and skipped, because it could fill the memory."""

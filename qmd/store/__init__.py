@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.store import embedding_claims, postgres, scoped_store, sqlite
-    from qmd.store.postgres.changes import ChangeFeed
-    from qmd.store.postgres.locks import SharedLock
+    from qmd.store import postgres, scoped, sqlite, store
+    from qmd.store.postgres.processes import ChangeFeed, SharedLock
     from qmd.store.reader import Reader, Writer
     from qmd.store.sql.filters import Selection
     from qmd.store.sqlite import copies, rescue
@@ -32,21 +31,21 @@ __all__ = [
     "Store",
     "Writer",
     "copies",
-    "embedding_claims",
     "open_store",
     "postgres",
     "rescue",
-    "scoped_store",
+    "scoped",
     "sqlite",
+    "store",
 ]
 
 __getattr__ = lazy.load(
     __name__,
     attributes={
-        "ChangeFeed": "qmd.store.postgres.changes",
+        "ChangeFeed": "qmd.store.postgres.processes",
         "Reader": "qmd.store.reader",
         "Selection": "qmd.store.sql.filters",
-        "SharedLock": "qmd.store.postgres.locks",
+        "SharedLock": "qmd.store.postgres.processes",
         "Store": "qmd.store.store",
         "Writer": "qmd.store.reader",
         "open_store": "qmd.store.store",

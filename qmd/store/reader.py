@@ -12,31 +12,36 @@ if TYPE_CHECKING:
     from qmd.store.full_text import FullText
     from qmd.store.sql import Connection, Sql
     from qmd.store.sql.access import Access, AccessWriter
-    from qmd.store.sql.collections import Collections, CollectionsWriter
-    from qmd.store.sql.contexts import Contexts, ContextsWriter
+    from qmd.store.sql.collections import Collections, CollectionsWriter, Contexts, ContextsWriter
     from qmd.store.sql.conversations import Conversations, ConversationsWriter
     from qmd.store.sql.documents import Documents
-    from qmd.store.sql.embeddings import Embeddings, EmbeddingsWriter
     from qmd.store.sql.files import Files, FilesWriter
     from qmd.store.sql.filters import Selection
-    from qmd.store.sql.graph import Graph
-    from qmd.store.sql.links import Links
-    from qmd.store.sql.meta import Meta, MetaWriter
-    from qmd.store.sql.model_cache import ModelCache, ModelCacheWriter
-    from qmd.store.sql.models import Models, ModelsWriter
-    from qmd.store.sql.observations import Observations
-    from qmd.store.sql.pending import PendingWrites, PendingWritesWriter
+    from qmd.store.sql.links import Graph, Links
+    from qmd.store.sql.models import (
+        Embeddings,
+        EmbeddingsWriter,
+        Models,
+        ModelsWriter,
+        Tokens,
+        TokensWriter,
+    )
     from qmd.store.sql.pictures import Pictures, PicturesWriter
-    from qmd.store.sql.properties import Properties
+    from qmd.store.sql.properties import Observations, Properties, Tags, Tasks
     from qmd.store.sql.recent import Recent
     from qmd.store.sql.revisions import Revisions, RevisionsWriter
-    from qmd.store.sql.tags import Tags
-    from qmd.store.sql.tasks import Tasks
-    from qmd.store.sql.tokens import Tokens, TokensWriter
+    from qmd.store.sql.shared import (
+        Meta,
+        MetaWriter,
+        ModelCache,
+        ModelCacheWriter,
+        PendingWrites,
+        PendingWritesWriter,
+    )
     from qmd.store.sql.upkeep import Upkeep, UpkeepWriter
     from qmd.store.sql.vectors import Vectors
     from qmd.values import Filters
-    from qmd.values.conditions import PropertyCondition
+    from qmd.values.properties import PropertyCondition
 
 
 class Reader:

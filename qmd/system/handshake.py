@@ -16,9 +16,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
-from qmd.system import http_client, proxy
+from qmd.system import http_client
 from qmd.system.http_client import TimeLimit
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 TIMEOUT_S = 15.0
 """The longest wait for an answer; a slow machine takes some seconds to start Python."""
@@ -111,7 +111,7 @@ def over_http(
                 if line.startswith(b"data:") and line.strip() != b"data:":
                     with suppress(HandshakeError):
                         return _server_info(line[5:])
-    except (http_client.HttpError, proxy.ProxyError, ValueError) as error:
+    except (http_client.HttpError, http_client.ProxyError, ValueError) as error:
         raise HandshakeError(f"does not answer: {error}") from error
     raise HandshakeError("answers without saying who it is")
 

@@ -19,9 +19,9 @@ from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError, WebPageError
-from qmd.system import clock, proxy
+from qmd.system import clock, http_client
 from qmd.system.http_client import HttpError, HttpReply, TimeLimit, UnreachableError, request
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 AGENT = "qmd"
 #: Redirects that are followed for one address.
@@ -153,7 +153,7 @@ class Web:
             except UnreachableError as error:
                 if address == addresses[-1]:
                     raise _unreachable(url, error) from None
-            except (HttpError, proxy.ProxyError) as error:
+            except (HttpError, http_client.ProxyError) as error:
                 raise _unreachable(url, error) from None
         raise AssertionError
 
@@ -167,8 +167,8 @@ class Web:
         parts = urlsplit(url)
         host = parts.hostname or ""
         try:
-            by_proxy = proxy.for_url(url) is not None
-        except proxy.ProxyError as error:
+            by_proxy = http_client.proxy_for(url) is not None
+        except http_client.ProxyError as error:
             raise _unreachable(url, error) from None
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -33,9 +33,8 @@ from qmd.operations.problems import (
     ProblemKind,
     invalid_arguments,
 )
-from qmd.search.query.dates import filter_date
+from qmd.search.query import filter_date
 from qmd.tools.schemas import for_models, for_programs, rewritten, without_null
-from qmd.values.conditions import parse_filter
 from qmd.values.facts import (
     AsSent,
     DateOrSpan,
@@ -47,6 +46,7 @@ from qmd.values.facts import (
     wire_fields,
     without_none,
 )
+from qmd.values.properties import parse_filter
 
 
 class Arguments(BaseModel):

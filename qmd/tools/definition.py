@@ -21,7 +21,7 @@ from qmd.operations.texts import Dialect, error_text
 from qmd.tools.arguments import Arguments, input_schema, unlisted_arguments, validate
 from qmd.tools.schemas import for_all_sdks, outline, rewritten, shorten
 from qmd.values.facts import Obvious
-from qmd.values.notes import Language
+from qmd.values.writing import Language
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from qmd.errors import DocumentNotFoundError, NoMatchError
 from qmd.kb import KnowledgeBase
 from qmd.operations import texts
-from qmd.values.printable import one_line
 from qmd.values.reading import DocumentSlice, SkippedDocument
+from qmd.values.text import one_line
 
 #: How many of the best hits are put in front.
 HITS = 5

@@ -26,13 +26,12 @@ from qmd.operations.problems import (
 )
 from qmd.operations.replies import Reply, json_block
 from qmd.operations.texts import Dialect, error_text
-from qmd.system.surrogates import shown
 from qmd.tools.arguments import Arguments, TextAsSent
 from qmd.tools.definition import Tool
 from qmd.tools.schemas import prescribed_schema
 from qmd.values import PhotoChange, PhotoWritten
 from qmd.values.facts import Describe, Name
-from qmd.values.printable import one_line
+from qmd.values.text import one_line, shown
 from qmd.values.wire import to_wire
 
 _INVALID_PARAMS, _INTERNAL_ERROR, _INVALID_METADATA = -32602, -32603, -32007

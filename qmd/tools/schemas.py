@@ -29,7 +29,6 @@ from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
 from qmd.operations.texts import Dialect
-from qmd.values.conditions import FILTER_PATTERNS
 from qmd.values.facts import (
     LARGEST_INTEGER,
     DateOrSpan,
@@ -40,6 +39,7 @@ from qmd.values.facts import (
     wire_fields,
     without_none,
 )
+from qmd.values.properties import FILTER_PATTERNS
 
 Schema = dict[str, Any]
 Rule = Callable[[Schema], Schema]

@@ -13,6 +13,5 @@ if TYPE_CHECKING:
     from qmd.transfer import markdown_zip as markdown_zip
     from qmd.transfer import programs as programs
     from qmd.transfer import take_back as take_back
-    from qmd.transfer import take_over as take_over
 
 __getattr__ = lazy.load(__name__)

@@ -18,24 +18,21 @@ from typing import TYPE_CHECKING
 from qmd.errors import ConflictError, DecodeError, InputError
 from qmd.ingest.collection_indexer import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from qmd.ingest.parse_file import new_document
-from qmd.parse.by_format import converted_document
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import Decoded
-from qmd.parse.document import parse_markdown
+from qmd.parse.document import converted_document, parse_markdown
 from qmd.parse.formats import MARKDOWN, PHOTO, format_of
 from qmd.parse.lines import line_starts
-from qmd.parse.photo.document import stored_photo
+from qmd.parse.photo.metadata import stored_photo
 from qmd.transfer.export import export
 from qmd.transfer.take_back import take_back
 from qmd.values import ModelSpec, NewDocument, ParsedDocument, Progress, ProgressCallback
-from qmd.values.exports import CopyReport
-from qmd.values.imports import NotTaken
 from qmd.values.pictures import ReadPicture
+from qmd.values.transfer import CopyReport, NotTaken
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
-    from qmd.store.sql.embeddings import ChunkText
-    from qmd.store.sql.models import StoredModel
+    from qmd.store.sql.models import ChunkText, StoredModel
 
 #: Vectors in one transaction.
 BATCH_VECTORS = 1_000

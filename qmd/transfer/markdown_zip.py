@@ -28,12 +28,12 @@ from typing import IO, BinaryIO, NamedTuple
 
 from qmd.errors import DecodeError, InputError, NotFoundError, StoreError
 from qmd.files.writing.directories import make_directories, open_directory
-from qmd.files.writing.steering import steering_reason
+from qmd.files.writing.policy import steering_reason
 from qmd.parse.decode import decode
 from qmd.system.beneath import BY_NAME
-from qmd.transfer.archive import METHODS
-from qmd.values.imports import NotTaken, UnpackReport
-from qmd.values.printable import is_safe_name
+from qmd.transfer.export import METHODS
+from qmd.values.text import is_safe_name
+from qmd.values.transfer import NotTaken, UnpackReport
 
 MAX_ENTRIES = 100_000
 #: Bytes of all files together, and of one.

@@ -32,9 +32,9 @@ from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.system import http_client
-from qmd.system.proxy import ProxyError
+from qmd.system.http_client import ProxyError
 from qmd.values import Collection, Progress, ProgressCallback
-from qmd.values.pushes import (
+from qmd.values.transfer import (
     MAX_FILE_BYTES,
     MAX_FILES,
     NeededContent,

@@ -17,23 +17,26 @@ from typing import TYPE_CHECKING, TypeVar
 from qmd.errors import InputError
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
-from qmd.system.surrogates import is_utf8
-from qmd.transfer import archive
+from qmd.transfer import export
 from qmd.transfer.export import content_name, turns_name
-from qmd.transfer.take_over import FolderImport, check_folders
+from qmd.transfer.programs import FolderImport, check_folders
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
-from qmd.values.exports import (
+from qmd.values.text import is_utf8
+from qmd.values.transfer import (
     EXPORT_VERSION,
     ExportedChat,
     ExportedCollection,
     ExportedContext,
     ExportedTurn,
     ExportHead,
+    ImportPlan,
     KeptChange,
     KeptRevision,
+    NotTaken,
+    PlannedCollection,
+    PlannedContext,
     ReturnReport,
 )
-from qmd.values.imports import ImportPlan, NotTaken, PlannedCollection, PlannedContext
 from qmd.values.wire import from_wire
 
 if TYPE_CHECKING:
@@ -83,13 +86,13 @@ def take_back(
         InputError: It is no export, is damaged, or was written by a newer program. Nothing was
             written.
     """
-    with archive.reading(path) as read:
+    with export.reading(path) as read:
         _check_head(read)
         plan = _plan(read, path, moves)
         checked_folders = check_folders(plan) if has_folders else plan.collections
         history = _History(read, moves)
         chats = list(_chats(read))
-        settings = read(archive.SETTINGS, _MAX_SETTINGS)
+        settings = read(export.SETTINGS, _MAX_SETTINGS)
 
         def run(reader: Reader, writer: Writer | None) -> ReturnReport:
             folders = FolderImport(plan, reader, writer).run(checked_folders)
@@ -119,22 +122,22 @@ def _new_chats(reader: Reader, chats: Sequence[_Chat]) -> tuple[list[_Chat], lis
     return new[:room], [NotTaken(f"{len(new) - room:,} conversations", reason)]
 
 
-def _check_head(read: archive.Read) -> None:
-    data = read(archive.HEAD, _MAX_SETTINGS)
+def _check_head(read: export.Read) -> None:
+    data = read(export.HEAD, _MAX_SETTINGS)
     if data is None:
         raise InputError(
             "This is no export of qmd: it has no export.json.",
             hint="For an archive of notes: 'qmd import markdown-zip FILE FOLDER'.",
         )
-    head = _record(ExportHead, data, archive.HEAD)
+    head = _record(ExportHead, data, export.HEAD)
     if head.version > EXPORT_VERSION:
         raise InputError(
             f"The export was written by qmd {head.qmd}, which is newer.", hint="Upgrade qmd."
         )
 
 
-def _plan(read: archive.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
-    contexts = list(_records(read, archive.CONTEXTS, ExportedContext))
+def _plan(read: export.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
+    contexts = list(_records(read, export.CONTEXTS, ExportedContext))
     overall = [context.text for context in contexts if context.collection is None]
     return ImportPlan(
         str(path),
@@ -152,7 +155,7 @@ def _plan(read: archive.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
                 ),
                 each.owner,
             )
-            for each in _records(read, archive.COLLECTIONS, ExportedCollection)
+            for each in _records(read, export.COLLECTIONS, ExportedCollection)
         ),
         overall[0] if overall else "",
     )
@@ -161,21 +164,21 @@ def _plan(read: archive.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
 class _History:
     """The changes and revisions of an export."""
 
-    def __init__(self, read: archive.Read, moves: Sequence[Move]) -> None:
+    def __init__(self, read: export.Read, moves: Sequence[Move]) -> None:
         self._read = read
-        self._changes = list(_records(read, archive.CHANGES, KeptChange))
+        self._changes = list(_records(read, export.CHANGES, KeptChange))
         self._revisions = [
             replace(
                 each,
                 path=_moved(each.path, moves),
                 moved_from=None if each.moved_from is None else _moved(each.moved_from, moves),
             )
-            for each in _records(read, archive.REVISIONS, KeptRevision)
+            for each in _records(read, export.REVISIONS, KeptRevision)
         ]
         _check_numbers([each.number for each in self._changes])
         _check_numbers([each.number for each in self._revisions])
         if any("\0" in f"{each.path}{each.moved_from}" for each in self._revisions):
-            raise _damaged(archive.REVISIONS, "a path holds a NUL")
+            raise _damaged(export.REVISIONS, "a path holds a NUL")
 
     def add(self, reader: Reader, writer: Writer | None) -> tuple[int, int, list[NotTaken]]:
         """How many changes and revisions were added, and what was not."""
@@ -203,7 +206,7 @@ class _History:
         if revision.kind == "none":
             return NO_FILE
         if not _HASH.fullmatch(revision.hash):
-            raise _damaged(archive.REVISIONS, f"{revision.hash!r} is no hash")
+            raise _damaged(export.REVISIONS, f"{revision.hash!r} is no hash")
         name = content_name(revision.hash)
         data = self._read(name, _MAX_CONTENT)
         content = None if data is None else pack_revision(data, revision.kind)
@@ -212,10 +215,10 @@ class _History:
         return content
 
 
-def _chats(read: archive.Read) -> Iterator[_Chat]:
-    for chat in _records(read, archive.CHATS, ExportedChat):
+def _chats(read: export.Read) -> Iterator[_Chat]:
+    for chat in _records(read, export.CHATS, ExportedChat):
         if not _CHAT_ID.fullmatch(chat.id):
-            raise _damaged(archive.CHATS, f"{chat.id!r} is no id of a conversation")
+            raise _damaged(export.CHATS, f"{chat.id!r} is no id of a conversation")
         name = turns_name(chat.id)
         exported = list(_records(read, name, ExportedTurn, limit=4 * MAX_CHAT_BYTES))
         _check_numbers([turn.number for turn in exported])
@@ -246,7 +249,7 @@ def _moved(path: str, moves: Sequence[Move]) -> str:
 
 
 def _records(
-    read: archive.Read, name: str, record_type: type[T], *, limit: int = _MAX_LINES
+    read: export.Read, name: str, record_type: type[T], *, limit: int = _MAX_LINES
 ) -> Iterator[T]:
     """The records of a file, one a line; none without the file. Raises InputError."""
     for line in (read(name, limit) or b"").splitlines():

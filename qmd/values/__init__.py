@@ -18,14 +18,12 @@ from qmd import lazy
 if TYPE_CHECKING:
     from qmd.values import access as access
     from qmd.values import chats as chats
-    from qmd.values import conditions as conditions
-    from qmd.values import edits as edits
-    from qmd.values import exports as exports
+    from qmd.values import documents as documents
     from qmd.values import graph as graph
-    from qmd.values import memory as memory
-    from qmd.values import printable as printable
     from qmd.values import properties as properties
-    from qmd.values import tokens as tokens
+    from qmd.values import text as text
+    from qmd.values import transfer as transfer
+    from qmd.values import writing as writing
     from qmd.values.documents import Chunk as Chunk
     from qmd.values.documents import DocumentAnchor as DocumentAnchor
     from qmd.values.documents import FileState as FileState
@@ -35,25 +33,25 @@ if TYPE_CHECKING:
     from qmd.values.documents import LinkKind as LinkKind
     from qmd.values.documents import NewDocument as NewDocument
     from qmd.values.documents import ParsedDocument as ParsedDocument
-    from qmd.values.edits import Revision as Revision
     from qmd.values.photos import PhotoChange as PhotoChange
     from qmd.values.photos import PhotoFilter as PhotoFilter
     from qmd.values.photos import PhotoMetadata as PhotoMetadata
     from qmd.values.photos import PhotoWritten as PhotoWritten
-    from qmd.values.posts import AuthorPosts as AuthorPosts
-    from qmd.values.posts import Post as Post
-    from qmd.values.posts import PostGroup as PostGroup
-    from qmd.values.posts import PostHit as PostHit
-    from qmd.values.posts import PostHits as PostHits
-    from qmd.values.posts import PostLine as PostLine
-    from qmd.values.posts import PostText as PostText
+    from qmd.values.reading import AuthorPosts as AuthorPosts
     from qmd.values.reading import DocumentSlice as DocumentSlice
     from qmd.values.reading import LeftOut as LeftOut
     from qmd.values.reading import MultiGetReply as MultiGetReply
+    from qmd.values.reading import Post as Post
+    from qmd.values.reading import PostGroup as PostGroup
+    from qmd.values.reading import PostHit as PostHit
+    from qmd.values.reading import PostHits as PostHits
+    from qmd.values.reading import PostLine as PostLine
+    from qmd.values.reading import PostText as PostText
     from qmd.values.reading import SkippedDocument as SkippedDocument
     from qmd.values.reports import Changes as Changes
     from qmd.values.reports import Check as Check
     from qmd.values.reports import CleanupReport as CleanupReport
+    from qmd.values.reports import Collection as Collection
     from qmd.values.reports import CollectionStatus as CollectionStatus
     from qmd.values.reports import EmbedReport as EmbedReport
     from qmd.values.reports import Explanation as Explanation
@@ -62,6 +60,7 @@ if TYPE_CHECKING:
     from qmd.values.reports import IndexStatus as IndexStatus
     from qmd.values.reports import ModelChange as ModelChange
     from qmd.values.reports import ModelInfo as ModelInfo
+    from qmd.values.reports import ModelSpec as ModelSpec
     from qmd.values.reports import OcrReport as OcrReport
     from qmd.values.reports import Progress as Progress
     from qmd.values.reports import ProgressCallback as ProgressCallback
@@ -79,8 +78,7 @@ if TYPE_CHECKING:
     from qmd.values.search import SearchRequest as SearchRequest
     from qmd.values.search import Source as Source
     from qmd.values.search import encode_uri as encode_uri
-    from qmd.values.stored import Collection as Collection
-    from qmd.values.stored import ModelSpec as ModelSpec
+    from qmd.values.writing import Revision as Revision
 
 #: Module → the names that it defines. Loading one module must not load all the others.
 _NAMES = {

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from qmd.errors import InputError
 from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Range
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 
 ChatMode = Literal["read", "write"]
 """Whether the agent may only read, or may also write what the person agrees to."""

@@ -167,13 +167,13 @@ class ShellOnly:
 
 
 class DateOrSpan:
-    """The text is a date, a time or a span before now, as `qmd.search.query.dates` reads it."""
+    """The text is a date, a time or a span before now, as `qmd.search.query` reads it."""
 
     __slots__ = ()
 
 
 class OnProperties:
-    """Each text is a condition on a property, as `qmd.values.conditions.parse_filter` reads it."""
+    """Each text is a condition on a property, as `qmd.values.properties.parse_filter` reads it."""
 
     __slots__ = ()
 

@@ -27,7 +27,7 @@ from qmd.values.facts import (
     Unlisted,
     ranges,
 )
-from qmd.values.tokens import MaxTokens
+from qmd.values.text import MaxTokens
 
 Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]

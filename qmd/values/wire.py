@@ -25,7 +25,7 @@ from qmd.values.facts import (
     sent_fields,
     without_none,
 )
-from qmd.values.tokens import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fit
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

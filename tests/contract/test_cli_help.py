@@ -29,9 +29,9 @@ SLOW = (
 )
 #: Modules of qmd that it does without: those of other capabilities and commands.
 UNUSED = (
-    *("qmd.store.sql.access", "qmd.store.sql.graph", "qmd.store.sql.revisions"),
+    *("qmd.store.sql.access", "qmd.store.sql.links", "qmd.store.sql.revisions"),
     *("qmd.values.access", "qmd.values.chats", "qmd.values.documents", "qmd.values.photos"),
-    *("qmd.values.reports", "qmd.values.edits", "qmd.values.stored", "qmd.search.fuse"),
+    *("qmd.values.reports", "qmd.values.writing", "qmd.values.reports", "qmd.search.rank"),
 )
 #: Packages of which it loads at most the names of their modules.
 NAMES_ONLY = (

@@ -9,7 +9,7 @@ import pytest
 
 from qmd.files.edits.note_editor import ACTIONS
 from qmd.operations.editing import edit_note
-from qmd.values.edits import EditAction, NoteEdit
+from qmd.values.writing import EditAction, NoteEdit
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -23,7 +23,7 @@ from qmd.operations.error_meanings import MEANINGS
 from qmd.operations.texts import MCP
 from qmd.server import openapi
 from qmd.system import running
-from qmd.tools.operations import arguments_of, tools_of_operations
+from qmd.tools.toolsets import arguments_of, tools_of_operations
 from qmd.values.chats import ChatInfo
 from qmd.values.facts import Shell
 from qmd.values.wire import ListBudget, to_wire

@@ -25,7 +25,7 @@ from support.vault import FILES, make_index
 
 from qmd import KnowledgeBase
 from qmd.server.mcp import McpFace
-from qmd.values.names import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK
 
 
 @pytest.fixture(scope="module")

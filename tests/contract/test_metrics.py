@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from qmd import KnowledgeBase, Settings
+from qmd.server.activity import BUCKETS_S, RequestCounts
 from qmd.server.app import build_app
-from qmd.server.metrics import BUCKETS_S, RequestCounts
 from qmd.server.security import Security
 from tests.support.embedder import HashEmbedder
 

@@ -13,7 +13,7 @@ import pytest
 from support.site import Served, http_client, serve
 
 import qmd.server.page
-from qmd.server.page.language import language_of
+from qmd.server.page.templating import language_of
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -16,7 +16,7 @@ from support.site import Served, http_client, serve
 import qmd
 from qmd.engine_text import engine_text, with_cause
 from qmd.errors import NotFoundError
-from qmd.server.page.language import engine_texts
+from qmd.server.page.templating import engine_texts
 from tests.support.source_trees import source_trees
 
 if sys.version_info >= (3, 11):

@@ -19,7 +19,7 @@ from support.site import Served, http_client, serve
 from qmd.operations.bounds import MAX_PATH
 from qmd.server.page.health import DAYS, documents_per_day
 from qmd.server.page.templating import rendered
-from qmd.values.edits import NoteEdit
+from qmd.values.writing import NoteEdit
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from support.site import Served, http_client, serve
 
-from qmd.server.page.tree import MOST_LISTED, tree
+from qmd.server.page.beside import MOST_LISTED, tree
 
 NOTES = {
     "top.md": "# Top\n\n#work #work/boat\n",

@@ -18,8 +18,8 @@ from qmd.errors import ModelMissingError
 from qmd.operations import texts
 from qmd.tools.arguments import parse_arguments
 from qmd.tools.toolsets import tools_of
-from qmd.values.names import DEFAULT_MASK
 from qmd.values.search import VSEARCH_MIN_SCORE
+from qmd.values.text import DEFAULT_MASK
 
 TOOLS = tools_of("qmd", alone=True)
 

@@ -44,19 +44,17 @@ from qmd.server.security import Security
 from qmd.store.full_text import Combined, Phrase
 from qmd.store.reader import Reader
 from qmd.store.sql.documents import Order
-from qmd.store.sql.embeddings import WaitingChunk
 from qmd.store.sql.filters import Selection
-from qmd.store.sql.models import StoredModel
-from qmd.store.sql.observations import ObservationFilter
-from qmd.store.sql.tasks import TaskFilter
+from qmd.store.sql.models import StoredModel, WaitingChunk
+from qmd.store.sql.properties import ObservationFilter, TaskFilter
 from qmd.tools.arguments import input_schema
 from qmd.tools.definition import Tool
 from qmd.tools.toolsets import ALONE, select
 from qmd.values import Collection, DocumentAnchor
-from qmd.values.conditions import PropertyCondition, parse_filter
-from qmd.values.exports import KeptChange, KeptRevision
+from qmd.values.documents import NewFact
 from qmd.values.location import ServerDatabase
-from qmd.values.memory import NewFact
+from qmd.values.properties import PropertyCondition, parse_filter
+from qmd.values.transfer import KeptChange, KeptRevision
 from tests.support.embedder import HashEmbedder
 from tests.support.postgres import PostgresServer
 

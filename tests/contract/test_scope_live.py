@@ -18,7 +18,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from qmd import KnowledgeBase, Settings
-from qmd.server import scoped_apps
+from qmd.server import app as scoped_apps
 from qmd.settings import BackendSettings
 from qmd.store import Writer
 from tests.support.live_app import LiveApp

@@ -26,10 +26,8 @@ from qmd.parse.segment import phrase_tokens
 from qmd.store import Reader, Store, Writer, open_store
 from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.sql.access import StoredAccessToken
-from qmd.store.sql.embeddings import ChunkText
 from qmd.store.sql.files import DocumentPlace, StoredFile
-from qmd.store.sql.model_cache import MAX_ANSWER_BYTES
-from qmd.store.sql.models import StoredModel
+from qmd.store.sql.models import ChunkText, StoredModel, StoredProjection
 from qmd.store.sql.revisions import (
     MAX_REVISIONS,
     NO_FILE,
@@ -37,7 +35,7 @@ from qmd.store.sql.revisions import (
     RevisionContent,
     pack_revision,
 )
-from qmd.store.sql.tokens import StoredProjection
+from qmd.store.sql.shared import MAX_ANSWER_BYTES
 from qmd.store.sql.vectors import pack_vectors
 from qmd.values import (
     DocumentAnchor,

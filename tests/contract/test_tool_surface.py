@@ -22,7 +22,7 @@ from qmd.server.mcp import McpFace
 from qmd.tools.definition import Tool
 from qmd.tools.definition import listing as listed
 from qmd.tools.toolsets import ALONE, TOOLSETS, select, select_by_database, tools_of
-from qmd.values.notes import Language
+from qmd.values.writing import Language
 
 SIX = ["search", "vsearch", "query", "get", "multi_get", "status"]
 WRITING = ["edit_note", "delete_note", "move_note", "undo"]

@@ -12,8 +12,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.cli.bench import render_bench
 from qmd.evaluate.fixtures import JudgedQuestion, Judgments
-from qmd.evaluate.run import BenchReport, Measured, Relevance, run
-from qmd.evaluate.systems import SYSTEMS, WITHOUT
+from qmd.evaluate.run import SYSTEMS, WITHOUT, BenchReport, Measured, Relevance, run
 from qmd.inference.protocols import Expansion
 from qmd.values.search import EvidencePart
 from tests.support.cli import Scratch, filled

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 from tests.support.cli import NOTES, Scratch, filled
 
 KEYS = [

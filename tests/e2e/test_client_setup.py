@@ -10,7 +10,7 @@ import pytest
 from support.cli import Scratch
 
 from qmd.cli.clients import CLIENT_IDS
-from qmd.clients.table import BY_HAND, CLIENTS
+from qmd.clients.install import BY_HAND, CLIENTS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places of files in a POSIX home")
 

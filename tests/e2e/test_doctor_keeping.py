@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.health import keeping
+from qmd.health import doctor
 from qmd.values import Check
 from tests.support.child import REPOSITORY
 from tests.support.live import kept, needs_events
@@ -64,7 +64,7 @@ def test_a_limit_that_is_near_is_told_with_the_command_that_raises_it(
         (root / str(number)).mkdir(parents=True)
     (root / "node_modules/deep").mkdir(parents=True)
     limit = tmp_path / "limit"
-    monkeypatch.setattr(keeping, "LIMIT", limit)
+    monkeypatch.setattr(doctor, "LIMIT", limit)
     with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
         kb.add_collection(root, name="notes")
         limit.write_text("20\n")

@@ -105,7 +105,7 @@ def test_the_command_undoes_what_an_agent_wrote(tmp_path: Path, notes: Path) -> 
 EDIT = """
 import sys
 from qmd import KnowledgeBase
-from qmd.values.edits import NoteEdit
+from qmd.values.writing import NoteEdit
 with KnowledgeBase.open(sys.argv[1]) as kb:
     for number in range(8):
         kb.edit_note("notes/plan.md", NoteEdit("append", text=f"- {sys.argv[2]}{number}"))

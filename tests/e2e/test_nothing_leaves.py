@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.inference.embedded import source
+from qmd.inference.embedded import build
 from tests.support.cli import NOTES, Scratch, installed_command
 from tests.support.http_server import Serving
 from tests.support.mcp_client import RawClient
@@ -32,7 +32,7 @@ PATIENCE_S = 300  # strace makes all slower; nothing ever waits for it to pass
 
 pytestmark = [
     pytest.mark.skipif(
-        source.installed_file() is None, reason=f"{source.REQUIREMENT} is not installed"
+        build.installed_file() is None, reason=f"{build.REQUIREMENT} is not installed"
     ),
     pytest.mark.unmeasured,  # coverage is no file that qmd writes
 ]

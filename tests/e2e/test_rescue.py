@@ -19,7 +19,7 @@ from qmd.errors import (
     NotADatabaseError,
     QmdError,
 )
-from qmd.ingest.keep.lock import IndexLock
+from qmd.ingest.keep.freshness import IndexLock
 from qmd.store.sqlite.library import dbapi
 from tests.support import damaged, writes
 from tests.support.cli import Scratch

@@ -18,7 +18,7 @@ from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
 from qmd.ingest.events import Event
-from qmd.server import event_stream
+from qmd.server import streams
 from qmd.server.rest import Limits
 from qmd.server.security import Security
 
@@ -136,9 +136,9 @@ def test_a_slow_reader_is_told_that_it_missed_events() -> None:
 
     async def run() -> bytes:
         bus = EventBus()
-        events = event_stream.index_stream(bus, heartbeat_s=WAIT_S)
+        events = streams.index_stream(bus, heartbeat_s=WAIT_S)
         assert await anext(events) == b": qmd\n\n"
-        for number in range(event_stream.MAX_WAITING + 7):
+        for number in range(streams.MAX_WAITING + 7):
             bus.publish(Event("indexing", "2026-01-01T00:00:00Z", done=number))
         missed = await anext(events)
         rest = await anext(events)
@@ -148,7 +148,7 @@ def test_a_slow_reader_is_told_that_it_missed_events() -> None:
         return rest
 
     rest = anyio.run(run)
-    assert rest.count(b"event: indexing") == event_stream.MAX_WAITING
+    assert rest.count(b"event: indexing") == streams.MAX_WAITING
     assert b'"done": 6}' not in rest
     assert b'"done": 7}' in rest
 

@@ -18,15 +18,14 @@ from urllib.parse import urlsplit
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError
-from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
-from qmd.ingest.mask import compile_mask
+from qmd.ingest.patterns import IgnoreFile, compile_mask, parse_ignore_lines
 from qmd.parse.decode import decode
 from qmd.parse.formats import CANVAS
-from qmd.parse.photo.document import parse_photo
+from qmd.parse.photo.metadata import parse_photo
 from qmd.parse.photo.source import PhotoSource
-from qmd.search.query import language
+from qmd.search import query
 from qmd.server import stdio
-from qmd.values.conditions import parse_filter
+from qmd.values.properties import parse_filter
 from tests.support import photos
 from tests.support.embedder import HashEmbedder
 from tests.support.live_app import LiveApp
@@ -119,7 +118,7 @@ def _ignore(text: str) -> None:
 def _filter(text: str) -> None:
     """A query may have any condition; a filter is refused unless it is one."""
     parse_filter(text)
-    assert language.parse(f"word {text}") is not None
+    assert query.parse_string(f"word {text}") is not None
 
 
 def _mask(text: str) -> None:
@@ -165,7 +164,7 @@ def parser_targets(directory: Path) -> dict[str, Target]:
         "mask": Target((b"**/*.{md,jpg}", b"a/[!b]?/*.md"), _text(_mask)),
         "query": Target(
             (QUERY.encode(), b"lex: a b\nvec: how\nhyde: so\nintent: x"),
-            _text(lambda text: (language.parse(text), parsers.query(text[:2000]))),
+            _text(lambda text: (query.parse_string(text), parsers.query(text[:2000]))),
         ),
         "tool blocks": Target((ANSWER.encode(),), _text(parsers.tool_blocks)),
         "model replies": Target(

@@ -22,11 +22,11 @@ from qmd.agent.executor import ToolExecutor, ToolResult
 from qmd.agent.loop import ExecutionLoop
 from qmd.agent.parser import Malformed, ToolCall, parse
 from qmd.agent.prompt import Prompt, system_prompt
-from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
+from qmd.inference.llm.answer import Fence
 from qmd.operations.replies import Reply
 from qmd.tools.toolsets import select
-from qmd.values.printable import one_line
+from qmd.values.text import one_line
 
 pytestmark = pytest.mark.unmeasured  # many examples of what unit tests take
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from qmd.agent.history import as_history, fit, from_json, to_json
 from qmd.agent.prompt import RESULTS, SHORT_RESULT, tokens
-from qmd.inference.fence import Fence
 from qmd.inference.llm import Message
+from qmd.inference.llm.answer import Fence
 
 FENCE = Fence("a" * 32)
 words = st.text("word 备份\n<>", max_size=400)

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qmd.clients import install, jsonc, toml_text
-from qmd.clients.table import CLIENTS
+from qmd.clients import install
+from qmd.clients import texts as jsonc
+from qmd.clients import texts as toml_text
+from qmd.clients.install import CLIENTS
 from qmd.errors import InputError
 from qmd.system.settings_file import toml_values
 
@@ -142,25 +144,25 @@ def test_a_table_of_toml_is_replaced_and_removed() -> None:
         "model = 'x'\n\n[mcp_servers.qmd]\ncommand = 'old' # c\n"
         "[mcp_servers.qmd.env]\nA = '1'\n\n[z]\n"
     )
-    changed = toml_text.with_member(text, ("mcp_servers", "qmd"), ENTRY)
+    changed = toml_text.with_table(text, ("mcp_servers", "qmd"), ENTRY)
     assert changed == (
         'model = \'x\'\n\n[mcp_servers.qmd]\ncommand = "/qmd"\nargs = ["mcp"]\n\n[z]\n'
     )
-    assert toml_text.without_member(changed, ("mcp_servers", "qmd")) == "model = 'x'\n\n[z]\n"
+    assert toml_text.without_table(changed, ("mcp_servers", "qmd")) == "model = 'x'\n\n[z]\n"
     with pytest.raises(ValueError, match="not changed here"):
-        toml_text.with_member("mcp_servers = { qmd = { a = 1 } }\n", ("mcp_servers", "qmd"), ENTRY)
+        toml_text.with_table("mcp_servers = { qmd = { a = 1 } }\n", ("mcp_servers", "qmd"), ENTRY)
 
 
 def test_comments_and_blank_lines_before_the_next_table_stay() -> None:
     before, after = "a = 1\n\n", "\n# about y\n[mcp_servers.y]\ncommand = 'y'\n"
     path = ("mcp_servers", "qmd")
-    changed = toml_text.with_member(f"{before}[mcp_servers.qmd]\nb = 1\n{after}", path, ENTRY)
+    changed = toml_text.with_table(f"{before}[mcp_servers.qmd]\nb = 1\n{after}", path, ENTRY)
     assert changed == f'{before}[mcp_servers.qmd]\ncommand = "/qmd"\nargs = ["mcp"]\n{after}'
-    assert toml_text.without_member(changed, path) == before + after.removeprefix("\n")
+    assert toml_text.without_table(changed, path) == before + after.removeprefix("\n")
 
 
 def test_a_byte_order_mark_and_odd_names_are_no_obstacle_in_toml() -> None:
-    changed = toml_text.with_member("\ufeffa = 1\r\n", ("mcp_servers", 'my "notes"'), {"b": 2})
+    changed = toml_text.with_table("\ufeffa = 1\r\n", ("mcp_servers", 'my "notes"'), {"b": 2})
     assert changed == '\ufeffa = 1\r\n\r\n[mcp_servers."my \\"notes\\""]\r\nb = 2\r\n'
     assert toml_values(changed)["mcp_servers"]['my "notes"'] == {"b": 2}
 
@@ -170,7 +172,7 @@ def test_a_byte_order_mark_and_odd_names_are_no_obstacle_in_toml() -> None:
 )
 def test_a_text_that_is_nested_too_deeply_is_an_error_at_once(text: str) -> None:
     with pytest.raises(ValueError, match="too"):
-        toml_text.with_member(text, PATH, ENTRY)
+        toml_text.with_table(text, PATH, ENTRY)
 
 
 def patched(lines: list[str], diff: list[str]) -> list[str]:

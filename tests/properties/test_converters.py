@@ -24,14 +24,14 @@ from qmd.parse.convert import (
     org,
     restructured,
     rich_text,
-    sheets,
-    slides,
     subtitles,
     word,
 )
 from qmd.parse.convert import (
     epub as epub_files,
 )
+from qmd.parse.convert import office as sheets
+from qmd.parse.convert import office as slides
 from qmd.parse.converted import Converted
 from qmd.parse.document import parse_literal
 
@@ -128,8 +128,8 @@ FORMATS: dict[str, tuple[Callable[[str, bytes], Converted], str]] = {
     "restructured": (restructured.convert, "a.rst"),
     "asciidoc": (asciidoc.convert, "a.adoc"),
     "word": (word.convert, "a.docx"),
-    "slides": (slides.convert, "a.pptx"),
-    "sheets": (sheets.convert, "a.xlsx"),
+    "slides": (slides.convert_slides, "a.pptx"),
+    "sheets": (sheets.convert_sheets, "a.xlsx"),
     "opendocument": (opendocument.convert, "a.odt"),
     "rtf": (rich_text.convert, "a.rtf"),
 }

@@ -11,7 +11,7 @@ from qmd.errors import EditError
 from qmd.files.edits.note_editor import edited
 from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.parse import frontmatter
-from qmd.values.edits import NoteEdit
+from qmd.values.writing import NoteEdit
 
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 LETTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufeff")

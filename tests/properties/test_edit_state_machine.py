@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from qmd import KnowledgeBase
 from qmd.errors import ConflictError, NotFoundError
 from qmd.system.session import in_session
-from qmd.values.edits import NoteEdit
+from qmd.values.writing import NoteEdit
 
 #: Thousands of small commits: on a disk they would cost ten times the work itself.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -15,7 +15,7 @@ from qmd.store import Writer
 from qmd.store.sql.conversations import ChatSummary, StoredTurn
 from qmd.store.sql.revisions import NO_FILE, pack_revision
 from qmd.values.chats import ChatInfo
-from qmd.values.exports import KeptChange, KeptRevision
+from qmd.values.transfer import KeptChange, KeptRevision
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 NAMES = st.text("ab文é 1", min_size=1, max_size=6).filter(lambda name: name == name.strip())

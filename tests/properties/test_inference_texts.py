@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean, halves
-from qmd.models.embedders import DEFAULT_MODEL, open_embedder
+from qmd.models.catalogue import DEFAULT_MODEL, open_embedder
 
 any_text = st.text(st.characters())  # surrogates and NUL too
 words = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), max_size=300)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.files.edits.merge import conflicts, kept_lines, merge, merged_text
+from qmd.files.edits.diff import conflicts, kept_lines, merge, merged_text
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "# d"]), max_size=12)
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))

@@ -15,9 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd import KnowledgeBase
-from qmd.files.posts.archive import PostArchive
-from qmd.files.posts.folder import post_at, printable
-from qmd.files.posts.literal import FOLDED_TO_ASCII, Literal, caseless
+from qmd.files.posts import FOLDED_TO_ASCII, Literal, PostArchive, caseless, post_at, printable
 from qmd.operations import posts as posts_texts
 
 # Letters whose case folding is longer, or that several letters fold to.

@@ -220,12 +220,12 @@ def test_alternatives_and_filters_mean_the_same(
 def test_a_key_that_no_document_has_changes_no_query(
     store: Store, text: str, keys: frozenset[str]
 ) -> None:
-    from qmd.search.query.language import parse
+    from qmd.search.query import parse_string
 
     fill(store, [])
     with store.reading() as reader:
-        assert parse_query(reader, text) == parse(text)
-    parse(f"{text} http:{text} a：{text}", keys)  # never fails
+        assert parse_query(reader, text) == parse_string(text)
+    parse_string(f"{text} http:{text} a：{text}", keys)  # never fails
 
 
 def test_only_so_many_values_are_kept(store: Store) -> None:

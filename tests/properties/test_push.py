@@ -14,7 +14,7 @@ from qmd.kb import KnowledgeBase
 from qmd.settings import Settings
 from qmd.transfer.push import FolderPush
 from qmd.values import Collection
-from qmd.values.pushes import Push, PushedFile, PushReport
+from qmd.values.transfer import Push, PushedFile, PushReport
 
 NAMES = st.sampled_from(
     ["a.md", "b.md", "文.md", "sub/a.md", "sub/c.md", "a.md/x.md", "sub/deep/d.md"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from qmd.ingest.embedding import embed
 from qmd.ingest.index import index_collections
-from qmd.search.graph.broken import broken_links, orphans
+from qmd.search.graph.links import broken_links, orphans
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
 from qmd.store import Reader, Store, open_store

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.lines import split_lines
-from qmd.search.query.language import parse
+from qmd.search.query import parse_string
 from qmd.values import SearchReply
 from tests.support.corpus import Corpus
 
@@ -186,6 +186,6 @@ def test_a_pasted_text_is_a_query_too(corpus: Corpus, query: str) -> None:
 @settings(deadline=None)
 @given(query=QUERIES)
 def test_parsing_never_fails_and_keeps_every_term_non_blank(query: str) -> None:
-    parsed = parse(query)
+    parsed = parse_string(query)
     assert all(term.text.strip() for term in (*parsed.terms, *parsed.excluded))
     assert not re.search("[\0\ud800-\udfff]", parsed.text)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import QmdError, SummaryError
-from qmd.files.summary import Summary
+from qmd.files.notes import Summary
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.writer import FileWriter
 from tests.support import writes

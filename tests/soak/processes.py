@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 
-from qmd.ingest.keep.lock import lock_file
+from qmd.ingest.keep.freshness import lock_file
 from tests.support.embedder import HashEmbedder
 from tests.support.http_server import request
 

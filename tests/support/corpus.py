@@ -10,7 +10,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.store import Writer, open_store
-from qmd.store.sql import meta
+from qmd.store.sql import shared
 from qmd.values import FileState
 from tests.support.embedder import HashEmbedder
 
@@ -43,7 +43,7 @@ class Corpus:
 
         def run(writer: Writer) -> None:
             writer.connection.execute("DELETE FROM documents")
-            meta.advance_vectors(writer.sql)
+            shared.advance_vectors(writer.sql)
             for name, text in pages.items():
                 collection, _, path = name.rpartition("::")
                 data = text.encode()

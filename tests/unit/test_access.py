@@ -24,8 +24,8 @@ from qmd.errors import (
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.app import build_app
 from qmd.system.session import in_session
-from qmd.values.edits import NoteEdit
 from qmd.values.wire import to_wire
+from qmd.values.writing import NoteEdit
 from tests.support.cli import Scratch
 from tests.support.live import put
 

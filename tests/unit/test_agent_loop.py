@@ -16,19 +16,19 @@ from qmd import KnowledgeBase, Settings
 from qmd.agent.events import EventLog, Tell
 from qmd.agent.executor import DIALECT, ToolExecutor, ToolResult
 from qmd.agent.loop import MAX_CALLS, ExecutionLoop, RunState
-from qmd.agent.native import natively
 from qmd.agent.parser import ToolCall
 from qmd.agent.prompt import (
     LONGEST_RESULT,
     Prompt,
+    natively,
     prompt_for,
     results_message,
     system_prompt,
     tokens,
 )
 from qmd.errors import QmdError, TransientInferenceError
-from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
+from qmd.inference.llm.answer import Fence
 from qmd.system.cancellation import Cancellation
 from qmd.tools.toolsets import select
 

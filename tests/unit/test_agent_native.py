@@ -16,14 +16,13 @@ from qmd.agent.chat import Chats
 from qmd.agent.events import EventLog
 from qmd.agent.executor import ToolExecutor
 from qmd.agent.loop import COPIED, MAX_CALLS, ExecutionLoop, RunState
-from qmd.agent.native import block_of, natively
 from qmd.agent.parser import Malformed, ToolCall, parse
-from qmd.agent.prompt import RESULTS, results_message, system_prompt
+from qmd.agent.prompt import RESULTS, block_of, natively, results_message, system_prompt
 from qmd.errors import InferenceError, NativeCallsRefusedError
 from qmd.inference.llm import LlmClient, LlmSettings, Message, NativeCall
 from qmd.settings import WINDOW, BackendSettings
 from qmd.tools.toolsets import select
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 from qmd.values.tool_calls import ToolCallMode
 from tests.support.model_server import Call, ModelServer, Step, calls, fails, says
 

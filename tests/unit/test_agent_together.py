@@ -15,8 +15,8 @@ from qmd.agent.executor import MAX_TOGETHER, ToolExecutor
 from qmd.agent.loop import ExecutionLoop, RunState
 from qmd.agent.prompt import Prompt
 from qmd.errors import RequestEndedError
-from qmd.inference.fence import Fence
 from qmd.inference.llm import ChatAnswer, Message
+from qmd.inference.llm.answer import Fence
 from qmd.operations.replies import Reply, TextBlock
 from qmd.operations.texts import Dialect
 from qmd.system import cancellation

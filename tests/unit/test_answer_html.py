@@ -8,9 +8,8 @@ import pytest
 from markupsafe import Markup
 
 from qmd.render import NoLinks, render_note
-from qmd.server.page.answer import answer_html, sources_of
-from qmd.server.page.ask_turn import TurnView
-from qmd.server.page.language import Texts, engine_texts
+from qmd.server.page.ask import TurnView, answer_html, sources_of
+from qmd.server.page.templating import Texts, engine_texts
 
 TEXTS = Texts()
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.server.page.ask_turn import TurnView, finished
+from qmd.server.page.ask import TurnView, finished
 from qmd.server.page.templating import rendered
 
 

@@ -15,10 +15,9 @@ from qmd.errors import InputError
 from qmd.operations import texts
 from qmd.operations.replies import DocumentBlock, Reply, TextBlock
 from qmd.parse.lines import split_lines
-from qmd.tools.operations import tools_of_operations
-from qmd.tools.toolsets import tools_of
+from qmd.tools.toolsets import tools_of, tools_of_operations
 from qmd.values import DocumentSlice
-from qmd.values.tokens import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
+from qmd.values.text import MAX_TOTAL_BYTES, MIN_TOKENS, estimate_tokens
 from tests.support.corpus import Corpus
 
 TOOLS = tools_of("qmd", alone=True)

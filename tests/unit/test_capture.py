@@ -15,8 +15,8 @@ from support.web_site import png
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InputError, InvalidPathError, OutsideRootsError
-from qmd.values.captures import Attachment
-from qmd.values.memory import NewFact
+from qmd.values.documents import NewFact
+from qmd.values.writing import Attachment
 
 AT = "2026-11-25T14:05:07"
 

@@ -23,9 +23,8 @@ from qmd.agent.citations import (
     marked,
 )
 from qmd.agent.claims import problem_with, sentences
-from qmd.agent.executor import ToolExecutor
+from qmd.agent.executor import Reading, ToolExecutor
 from qmd.agent.parser import ToolCall
-from qmd.agent.reading import Reading
 from qmd.tools.toolsets import select
 
 RELEASE = """\

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from qmd.cli.formats import _NOT_XML, flat, md_fenced, numbered, xml_element
 from qmd.cli.render_hits import explanation, render_hits
 from qmd.cli.terminal import escape_json, harmless, one_line, use_color
-from qmd.search.present.snippet import splitter
+from qmd.search.present import splitter
 from qmd.values import Hit, SearchReply
 
 # All there is, surrogates too: file names and queries may hold them.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qmd.clients import install
-from qmd.clients.table import BY_HAND, CLIENTS, Client
+from qmd.clients.install import BY_HAND, CLIENTS, Client
 from qmd.errors import InputError
 
 

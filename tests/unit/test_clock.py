@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.search.query.dates import filter_date, moment
+from qmd.search.query import filter_date, moment
 from qmd.system import clock
 
 UTC = timezone.utc

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from qmd import KnowledgeBase
 from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
-from qmd.search.present.reply import TOO_MANY
-from qmd.search.words.expressions import phrase
+from qmd.search.present import TOO_MANY
+from qmd.search.words import phrase
 from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase, all_of, any_of, but_not
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite import full_text
 from qmd.store.sqlite.common_word_build import WordLimits
 from qmd.store.sqlite.common_word_scores import CommonWordScores
-from qmd.store.sqlite.common_words import CommonWords
+from qmd.store.sqlite.fts5 import CommonWords
 from qmd.store.sqlite.full_text import SqliteFullText
 from qmd.store.sqlite.store import SqliteStore
 from qmd.values import FileState, Filters, NewDocument

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.parse.convert.inert import code_span, fenced, inert, inert_lines, link
+from qmd.parse.convert.blocks import code_span, fenced, inert, inert_lines, link
 from qmd.parse.converted import Converted
 from qmd.parse.document import parse_literal
 from qmd.parse.markdown import outline

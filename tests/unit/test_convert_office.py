@@ -10,7 +10,9 @@ from support.archives import OFFICE, archive, office, pptx, relations, shape, va
 
 from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.chunk import MAXIMUM
-from qmd.parse.convert import opendocument, sheets, slides, word
+from qmd.parse.convert import office as sheets
+from qmd.parse.convert import office as slides
+from qmd.parse.convert import opendocument, word
 from qmd.parse.converted import Converted
 from qmd.parse.document import parse_literal
 
@@ -159,7 +161,7 @@ def test_slides_are_places_and_have_their_notes() -> None:
         for row in (("Flour", "Hours"), ("Rye", "12"))
     )
     grid = f'<a:tbl>{rows}</a:tbl><p:graphicFrame><c:chart r:id="c1"/></p:graphicFrame>'
-    converted = slides.convert(
+    converted = slides.convert_slides(
         "a.pptx",
         pptx(
             [
@@ -198,7 +200,7 @@ def test_cells_show_what_was_computed() -> None:
         f'<row r="10">{value("B10", "9", "s")}{value("ZZZ10", "1")}'
         f"{value('C10', 'x', style=99)}</row>"
     )
-    converted = sheets.convert("a.xlsx", xlsx(rows, strings=("When", "What")))
+    converted = sheets.convert_sheets("a.xlsx", xlsx(rows, strings=("When", "What")))
     assert converted.markdown == (
         "## Oven\n\n| When |  | What |\n|---|---|---|\n"
         "| 2024-03-05 | 12.5% | 2024-03-05 12:00 |\n\n"
@@ -211,11 +213,11 @@ def test_cells_show_what_was_computed() -> None:
     ]
     assert about(converted) == ABOUT
     later = xlsx(f"<row>{value('A1', '1', style=1)}</row>", workbook='<workbookPr date1904="1"/>')
-    assert "1904-01-02" in sheets.convert("a.xlsx", later).markdown
+    assert "1904-01-02" in sheets.convert_sheets("a.xlsx", later).markdown
     too_late = xlsx(
         f"<row>{value('A1', '2958465', style=1)}</row>", workbook='<workbookPr date1904="1"/>'
     )
-    assert "2958465" in sheets.convert("a.xlsx", too_late).markdown
+    assert "2958465" in sheets.convert_sheets("a.xlsx", too_late).markdown
 
 
 def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
@@ -223,7 +225,7 @@ def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
         f'<row r="{n}">{value(f"A{n}", f"person {n}", "str")}{value(f"B{n}", str(n))}</row>'
         for n in range(2, 700)
     )
-    converted = sheets.convert("a.xlsx", xlsx(rows))
+    converted = sheets.convert_sheets("a.xlsx", xlsx(rows))
     document = parse_literal("a.xlsx", converted, has_links=False)
     assert len(document.chunks) > 10
     for chunk in document.chunks:
@@ -318,7 +320,7 @@ def test_opendocument_sheets_and_slides() -> None:
     ]
 
 
-CONVERTERS = [word.convert, slides.convert, sheets.convert, opendocument.convert]
+CONVERTERS = [word.convert, slides.convert_slides, sheets.convert_sheets, opendocument.convert]
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)

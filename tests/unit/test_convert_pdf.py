@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qmd.errors import DamagedFileError, EncryptedFileError
-from qmd.parse import by_format
+from qmd.parse import document as by_format
 from qmd.parse.convert.pdf import MAX_PAGES, _placed, convert
 from qmd.parse.converted import Anchor
 from qmd.parse.formats import PDF

@@ -10,7 +10,7 @@ import pytest
 from qmd.errors import DamagedFileError, DecodeError
 from qmd.parse.chunk import MAXIMUM
 from qmd.parse.convert import delimited, notebook, subtitles
-from qmd.parse.convert.tables import column_name
+from qmd.parse.convert.blocks import column_name
 from qmd.parse.document import parse_literal
 
 

@@ -12,7 +12,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import InputError, InvalidPathError, NotFoundError
 from qmd.files.days import DayNotes, day_notes, read_period
-from qmd.values.moment import CHINESE, ENGLISH, ISO, formatted
+from qmd.values.days import CHINESE, ENGLISH, ISO, formatted
 
 FRIDAY = date(2026, 11, 20)
 PERIODIC = ".obsidian/plugins/periodic-notes/data.json"

@@ -20,8 +20,8 @@ from qmd.operations import texts
 from qmd.operations.replies import Reply, TextBlock
 from qmd.system.session import in_session
 from qmd.tools.toolsets import select
-from qmd.values.edits import NoteEdit
 from qmd.values.proposed import Proposed, ProposedText
+from qmd.values.writing import NoteEdit
 from tests.support import writes
 
 

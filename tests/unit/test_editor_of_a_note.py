@@ -17,7 +17,7 @@ from qmd.errors import (
     InvalidPathError,
     OutsideRootsError,
 )
-from qmd.files.edits.tasks import tasks_of
+from qmd.files.edits.operations import tasks_of
 
 NOTES = {
     "plan.md": "# Plan\n\n- [ ] buy\n- [ ] sell\n",

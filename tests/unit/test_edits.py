@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from qmd.errors import EditError
 from qmd.files.edits.diff import MAX_LINES, short_diff
 from qmd.files.edits.note_editor import edited
-from qmd.files.edits.operations import replace_all
-from qmd.files.edits.tasks import set_seen_task
+from qmd.files.edits.operations import replace_all, set_seen_task
 from qmd.files.edits.text_file import TextFile, line_end, with_line_ends
 from qmd.parse import frontmatter
-from qmd.values.edits import NoteEdit, PropertyValue
+from qmd.values.writing import NoteEdit, PropertyValue
 
 NOTE = """\
 ---

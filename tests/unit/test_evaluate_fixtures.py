@@ -10,8 +10,7 @@ import pytest
 
 from qmd.errors import InputError
 from qmd.evaluate import fixtures
-from qmd.evaluate.fixtures import JudgedQuestion, Judgments
-from qmd.evaluate.names import DocumentNames
+from qmd.evaluate.fixtures import DocumentNames, JudgedQuestion, Judgments
 
 
 def given(tmp_path: Path, content: Any, name: str = "fixture.json") -> Path:

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.evaluate.compare import Difference, Resampling, mean
-from qmd.evaluate.metrics import METRICS, ndcg, recall, reciprocal_rank, success
+from qmd.evaluate.run import (
+    METRICS,
+    Difference,
+    Resampling,
+    mean,
+    ndcg,
+    recall,
+    reciprocal_rank,
+    success,
+)
 
 NAMES = [f"d{number}" for number in range(12)]
 RANKINGS = st.lists(st.sampled_from(NAMES), unique=True)

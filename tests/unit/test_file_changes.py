@@ -23,8 +23,8 @@ from qmd.files.writing import directories
 from qmd.files.writing.locked_folder import LockedFolder, locked
 from qmd.store.sql.revisions import MAX_REVISION_BYTES
 from qmd.system.session import in_session
-from qmd.values.edits import FileChange
 from qmd.values.proposed import Proposed, ProposedDeletion, ProposedMove
+from qmd.values.writing import FileChange
 from tests.support import writes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions and links")

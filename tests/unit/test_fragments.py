@@ -10,7 +10,7 @@ from qmd import KnowledgeBase
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, NoMatchError
 from qmd.tools import fragments as module
 from qmd.tools.fragments import Fragment, fragments
-from qmd.values.tokens import estimate_tokens
+from qmd.values.text import estimate_tokens
 from tests.support.corpus import Corpus
 
 LONG = "".join(f"The harbour master counts boat {number}.\n" for number in range(1, 2001))

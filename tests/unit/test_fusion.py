@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.search.candidates import Run
-from qmd.search.fuse import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
+from qmd.search.rank import blend_scores, blend_weights, bonus, reciprocal_rank_fusion, share
 
 
 def run(ids: list[int], weight: float = 2.0) -> Run:

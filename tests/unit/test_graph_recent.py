@@ -10,7 +10,7 @@ import pytest
 
 from qmd import KnowledgeBase
 from qmd.errors import InputError
-from qmd.search.query.dates import moment
+from qmd.search.query import moment
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=timezone.utc)
 

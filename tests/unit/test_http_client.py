@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from qmd.system import http_client, proxy
+from qmd.system import http_client
 from qmd.system.http_client import TimeLimit
 
 AMPLE_S = 30.0
@@ -377,5 +377,5 @@ def test_a_proxy_of_another_kind_cannot_be_used(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", address)
-    with pytest.raises(proxy.ProxyError):
+    with pytest.raises(http_client.ProxyError):
         get("http://model.invalid/")

@@ -19,7 +19,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import PhotoError
 from qmd.files.photos.exiftool import ExifTool
-from qmd.files.photos.photo_file import MAX_BYTES
+from qmd.files.photos.images import MAX_BYTES
 from qmd.values import PhotoChange
 from tests.support import child, disk
 from tests.support.photos import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.transfer import programs
-from qmd.values.imports import ImportPlan
+from qmd.values.transfer import ImportPlan
 
 #: As 'collection add', 'context add', 'update-cmd' and 'exclude' of tobi/qmd 2.8.3 have written it.
 WRITTEN_BY_TOBI = """\

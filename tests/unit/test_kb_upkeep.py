@@ -16,7 +16,7 @@ from qmd.ingest.collection_indexer import FEW_DOCUMENTS
 from qmd.store import Writer
 from qmd.store.sqlite import library as sqlite
 from qmd.values import Progress
-from qmd.values.names import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK
 from tests.support.dump import assert_sound
 from tests.support.embedder import HashEmbedder
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from qmd.search.query.language import MAX_TERMS, parse
-from qmd.search.query.terms import LEAD, Term, loose_parts, script_of
+from qmd.search.query import LEAD, MAX_TERMS, Term, loose_parts, parse_string, script_of
 
 
 def groups(query: str) -> list[list[str]]:
-    return [[term.text for term in group] for group in parse(query).groups]
+    return [[term.text for term in group] for group in parse_string(query).groups]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_a_lonely_operator_is_a_word(query: str) -> None:
 
 
 def test_a_minus_excludes_a_word_or_a_phrase() -> None:
-    parsed = parse('boat -sail -"red sea" -数据')
+    parsed = parse_string('boat -sail -"red sea" -数据')
     assert [term.text for term in parsed.terms] == ["boat"]
     assert [(term.text, term.quoted) for term in parsed.excluded] == [
         ("sail", False),
@@ -65,59 +64,62 @@ def test_a_minus_excludes_a_word_or_a_phrase() -> None:
 
 @pytest.mark.parametrize("query", ["-boat", '-"red boat"', "-boat -sail", "-title:boat", "－船"])
 def test_a_query_of_nothing_but_exclusions_only_narrows(query: str) -> None:
-    parsed = parse(query)
+    parsed = parse_string(query)
     assert parsed.only_narrows
     assert parsed.terms == ()
     assert parsed.text == ""
-    assert parsed.excluded == parse(f"some {query}").excluded != ()
+    assert parsed.excluded == parse_string(f"some {query}").excluded != ()
 
 
 @pytest.mark.parametrize("query", ["", "boat", "boat -sail", "tag:a boat", "->", '-""', "--force"])
 def test_a_query_that_looks_for_something_or_nothing_does_not_only_narrow(query: str) -> None:
-    assert not parse(query).only_narrows
+    assert not parse_string(query).only_narrows
 
 
 @pytest.mark.parametrize("query", ["boat --force", "boat - sail", "boat ->", "boat -"])
 def test_other_minus_signs_are_text(query: str) -> None:
-    assert parse(query).excluded == ()
+    assert parse_string(query).excluded == ()
 
 
 def test_fields_name_where_to_look() -> None:
-    parsed = parse('title:plan path:notes/2025 title:"red boat" -title:draft')
+    parsed = parse_string('title:plan path:notes/2025 title:"red boat" -title:draft')
     assert parsed.terms == (
         Term("plan", field="title"),
         Term("notes/2025", field="path"),
         Term("red boat", quoted=True, field="title"),
     )
     assert parsed.excluded == (Term("draft", field="title"),)
-    parsed = parse('description:"road map" -description：草稿')
+    parsed = parse_string('description:"road map" -description：草稿')
     assert parsed.terms == (Term("road map", quoted=True, field="description"),)
     assert parsed.excluded == (Term("草稿", field="description"),)
 
 
 def test_tags_are_a_filter_with_or_without_the_sign() -> None:
-    parsed = parse('tag:work tag:#项目/甲 tag:"two words" boat')
+    parsed = parse_string('tag:work tag:#项目/甲 tag:"two words" boat')
     assert parsed.tags == ("work", "项目/甲", "two words")
     assert [term.text for term in parsed.terms] == ["boat"]
 
 
 def test_tags_are_alternatives_to_each_other_and_never_to_words() -> None:
-    parsed = parse("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e")
+    parsed = parse_string("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e")
     assert parsed.either == (("a", "b", "c"),)
     assert parsed.tags == ("d", "e")
     assert groups("tag:a OR tag:b OR tag:c tag:d OR boat OR tag:e") == [["boat"]]
 
 
 def test_a_minus_leaves_out_a_tag() -> None:
-    parsed = parse('boat -tag:draft -tag:"two words" -tag:#甲')
+    parsed = parse_string('boat -tag:draft -tag:"two words" -tag:#甲')
     assert parsed.none_of == ("draft", "two words", "甲")
     assert parsed.excluded == ()
-    assert (parse("-tag:draft").none_of, parse("-tag:draft").groups) == (("draft",), ())
+    assert (parse_string("-tag:draft").none_of, parse_string("-tag:draft").groups) == (
+        ("draft",),
+        (),
+    )
 
 
 @pytest.mark.parametrize("query", ["tag:", "-tag:", "-tag：", "-tag:#", 'tag:""'])
 def test_a_tag_without_a_name_is_text(query: str) -> None:
-    parsed = parse(query)
+    parsed = parse_string(query)
     assert not parsed.narrowed
     assert not parsed.excluded
     assert [term.text for term in parsed.terms] == ["tag"]
@@ -139,7 +141,7 @@ def test_a_tag_without_a_name_is_text(query: str) -> None:
     ],
 )
 def test_the_signs_of_other_keyboards_mean_the_same(typed: str, plain: str) -> None:
-    one, two = parse(typed), parse(plain)
+    one, two = parse_string(typed), parse_string(plain)
     assert (one.groups, one.excluded, one.tags, one.none_of) == (
         two.groups,
         two.excluded,
@@ -150,21 +152,21 @@ def test_the_signs_of_other_keyboards_mean_the_same(typed: str, plain: str) -> N
 
 @pytest.mark.parametrize("query", ["说“数据库”很慢", "“boat", "boat”", "「库", "a“b”c", "“a”b”"])
 def test_quotation_marks_inside_a_text_are_no_phrase(query: str) -> None:
-    assert not any(term.quoted for term in parse(query).terms)
+    assert not any(term.quoted for term in parse_string(query).terms)
 
 
 @pytest.mark.parametrize(
     "query", ["url:x", "note: x", "http://a.b/c", "title:", "12:30", "-description:"]
 )
 def test_other_colons_are_text(query: str) -> None:
-    parsed = parse(query)
+    parsed = parse_string(query)
     assert parsed.tags == ()
     assert all(term.field is None for term in parsed.terms)
     assert parsed.terms
 
 
 def test_a_star_behind_a_word_asks_for_its_beginning() -> None:
-    assert parse("wor* other").terms == (Term("wor", prefix=True), Term("other"))
+    assert parse_string("wor* other").terms == (Term("wor", prefix=True), Term("other"))
 
 
 @pytest.mark.parametrize(
@@ -178,13 +180,13 @@ def test_a_star_behind_a_word_asks_for_its_beginning() -> None:
     ],
 )
 def test_an_unclosed_quote_makes_no_phrase(query: str, terms: list[Term]) -> None:
-    assert list(parse(query).terms) == terms
+    assert list(parse_string(query).terms) == terms
 
 
 @pytest.mark.parametrize("query", ["->", "=>", "，", "** ::", "🙂", '"'])
 def test_signs_alone_are_looked_for_as_typed(query: str) -> None:
-    assert [term.text for term in parse(query).terms] == query.split()
-    assert all(term.quoted for term in parse(query).terms)
+    assert [term.text for term in parse_string(query).terms] == query.split()
+    assert all(term.quoted for term in parse_string(query).terms)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_signs_beside_words_are_left_out() -> None:
 
 def test_a_pasted_text_has_so_many_terms_and_keeps_its_words_for_the_vectors() -> None:
     words = [f"word{number}" for number in range(500)]
-    parsed = parse(" ".join(words))
+    parsed = parse_string(" ".join(words))
     assert len(parsed.terms) == MAX_TERMS
     assert parsed.text.split() == words
 

@@ -18,12 +18,11 @@ from qmd.errors import InferenceError
 from qmd.inference.remote import RemoteEmbedder
 from qmd.inference.token_codes import CODE_BYTES, TokenProjection, encode, fit, pack
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
-from qmd.search.meaning.late_interaction import late_interaction, token_nearness
+from qmd.search.meaning.nearness import late_interaction, token_nearness
 from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
-from qmd.store.sql.models import StoredModel
-from qmd.store.sql.tokens import StoredProjection
+from qmd.store.sql.models import StoredModel, StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashTokenEmbedder

@@ -19,43 +19,38 @@ import pytest
 
 from qmd.agent import parser as agent
 from qmd.agent.citations import CitedLines, check_answer, marked
-from qmd.agent.reading import Reading
+from qmd.agent.executor import Reading
 from qmd.errors import QmdError
 from qmd.files.chats import inert
-from qmd.files.edits.diff import short_diff
-from qmd.files.edits.merge import merge
+from qmd.files.edits.diff import merge, short_diff
 from qmd.files.edits.note_editor import edited
 from qmd.files.edits.operations import replace_all
-from qmd.files.posts.literal import Literal
+from qmd.files.posts import Literal
 from qmd.inference import replies
-from qmd.ingest.gitignore import IgnoreFile, parse_ignore_lines
-from qmd.ingest.mask import compile_mask
 from qmd.ingest.parse_file import new_document
-from qmd.parse.by_format import parse
+from qmd.ingest.patterns import IgnoreFile, compile_mask, parse_ignore_lines
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
+from qmd.parse.document import parse
 from qmd.parse.formats import CANVAS, FORMATS, MARKDOWN, RICH_TEXT, FileFormat
 from qmd.parse.frontmatter import split
 from qmd.parse.links import link_spans
-from qmd.parse.photo.text import decoded
-from qmd.parse.photo.xmp import read_xmp
+from qmd.parse.notation import find_tags
+from qmd.parse.photo.standards import decoded, read_xmp
 from qmd.parse.sections import block, block_ids, heading_path, outline_of, section
 from qmd.parse.segment import phrase_tokens
-from qmd.parse.tags import find_tags
 from qmd.render import NoLinks, render_note
-from qmd.search import question
+from qmd.search import query as language
+from qmd.search import question, words
 from qmd.search.lookup.link_targets import LinkedFiles
-from qmd.search.present.snippet import make_snippet, needles, splitter
-from qmd.search.query import language
-from qmd.search.query.terms import loose_parts
-from qmd.search.words import checks
+from qmd.search.present import make_snippet, needles, splitter
+from qmd.search.query import loose_parts
 from qmd.server.page.history import diff_rows
 from qmd.server.page.note_text import parts_of, shown_plain
 from qmd.store.sql.links import NamedFile
 from qmd.values import FileState
-from qmd.values.conditions import parse_filter
-from qmd.values.edits import NoteEdit
-from qmd.values.properties import property_rows
+from qmd.values.properties import parse_filter, property_rows
+from qmd.values.writing import NoteEdit
 from tests.support import growth
 
 pytestmark = pytest.mark.unmeasured
@@ -110,26 +105,26 @@ def frontmatter(text: str, around: str) -> None:
 
 
 def query(text: str) -> None:
-    parsed = language.parse.__wrapped__(text)
+    parsed = language.parse_string.__wrapped__(text)
     make_snippet(TEXT, 0, needles(parsed))
     splitter(text)(TEXT)
     question.parse_lines(text)
-    language.parse.__wrapped__(text, language.possible_keys(text))
+    language.parse_string.__wrapped__(text, language.possible_keys(text))
     with_errors(lambda: parse_filter(text)), with_errors(lambda: parse_filter(f"a:{text}"))
     property_rows({text: text})
     for term in parsed.terms:
-        loose_parts(term), phrase_tokens(term.text), checks.pattern(term.text)
+        loose_parts(term), phrase_tokens(term.text), words.pattern(term.text)
 
 
 def searched_text(text: str) -> None:
-    folded = checks.raw_text(text)
+    folded = words.raw_text(text)
     for asked in ('"a a"', "aa b*", "中文 数据", "[[ -x", '"- -"'):
-        wanted = needles(language.parse(asked))
+        wanted = needles(language.parse_string(asked))
         make_snippet(text, 0, wanted)
         make_snippet(text, 0, wanted, (len(text) // 2, len(text) // 2 + 9))
         make_snippet(text, len(text) // 2, {}, keys=("a", "b.c"))
         splitter(asked)(text)
-        checks.holds(folded, checks.pattern(asked.strip('"')))
+        words.holds(folded, words.pattern(asked.strip('"')))
 
 
 def posts_literal(text: str) -> None:

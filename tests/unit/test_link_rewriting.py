@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from qmd.files.moves.move import LinkTree, Move
-from qmd.files.moves.rewrite import rewritten, rewritten_canvas
-from qmd.ingest.vault import LinkFormat
+from qmd.files.moved_links import LinkTree, Move, rewritten, rewritten_canvas
+from qmd.ingest.rules import LinkFormat
 
 FILES = ("a/Old.md", "src.md", "b/Other.md", "c/Other.md", "pic.png")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qmd import KnowledgeBase, Settings
 from qmd.search.lookup.link_targets import LinkedFiles, LinkTarget, LinkTargets
 from qmd.store.sql.links import NamedFile
-from qmd.values.names import fold
+from qmd.values.text import fold
 from tests.support.corpus import Corpus
 from tests.support.embedder import HashEmbedder
 

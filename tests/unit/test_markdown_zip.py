@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.kb import KnowledgeBase
 from qmd.transfer import markdown_zip
-from qmd.values.imports import UnpackReport
+from qmd.values.transfer import UnpackReport
 
 unpack = KnowledgeBase.unpack_notes
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from qmd.server.page.answer import Mark, render_with_marks
+from qmd.server.page.ask import Mark, render_with_marks
 
 LINK = Markup('<a class="cite" href="/note/notes/a.md?line=1">1</a>')
 

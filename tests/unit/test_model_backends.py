@@ -23,7 +23,7 @@ from qmd.inference.llm import LlmSettings
 from qmd.inference.llm.endpoint import ModelEndpoint
 from qmd.inference.protocols import Expansion
 from qmd.settings import BackendSettings, Settings
-from qmd.store.sql.model_cache import MAX_ANSWERS
+from qmd.store.sql.shared import MAX_ANSWERS
 from qmd.values import SearchReply
 
 TINY_S = 0.05

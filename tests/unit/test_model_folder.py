@@ -18,7 +18,7 @@ from qmd.inference import onnx_folder
 from qmd.inference.crossencoder import CrossEncoder, open_cross_encoder
 from qmd.inference.families import FAMILIES, family
 from qmd.inference.protocols import token_embedder
-from qmd.models.embedders import is_available, is_loaded, normal, open_embedder, spec_of
+from qmd.models.catalogue import is_available, is_loaded, normal, open_embedder, spec_of
 from qmd.settings import BackendSettings, Settings
 
 AMPLE_S = 60.0

@@ -17,7 +17,7 @@ from support.tiny_onnx import write_embedder
 from qmd import KnowledgeBase, Settings
 from qmd.errors import ModelMismatchError
 from qmd.ingest import embedding
-from qmd.models.embedders import spec_of
+from qmd.models.catalogue import spec_of
 from qmd.values import ModelSpec
 
 PAGES = {
@@ -240,7 +240,7 @@ def test_a_killed_process_leaves_a_set_that_answers_and_one_that_goes_on(
     code = """
 import sys
 from qmd import KnowledgeBase, Settings
-from qmd.models.embedders import spec_of
+from qmd.models.catalogue import spec_of
 from qmd.ingest import embedding
 from qmd.values import ModelSpec
 from tests.support.embedder import HashEmbedder

@@ -20,11 +20,11 @@ from qmd.errors import (
     OutsideRootsError,
     QmdError,
 )
-from qmd.files.writing.move_lock import one_move_at_a_time
+from qmd.files.writing.writer import one_move_at_a_time
 from qmd.operations import edit_texts, texts
 from qmd.operations.replies import TextBlock
 from qmd.tools.toolsets import select
-from qmd.values.edits import NoteEdit
+from qmd.values.writing import NoteEdit
 from tests.support import photos
 
 Files = dict[str, bytes]
@@ -345,7 +345,7 @@ def test_moves_at_the_same_time_lose_no_link(tmp_path: Path) -> None:
 def test_a_move_waits_for_its_turn(
     kb: KnowledgeBase, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qmd.files.writing.move_lock.WAIT_S", 0)
+    monkeypatch.setattr("qmd.files.writing.writer.WAIT_S", 0)
     before = on_disk(notes)
     database = kb.path
     with one_move_at_a_time(database):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qmd.values.names import fold, link_key, link_keys_to, link_path, name_key
+from qmd.values.text import fold, link_key, link_keys_to, link_path, name_key
 
 
 @pytest.mark.parametrize(

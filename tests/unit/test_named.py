@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qmd.search.judge import NAMED
-from qmd.search.named import MOST_LEADING, written_name
+from qmd.search.question import MOST_LEADING, written_name
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 

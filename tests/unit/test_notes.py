@@ -28,7 +28,7 @@ from qmd.files.writing.writer import FileWriter
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.operations import notes as notes_texts
 from qmd.values.access import AccessScope
-from qmd.values.notes import Mode
+from qmd.values.writing import Mode
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names, links or permissions")
 

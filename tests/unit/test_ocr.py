@@ -16,9 +16,9 @@ from PIL import Image, ImageDraw, ImageFont
 from qmd import KnowledgeBase
 from qmd.errors import DamagedFileError, MissingExtraError, OcrUnavailableError
 from qmd.ingest import ocr
+from qmd.parse import pictures
 from qmd.parse.convert import pdf as converter
-from qmd.parse.photo import pixels
-from qmd.parse.photo.fingerprint import fingerprint
+from qmd.parse.photo.containers import fingerprint
 from qmd.parse.photo.source import PhotoSource
 from qmd.settings import Settings
 from qmd.system.memory import available_bytes
@@ -121,9 +121,9 @@ def test_a_heic_photo_is_read_as_the_others(
     assert kb.ocr() == ocr.OcrReport(1, 0, 1, 0)
     assert kb.get("shot.heic").text == "# shot\n\n> Ticket 4711\n"
     assert "cannot be decoded" in str(kb.why("notes/cut.heic"))
-    monkeypatch.setattr(pixels, "find_spec", lambda name: None)
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="pillow-heif"):
-        pixels.picture("shot.heic", data, 1)
+        pictures.picture_of_photo("shot.heic", data, 1)
 
 
 def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> None:
@@ -308,14 +308,14 @@ def test_a_photo_is_read_as_the_camera_was_held_and_on_white() -> None:
     exif[0x0112] = 6  # a quarter to the right
     data = BytesIO()
     image.save(data, "PNG", exif=exif)
-    rgb, per_point = pixels.picture("a.png", data.getvalue(), 1)
+    rgb, per_point = pictures.picture_of_photo("a.png", data.getvalue(), 1)
     assert (rgb.shape, per_point) == ((40, 20, 3), 1.0)
     assert (tuple(rgb[0, 19]), tuple(rgb[39, 0])) == ((255, 0, 0), (255, 255, 255))
     large = BytesIO()
     Image.new("L", (6000, 3000)).save(large, "JPEG")
-    assert pixels.picture("a.jpg", large.getvalue(), 1).rgb.shape[1] <= 2400
+    assert pictures.picture_of_photo("a.jpg", large.getvalue(), 1).rgb.shape[1] <= 2400
     with pytest.raises(DamagedFileError, match="cannot be decoded"):
-        pixels.picture("a.jpg", b"no photo", 1)
+        pictures.picture_of_photo("a.jpg", b"no photo", 1)
 
 
 @pytest.mark.skipif(find_spec("rapidocr") is None, reason="the extra 'ocr' is not installed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from qmd.inference.embedded import onnx_bytes
+from qmd.inference.embedded import graph as onnx_bytes
 
 
 def test_nodes_tensors_and_models_are_as_onnx_writes_them() -> None:
@@ -26,15 +26,15 @@ def test_nodes_tensors_and_models_are_as_onnx_writes_them() -> None:
         ir_version=10,
         producer_name="qmd",
     )
-    assert model.SerializeToString(deterministic=True) == onnx_bytes.model(
+    assert model.SerializeToString(deterministic=True) == onnx_bytes.onnx_model(
         "e5",
-        [onnx_bytes.node("Kind", ["a", "b"], ["c"], "com.microsoft", attributes)],
+        [onnx_bytes.onnx_node("Kind", ["a", "b"], ["c"], "com.microsoft", attributes)],
         [
-            onnx_bytes.tensor("b", (2, 3), onnx_bytes.INT64, array.tobytes()),
-            onnx_bytes.tensor("w", (2, 2), onnx_bytes.UINT4, packed),
+            onnx_bytes.onnx_tensor("b", (2, 3), onnx_bytes.INT64, array.tobytes()),
+            onnx_bytes.onnx_tensor("w", (2, 2), onnx_bytes.UINT4, packed),
         ],
-        [onnx_bytes.value("a", onnx_bytes.INT64, ["batch", "tokens"])],
-        [onnx_bytes.value("c", onnx_bytes.FLOAT, ["batch", 384])],
+        [onnx_bytes.onnx_value("a", onnx_bytes.INT64, ["batch", "tokens"])],
+        [onnx_bytes.onnx_value("c", onnx_bytes.FLOAT, ["batch", 384])],
         ir_version=10,
         opsets={"": 21, "com.microsoft": 1},
     )

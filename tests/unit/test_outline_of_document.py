@@ -10,7 +10,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import DocumentNotFoundError, SectionNotFoundError
 from qmd.operations.texts import MCP
-from qmd.tools.operations import tools_of_operations
+from qmd.tools.toolsets import tools_of_operations
 from qmd.values.reading import MAX_OUTLINED, OutlinedBlock, OutlinedHeading
 from qmd.values.wire import to_wire
 from tests.support.corpus import Corpus

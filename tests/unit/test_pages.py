@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.store.sqlite.pages import PAGE_BYTES, filling_order
+from qmd.store.sqlite.upkeep import PAGE_BYTES, filling_order
 
 
 def pages(path: Path, rows: list[tuple[object, ...]]) -> int:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import DamagedFileError
-from qmd.parse import by_format
+from qmd.parse import document as by_format
 from qmd.parse.canvas import MAX_GROUPS
 from qmd.parse.formats import CANVAS
 from qmd.values import ParsedDocument

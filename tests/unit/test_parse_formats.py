@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from qmd.errors import MissingExtraError
-from qmd.files.moves.rewrite import REWRITERS
+from qmd.files.moved_links import REWRITERS
 from qmd.ingest.file_job import version_of
-from qmd.parse import by_format, formats
+from qmd.parse import document as by_format
+from qmd.parse import formats
 from qmd.parse.convert.source_code import LANGUAGES
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.decode import decode

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from qmd.parse.converted import group_warnings
 from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
-from qmd.parse.warnings import group_warnings
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.parse.document import parse_document
-from qmd.parse.inline_fields import MAX_FIELDS
+from qmd.parse.frontmatter import MAX_FIELDS
 from qmd.values import ParsedDocument
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from qmd.search.fuse import BEFORE, PASSAGE_CHARS, passages_of
 from qmd.search.question import SearchModels, parse_for_both
+from qmd.search.rank import BEFORE, PASSAGE_CHARS, passages_of
 from qmd.search.retrieve import Retrieved, retrieve
 from qmd.values import SearchRequest
 from tests.support.corpus import Corpus

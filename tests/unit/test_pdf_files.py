@@ -15,7 +15,7 @@ from qmd.errors import ConflictError, DocumentNotFoundError, SectionNotFoundErro
 from qmd.files.edits.note_editor import MAX_BYTES
 from qmd.ingest import parse_workers
 from qmd.system.worker.jobs import MB, JobBudget
-from qmd.values.names import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK
 from tests.support.archives import value, xlsx
 from tests.support.pdf import Mark, lines, pdf
 

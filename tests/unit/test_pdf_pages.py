@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from support.pdf import PICTURE, Placed, lines, pdf
 
-from qmd.files import pdf_pages
+from qmd.files import pictures
 from qmd.values.pictures import PictureLine, PictureText
 
 PAGES = [
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def look(folder: Path, number: int, query: str = "", wanted: tuple[str, ...] = ()) -> dict:
-    return pdf_pages.work((str(folder), "a.pdf", number, 0, query, list(wanted)))
+    return pictures.work_on_page((str(folder), "a.pdf", number, 0, query, list(wanted)))
 
 
 def test_the_words_of_a_query_are_found_where_they_stand(folder: Path) -> None:
@@ -85,7 +85,7 @@ def test_words_of_a_scan_are_marked_where_they_are_shown(
     (tmp_path / "a.pdf").write_bytes(pdf([PICTURE]))
     # Signs of Chinese are twice as wide: "ab" begins behind five of seven cells.
     lines_read = (PictureLine("No animal", 30, 40, 90, 50), PictureLine("数据 ab", 30, 12, 100, 22))
-    page = pdf_pages.look_at(
+    page = pictures.look_at(
         str(tmp_path), "a.pdf", 1, query="ab", read=PictureText(lines_read, turn)
     )
     assert page is not None
@@ -96,7 +96,7 @@ def test_words_of_a_scan_are_marked_where_they_are_shown(
 def test_a_picture_is_as_wide_as_asked_for(folder: Path) -> None:
     (folder / "b.pdf").write_bytes(pdf([PICTURE]))
     for name in ("a.pdf", "b.pdf"):
-        drawn = pdf_pages.draw(str(folder), name, 1, width=800)
+        drawn = pictures.draw_page(str(folder), name, 1, width=800)
         assert drawn is not None
         with Image.open(BytesIO(drawn[0])) as image:
             assert image.width == 800
@@ -106,7 +106,7 @@ def test_a_picture_is_as_wide_as_asked_for(folder: Path) -> None:
 def test_a_picture_has_a_limit_of_pixels(tmp_path: Path) -> None:
     data = pdf([lines("high")]).replace(b"[0 0 612 792]", b"[0 0 20 14400]")
     (tmp_path / "a.pdf").write_bytes(data)
-    drawn = pdf_pages.work((str(tmp_path), "a.pdf", 1, 1600, "", []))
+    drawn = pictures.work_on_page((str(tmp_path), "a.pdf", 1, 1600, "", []))
     with Image.open(BytesIO(drawn["picture"])) as image:
         assert image.width * image.height <= 6_100_000
 
@@ -114,10 +114,10 @@ def test_a_picture_has_a_limit_of_pixels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"no PDF", pdf([lines("x")], encrypted=True), pdf([])])
 def test_what_cannot_be_read_is_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.pdf").write_bytes(data)
-    assert pdf_pages.look_at(str(tmp_path), "a.pdf", 1) is None
-    assert pdf_pages.draw(str(tmp_path), "a.pdf", 1, width=800) is None
+    assert pictures.look_at(str(tmp_path), "a.pdf", 1) is None
+    assert pictures.draw_page(str(tmp_path), "a.pdf", 1, width=800) is None
 
 
 def test_no_link_is_followed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link.pdf").symlink_to(folder / "a.pdf")
-    assert pdf_pages.look_at(str(tmp_path), "link.pdf", 1) is None
+    assert pictures.look_at(str(tmp_path), "link.pdf", 1) is None

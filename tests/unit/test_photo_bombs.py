@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from qmd.parse.photo import heic
-from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
+from qmd.parse.converted import MAX_WARNINGS
+from qmd.parse.photo import containers
 from qmd.parse.photo.metadata import read_metadata
 from qmd.parse.photo.source import MAX_METADATA, PhotoSource
-from qmd.parse.photo.xmp import read_xmp
-from qmd.parse.warnings import MAX_WARNINGS
+from qmd.parse.photo.standards import iptc_in_utf8, read_iptc, read_xmp
 from qmd.values import PhotoMetadata
 
 pytestmark = pytest.mark.unmeasured
@@ -85,7 +84,7 @@ def test_items_in_no_bytes_at_all() -> None:
     photo = read("bomb.heic", data)
     assert photo.warnings == ("The list of items is damaged; metadata may be missing.",)
     start = time.process_time()
-    assert heic.image_data(PhotoSource.of_bytes(data)) is None
+    assert containers.heic_image_data(PhotoSource.of_bytes(data)) is None
     assert time.process_time() - start < 4
 
 
@@ -94,7 +93,7 @@ def test_more_extents_than_a_photo_has() -> None:
     data = heic_file([b"mime"], extents[:2] + b"\0\x0c" + extents[4:])
     photo = read("bomb.heic", data)
     assert photo.warnings == ("The photo's metadata is in too many parts; the rest was not read.",)
-    assert heic.image_data(PhotoSource.of_bytes(data)) is None
+    assert containers.heic_image_data(PhotoSource.of_bytes(data)) is None
 
 
 @pytest.mark.parametrize("in_idat", [False, True])

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
-from qmd.parse.photo.iptc import iptc_in_utf8, read_iptc
-from qmd.parse.photo.text import Guesser
+from qmd.parse.photo.standards import Guesser, iptc_in_utf8, read_iptc
 from qmd.values import PhotoChange
 from tests.support.photos import listed, make, pixels, tags
 

@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 
 from qmd.errors import NotAPhotoError
 from qmd.parse.formats import is_photo
-from qmd.parse.photo import heic, jpeg, png
-from qmd.parse.photo.document import parse_photo
-from qmd.parse.photo.metadata import read_metadata
+from qmd.parse.photo import containers
+from qmd.parse.photo.metadata import parse_photo, read_metadata
 from qmd.parse.photo.source import PhotoSource
-from qmd.parse.photo.xmp import read_xmp
+from qmd.parse.photo.standards import read_xmp
 from qmd.values import ParsedDocument, PhotoMetadata
 from tests.support.photos import SUFFIXES, make, set_tags
 
-IMAGE_DATA = {"jpg": jpeg.image_data, "png": png.image_data, "heic": heic.image_data}
+IMAGE_DATA = {
+    "jpg": containers.jpeg_image_data,
+    "png": containers.png_image_data,
+    "heic": containers.heic_image_data,
+}
 
 
 def read(path: Path, data: bytes | None = None) -> PhotoMetadata:
@@ -165,15 +168,15 @@ def test_a_thumbnails_end_is_not_the_photos(tmp_path: Path) -> None:
     data = path.read_bytes()
     end = data.index(b"\xff\xd9")
     assert end < len(data) - 2
-    assert jpeg.image_data(PhotoSource.of_bytes(data)) is not None
-    assert jpeg.image_data(PhotoSource.of_bytes(data[: end + 2])) is None
+    assert containers.jpeg_image_data(PhotoSource.of_bytes(data)) is not None
+    assert containers.jpeg_image_data(PhotoSource.of_bytes(data[: end + 2])) is None
 
 
 def test_what_lies_behind_the_end_of_a_jpeg_changes_nothing(tmp_path: Path) -> None:
     path = make(tmp_path / "trailer.jpg")
     data = path.read_bytes()
-    whole = jpeg.image_data(PhotoSource.of_bytes(data))
-    assert jpeg.image_data(PhotoSource.of_bytes(data + b"motion photo" * 100)) == whole
+    whole = containers.jpeg_image_data(PhotoSource.of_bytes(data))
+    assert containers.jpeg_image_data(PhotoSource.of_bytes(data + b"motion photo" * 100)) == whole
 
 
 @settings(deadline=None)

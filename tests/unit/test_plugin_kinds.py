@@ -18,8 +18,8 @@ from qmd.cli.main import cli
 from qmd.cli.operations import commands_below
 from qmd.errors import ModelMissingError, PluginError, WritesForbiddenError
 from qmd.ingest import parse_workers
-from qmd.models import backends, embedders
-from qmd.models import plugins as model_plugins
+from qmd.models import catalogue, choice
+from qmd.models import catalogue as model_plugins
 from qmd.operations import plugins as operation_plugins
 from qmd.operations.definition import Replied
 from qmd.operations.plugins import listed
@@ -39,7 +39,7 @@ BROKEN = '''
 from dataclasses import dataclass
 from typing import Annotated
 
-from qmd.models.plugins import PluginModel
+from qmd.models.catalogue import PluginModel
 from qmd.operations.definition import operation
 from qmd.values.facts import Describe
 
@@ -244,11 +244,11 @@ def test_a_model_that_is_off_or_broken_is_told(kb: KnowledgeBase, tmp_path: Path
     plugins.turn_on(("gone", "wrong"))
     for name in ("plugin:letters", "plugin:wrong"):
         with pytest.raises(ModelMissingError) as caught:
-            embedders.open_embedder(name, cache_dir=tmp_path)
+            catalogue.open_embedder(name, cache_dir=tmp_path)
         assert caught.value.hint
     settings = BackendSettings(reranker="plugin:gone")
     with pytest.raises(ModelMissingError, match="AttributeError"):
-        backends.open_reranker(settings, tmp_path)
+        choice.open_reranker(settings, tmp_path)
     assert kb.query("jazz").hits  # by words alone
     assert kb.query("jazz").degraded
 

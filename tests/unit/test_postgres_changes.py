@@ -13,7 +13,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import DatabaseUnreachableError
 from qmd.ingest.events import Event
 from qmd.store import open_store
-from qmd.store.postgres.changes import ChangedDocument, ChangeFeed
+from qmd.store.postgres.processes import ChangedDocument, ChangeFeed
 from qmd.store.postgres.store import PostgresStore
 from qmd.values.location import ServerDatabase
 from tests.support.embedder import HashEmbedder

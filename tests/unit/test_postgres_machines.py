@@ -12,7 +12,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.cli.render_reports import render_status
 from qmd.errors import ConflictError
-from qmd.health import keeping
+from qmd.health import doctor
 from qmd.ingest.keep import freshness
 from qmd.store import open_store
 from qmd.store.sql.conversations import StoredTurn
@@ -119,7 +119,7 @@ def test_who_keeps_the_index_is_told_with_its_machine_and_when_it_was_heard_of(
         monkeypatch.setattr(freshness, "SILENCE_S", -1.0)
         silent = freshness.read_freshness(store)
         assert f"The index is kept by {here}, which has not been heard of" in silent.notices[0]
-        checks = [check for check in keeping.examine(store) if check.name == "keeper"]
+        checks = [check for check in doctor.keeping_checks(store) if check.name == "keeper"]
         assert [check.status for check in checks] == ["ok", "warning"]
         assert checks[0].message.startswith(f"Process {here[8:]} keeps the index")
         keeper.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from qmd.values.printable import UNSAFE, harmless
+from qmd.values.text import UNSAFE, harmless
 
 
 def test_every_unsafe_character_is_escaped_and_no_other() -> None:

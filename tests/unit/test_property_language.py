@@ -5,16 +5,24 @@ from __future__ import annotations
 import pytest
 
 from qmd.errors import InputError
-from qmd.search.query.language import parse, possible_keys
-from qmd.values.conditions import PropertyCondition, ValueRange, parse_filter
-from qmd.values.properties import date_of, fold_key, fold_value, number_of, property_rows
+from qmd.search.query import parse_string, possible_keys
+from qmd.values.properties import (
+    PropertyCondition,
+    ValueRange,
+    date_of,
+    fold_key,
+    fold_value,
+    number_of,
+    parse_filter,
+    property_rows,
+)
 
 KEYS = frozenset({"status", "due", "rating", "author", "due-date", "note", "状态"})
 
 
 def conditions(query: str) -> list[str]:
     """The keys of the conditions of a query, with OR between alternatives and ``-`` in front."""
-    parsed = parse(query, KEYS)
+    parsed = parse_string(query, KEYS)
     either = [" OR ".join(each if isinstance(each, str) else each.key for each in group)
               for group in parsed.either]  # fmt: skip
     return either + [f"-{each if isinstance(each, str) else each.key}" for each in parsed.none_of]
@@ -42,7 +50,7 @@ def conditions(query: str) -> list[str]:
 )
 def test_a_condition_narrows_and_all_else_is_text(query: str, keys: list[str], text: str) -> None:
     assert conditions(query) == keys
-    assert parse(query, KEYS).text == text
+    assert parse_string(query, KEYS).text == text
 
 
 def test_a_field_wins_over_a_property_of_its_name() -> None:

@@ -105,7 +105,7 @@ def test_the_new_text_is_told_by_the_old_one_and_the_diff(before: str, after: st
 
 def numbered_lines(content: str) -> list[str]:
     """As they are shown; a backslash stands for the newline that the last one lacks."""
-    from qmd.values.printable import exact
+    from qmd.values.text import exact
 
     lines = content.split("\n")
     last = lines.pop()

@@ -26,7 +26,7 @@ from qmd.server.page.site import Site
 from qmd.settings import Settings
 from qmd.transfer.push import FolderPush
 from qmd.values import Collection
-from qmd.values.pushes import Push, SentFile, SentPart
+from qmd.values.transfer import Push, SentFile, SentPart
 from tests.properties.test_push import Direct, tree
 
 

@@ -10,14 +10,13 @@ from typing import get_args
 
 import pytest
 
-from qmd.search import judge
+from qmd.search import judge, words
+from qmd.search import words as weights
 from qmd.search.judge import Grounds, Order
 from qmd.search.meaning.nearness import bare, centre, vector_matrix, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
-from qmd.search.query.language import parse
-from qmd.search.query.terms import Script
-from qmd.search.words import expressions, weights
-from qmd.search.words.weights import QueryWords
+from qmd.search.query import Script, parse_string
+from qmd.search.words import QueryWords
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
@@ -41,7 +40,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 @pytest.mark.parametrize("word", ["red", "boat", "sea", "blue", "the"])
 def test_the_frequencies_recovered_from_fts5_make_its_own_bm25(corpus: Corpus, word: str) -> None:
     with corpus.store.reading() as reader:
-        phrase = expressions.phrase(word)
+        phrase = words.phrase(word)
         assert phrase is not None
         rows = dict(reader.full_text.search(phrase, reader.all_documents, None))
         held, total = len(rows), reader.documents.count()
@@ -187,7 +186,7 @@ def test_one_shared_word_of_many_is_no_answer(corpus: Corpus) -> None:
 def test_the_rest_of_a_query_is_all_but_its_most_telling_shared_word() -> None:
     words = {"rare": 6.0, "known": 3.0, "common": 1.0}
     by_word = {word: weights.Word(1, idf) for word, idf in words.items()}
-    query = QueryWords(parse("rare known common"), by_word, 10)
+    query = QueryWords(parse_string("rare known common"), by_word, 10)
     assert query.rest_coverage([]) == query.rest_coverage(["rare"]) == 0
     assert query.rest_coverage(["rare", "common"]) == 1 / 4
     assert query.rest_coverage(["known", "common"]) == 1 / 7

@@ -13,7 +13,7 @@ from qmd import KnowledgeBase, Settings
 from qmd.errors import AmbiguousNameError, DocumentNotFoundError, EditError, InputError
 from qmd.parse.document import parse_document
 from qmd.values import SearchRequest
-from qmd.values.memory import NewFact, Observation, RecalledFacts
+from qmd.values.documents import NewFact, Observation, RecalledFacts
 from tests.support import growth
 from tests.support.embedder import HashEmbedder
 from tests.support.postgres import PostgresServer

@@ -19,9 +19,8 @@ from qmd.search.judge import (
     features,
     judge,
 )
-from qmd.search.query.language import parse
-from qmd.search.query.terms import Script
-from qmd.search.words.weights import QueryWords
+from qmd.search.query import Script, parse_string
+from qmd.search.words import QueryWords
 from qmd.values import SearchReply, SearchRequest
 from qmd.values.search import VSEARCH_MIN_SCORE
 from tests.support.corpus import Corpus
@@ -85,7 +84,7 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
         Candidate(ids[1], "exact", blend=0.6, relative_nearness=1.0),
         Candidate(ids[2], "semantic", blend=0.3, relative_nearness=1.0),
     ]
-    words = QueryWords(parse("zeppelin"), {}, len(FILES))
+    words = QueryWords(parse_string("zeppelin"), {}, len(FILES))
 
     def scores(**options: float) -> list[tuple[int, float]]:
         with corpus.store.reading() as reader:
@@ -108,7 +107,7 @@ def test_a_minimum_relevance_makes_the_best_that_is_left_the_best_hit(corpus: Co
 def test_if_all_blends_are_zero_each_score_is_the_confidence(corpus: Corpus) -> None:
     ids = [document_id(corpus, path) for path in ("city.md", "boat.md")]
     candidates = [Candidate(number, "semantic", blend=0.0, relative_nearness=0.0) for number in ids]
-    words = QueryWords(parse("zeppelin"), {}, len(FILES))
+    words = QueryWords(parse_string("zeppelin"), {}, len(FILES))
     with corpus.store.reading() as reader:
         judged = judge(reader, SearchRequest("zeppelin"), candidates, words)
     assert [each.score for each in judged] == [judged[0].relevance] * 2

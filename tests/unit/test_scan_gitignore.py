@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qmd.ingest.gitignore import MAX_WILD_PATTERNS, IgnoreFile, parse_ignore_lines
+from qmd.ingest.patterns import MAX_WILD_PATTERNS, IgnoreFile, parse_ignore_lines
 from qmd.ingest.rules import MAX_IGNORE_FILE_BYTES, Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.ingest.why import judge_path

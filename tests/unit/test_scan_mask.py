@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from qmd.errors import InputError
-from qmd.ingest.mask import compile_mask
+from qmd.ingest.patterns import compile_mask
 
 
 def matches(mask: str, path: str) -> bool:
@@ -66,7 +66,7 @@ def test_a_mask_that_makes_no_sense_is_refused_with_a_hint(mask: str) -> None:
 
 def test_the_default_mask_imports_no_glob_library() -> None:
     code = (
-        "import sys; from qmd.ingest.mask import compile_mask; compile_mask('**/*.{md,jpg}');"
+        "import sys; from qmd.ingest.patterns import compile_mask; compile_mask('**/*.{md,jpg}');"
         "assert not {'wcmatch', 'bracex', 'pathspec'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,8 +6,8 @@ import hashlib
 
 from qmd.inference import assistant
 from qmd.inference.assistant import ChatEndpoint, LlmReranker
-from qmd.inference.fence import Fence
 from qmd.inference.llm import LlmSettings
+from qmd.inference.llm.answer import Fence
 from qmd.inference.llm.endpoint import ModelEndpoint
 from tests.support.model_server import ModelServer, says
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qmd.clients import install
-from qmd.clients.table import HOOKS
+from qmd.clients.install import HOOKS
 from qmd.errors import InputError
 from tests.support.cli import Scratch
 

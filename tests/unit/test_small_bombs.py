@@ -10,11 +10,10 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import QmdError
 from qmd.inference.replies import expansions
-from qmd.parse.document import parse_document
-from qmd.parse.title import MAX_TITLE
-from qmd.parse.warnings import MAX_WARNINGS
-from qmd.search.present.snippet import MAX_NEEDLES, make_snippet, needles
-from qmd.search.query import language
+from qmd.parse.converted import MAX_WARNINGS
+from qmd.parse.document import MAX_TITLE, parse_document
+from qmd.search import query
+from qmd.search.present import MAX_NEEDLES, make_snippet, needles
 from qmd.values import ParsedDocument
 from qmd.values.search import MAX_QUERY
 from tests.support.vault import make_index
@@ -60,7 +59,7 @@ def test_a_reply_of_blanks_takes_little_cpu() -> None:
 def test_a_pasted_page_is_looked_for_in_parts() -> None:
     # The pairs of 32,000 characters took 21 s in a text of 1 MB.
     page = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(20_000))
-    wanted = needles(language.parse(page))
+    wanted = needles(query.parse_string(page))
     text = (
         "".join(chr(0x4E00 + number * 104_729 % 20_000) for number in range(300_000)) + page[-40:]
     )

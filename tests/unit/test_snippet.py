@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qmd.parse.lines import line_starts, split_lines
-from qmd.search.present.snippet import MAX_CHARS, make_snippet, needles
-from qmd.search.query.language import parse
+from qmd.search.present import MAX_CHARS, make_snippet, needles
+from qmd.search.query import parse_string
 
 
 def snippet(query: str, text: str, span: tuple[int, int] | None = None) -> tuple[str, int]:
-    return make_snippet(text, 0, needles(parse(query)), span)
+    return make_snippet(text, 0, needles(parse_string(query)), span)
 
 
 def test_the_best_line_comes_with_its_neighbours_and_true_numbers() -> None:
@@ -28,7 +28,7 @@ def test_line_numbers_are_those_of_an_editor() -> None:
 
 def test_numbers_count_from_the_start_of_the_file_with_its_frontmatter() -> None:
     text = "---\ntitle: x\n---\n\nneedle\n"
-    assert make_snippet(text, text.index("\nneedle"), needles(parse("needle"))).line == 5
+    assert make_snippet(text, text.index("\nneedle"), needles(parse_string("needle"))).line == 5
 
 
 def test_a_line_with_more_of_the_query_wins() -> None:
@@ -92,7 +92,7 @@ Two of each.
 def named_snippet(query: str, text: str = NOTE, span: tuple[int, int] | None = None) -> int:
     start = text.index("---\n\n") + 4
     names = ["Red boat", "2025 plans", "Dinghy"]
-    return make_snippet(text, start, needles(parse(query)), span, names).line
+    return make_snippet(text, start, needles(parse_string(query)), span, names).line
 
 
 def test_a_hit_by_its_names_shows_the_first_paragraph() -> None:
@@ -122,8 +122,10 @@ def test_a_hit_by_meaning_shows_its_chunk_and_a_hit_by_name_the_lead() -> None:
 def test_the_body_is_shown_without_the_frontmatter_above_it() -> None:
     text = "---\nauthor: Li Lei\n---\nIt sails.\n"
     start = text.index("It sails")
-    assert make_snippet(text, start, needles(parse("sails"))).text == "4: It sails."
-    assert make_snippet(text, start, needles(parse("lei"))).text.startswith("1: ---\n2: author")
+    assert make_snippet(text, start, needles(parse_string("sails"))).text == "4: It sails."
+    assert make_snippet(text, start, needles(parse_string("lei"))).text.startswith(
+        "1: ---\n2: author"
+    )
 
 
 def test_a_note_of_names_alone_has_a_snippet() -> None:

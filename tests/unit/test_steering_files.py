@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import OutsideRootsError, SteeringFileError
-from qmd.files.writing.policy import WritePolicy
-from qmd.files.writing.steering import steering_reason
+from qmd.files.writing.policy import WritePolicy, steering_reason
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 

@@ -13,7 +13,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import DatabaseBusyError, DiskFullError, QmdError
-from qmd.files.summary import Summary
+from qmd.files.notes import Summary
 from qmd.files.writing.policy import WritePolicy
 from qmd.files.writing.writer import FileWriter
 from qmd.operations import summary as summary_texts

@@ -11,7 +11,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import CollectionNotFoundError, InputError
 from qmd.parse.document import parse_document
-from qmd.values.tasks import Task
+from qmd.values.documents import Task
 from tests.support.postgres import PostgresServer
 
 TODAY = date.today()

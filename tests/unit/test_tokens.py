@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InputError
-from qmd.values.tokens import MIN_TOKENS, check_max_tokens, estimate_tokens, fit
+from qmd.values.text import MIN_TOKENS, check_max_tokens, estimate_tokens, fit
 
 ENGLISH = (
     "When you connect to a database with the connection pool, each client waits until a "

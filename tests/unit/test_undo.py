@@ -13,7 +13,7 @@ from qmd.files.writing.writer import NewMetadata
 from qmd.operations import edit_texts
 from qmd.store.sql.revisions import MAX_REVISIONS
 from qmd.system.session import in_session
-from qmd.values.edits import UndoneFile, UndoReply
+from qmd.values.writing import UndoneFile, UndoReply
 from tests.support import writes
 
 

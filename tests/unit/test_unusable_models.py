@@ -12,7 +12,7 @@ import pytest
 from qmd import KnowledgeBase, Settings
 from qmd.errors import InferenceError
 from qmd.inference.protocols import Expansion
-from qmd.models.checked import checked_expansions
+from qmd.models.guard import checked_expansions
 from qmd.store.sqlite.library import connect
 from tests.support.embedder import HashEmbedder
 from tests.support.model_server import ModelServer

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from qmd.ingest.rules import Rules
+from qmd.ingest.rules import MAX_SETTINGS_BYTES, ExcludedFiles, Rules, VaultSettings, vault_settings
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
-from qmd.ingest.vault import MAX_BYTES, ExcludedFiles, VaultSettings, vault_settings
 from qmd.ingest.why import judge_path
 
 
@@ -140,7 +139,9 @@ def test_settings_are_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, " " * (MAX_BYTES + 1), "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "[" * 100_000, " " * (MAX_SETTINGS_BYTES + 1), "\udcff"]
+)
 def test_settings_that_cannot_be_read_are_one_sentence(tmp_path: Path, text: str) -> None:
     make(tmp_path, ["a.md"])
     (tmp_path / ".obsidian/app.json").write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.search.candidates import Candidate
-from qmd.search.meaning import codes, vector_cache
-from qmd.search.meaning.codes import Codes
-from qmd.search.meaning.loaded_vectors import CodesFile
+from qmd.search.meaning import loaded_vectors, vector_cache
+from qmd.search.meaning.loaded_vectors import Codes, CodesFile
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents
 from qmd.search.meaning.vector_cache import MOST_EXACT_BYTES, VectorCache
 from qmd.store import Reader, Writer, open_store
-from qmd.store.sql import document_rows, meta
+from qmd.store.sql import document_rows, shared
 from qmd.store.sql.models import StoredModel
 from qmd.store.sql.vectors import pack_vectors
 from qmd.values import FileState, Filters, ModelSpec, SearchRequest
@@ -351,7 +350,7 @@ def test_codes_are_loaded_by_a_thread_and_then_follow_changes(corpus: Corpus) ->
         assert len(nearest(reader) or ()) == len(PAGES) + 1
     remove_most = "DELETE FROM documents WHERE id > 5"
     corpus.store.write(lambda writer: writer.connection.execute(remove_most))
-    corpus.store.write(lambda writer: meta.advance_vectors(writer.sql))
+    corpus.store.write(lambda writer: shared.advance_vectors(writer.sql))
     with corpus.store.reading() as reader:
         assert len(nearest(reader) or ()) == 5
         assert nearest(reader) is None, "most of what is in memory is gone: it is loaded anew"
@@ -405,7 +404,7 @@ def test_codes_are_saved_for_the_next_start(tmp_path: Path, corpus: Corpus) -> N
             assert nearest(start()) is None
         file.path.write_bytes(saved)
         assert nearest(start()) is not None
-        corpus.store.write(lambda writer: meta.advance_vectors(writer.sql, remade=True))
+        corpus.store.write(lambda writer: shared.advance_vectors(writer.sql, remade=True))
         assert nearest(start()) is None, "vectors may differ from those that were saved"
     first.close()
 
@@ -416,10 +415,10 @@ def test_the_high_bits_choose_what_the_whole_codes_would(
     matrix = clusters(np.random.default_rng(2), COUNT, 384)
     held = Codes.encode(matrix)
     whole = held.scores(matrix[7])
-    monkeypatch.setattr(codes, "TWO_STAGES", COUNT // 2)
-    monkeypatch.setattr(codes, "LEAST_PROMISING", 100)
+    monkeypatch.setattr(loaded_vectors, "TWO_STAGES", COUNT // 2)
+    monkeypatch.setattr(loaded_vectors, "LEAST_PROMISING", 100)
     staged = held.scores(matrix[7])
-    chosen = staged > codes.LEAST_SCORE
+    chosen = staged > loaded_vectors.LEAST_SCORE
     assert 100 <= chosen.sum() < 200
     # Both are on one scale, for an index may have pieces of both kinds; the chosen are more exact.
     cosines = matrix @ matrix[7]
@@ -430,10 +429,10 @@ def test_the_high_bits_choose_what_the_whole_codes_would(
     for share in (2, 50):
         inside = np.arange(COUNT) % share == 7 % share
         filtered = held.scores(matrix[7], inside)
-        assert (filtered[~inside] == codes.LEAST_SCORE).all()
+        assert (filtered[~inside] == loaded_vectors.LEAST_SCORE).all()
         best = np.argsort(np.where(inside, -cosines, 1))[:10]
-        assert (filtered[best] > codes.LEAST_SCORE).all()
-        assert 100 <= (filtered > codes.LEAST_SCORE).sum() < 200
+        assert (filtered[best] > loaded_vectors.LEAST_SCORE).all()
+        assert 100 <= (filtered > loaded_vectors.LEAST_SCORE).sum() < 200
 
 
 @BOTH

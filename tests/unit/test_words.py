@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from qmd.search.query.language import parse
-from qmd.search.words import weights
-from qmd.search.words.checks import holds, pattern, raw_text
-from qmd.search.words.expressions import phrase
-from qmd.search.words.weights import STOP_WORDS, stem, weigh_words
+from qmd.search import words as weights
+from qmd.search.query import parse_string
+from qmd.search.words import STOP_WORDS, holds, pattern, phrase, raw_text, stem, weigh_words
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
@@ -41,7 +39,7 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
 def counts(corpus: Corpus, query: str) -> dict[str, int]:
     """Each word that counts → how many documents hold it, as far as they are counted."""
     with corpus.store.reading() as reader:
-        words = weigh_words(reader, parse(query))
+        words = weigh_words(reader, parse_string(query))
     assert words.document_count == 20
     for word in words.weights.values():
         assert word.idf == pytest.approx(weights.idf(word.documents, 20))
@@ -64,13 +62,13 @@ def test_a_title_covers_the_words_that_it_holds(
     twenty: Corpus, query: str, title: str, expected: float
 ) -> None:
     with twenty.store.reading() as reader:
-        words = weigh_words(reader, parse(query))
+        words = weigh_words(reader, parse_string(query))
     assert words.title_coverage(title) == pytest.approx(expected)
 
 
 def test_a_rare_word_in_a_title_covers_more(twenty: Corpus) -> None:
     with twenty.store.reading() as reader:
-        words = weigh_words(reader, parse("rare usual"))
+        words = weigh_words(reader, parse_string("rare usual"))
     rare, usual = words.title_coverage("A rare day"), words.title_coverage("The usual day")
     assert rare > usual > 0
     assert rare + usual == pytest.approx(1)
@@ -124,7 +122,7 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
         first = [(document_id, 5.0) for document_id in reversed(ids[4:])]
         rest = [(ids[3], 99.0), (ids[2], 0.0), (ids[1], -1.0), (ids[0], 99.0)]
         ranked = weights.rank_again(
-            reader, first + rest, weights.QueryWords(parse(""), words, 104), "relaxed"
+            reader, first + rest, weights.QueryWords(parse_string(""), words, 104), "relaxed"
         )
         frequencies = {
             word: reader.full_text.frequencies(match, ids[4:], words[word].documents, 104)
@@ -159,7 +157,7 @@ def test_the_first_hundred_are_ranked_again_and_the_rest_stays_behind_them(tmp_p
 
 def test_to_rank_nothing_again_gives_nothing(twenty: Corpus) -> None:
     with twenty.store.reading() as reader:
-        words = weights.QueryWords(parse("rare"), {"rare": weights.Word(2, 1.0)}, 20)
+        words = weights.QueryWords(parse_string("rare"), {"rare": weights.Word(2, 1.0)}, 20)
         assert weights.rank_again(reader, [], words, "exact") == []
         assert weights.idf(30, 20) == pytest.approx(log(1 + 0.5 / 30.5))
 

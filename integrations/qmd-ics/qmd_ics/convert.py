@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.inert import inert_lines
+from qmd.parse.convert.blocks import inert_lines
 from qmd.parse.converted import Anchor, Converted
 
 MAX_EVENTS = 50_000

@@ -7,7 +7,7 @@ from qmd_ics import CALENDAR
 from qmd_ics.convert import convert
 
 from qmd.errors import DamagedFileError
-from qmd.parse.by_format import parse
+from qmd.parse.document import parse
 
 EVENTS = """BEGIN:VCALENDAR\r
 BEGIN:VEVENT\r

@@ -8,8 +8,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.files.edits import note_editor as note_editor
-    from qmd.files.edits import observations as observations
     from qmd.files.edits import operations as operations
-    from qmd.files.edits import tasks as tasks
 
 __getattr__ = lazy.load(__name__)

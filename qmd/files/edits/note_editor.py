@@ -20,14 +20,14 @@ from qmd.errors import (
     NotFoundError,
     QmdError,
 )
-from qmd.files.edits import operations, properties, tasks
+from qmd.files.edits import operations, properties
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.parse_workers import document_text
 from qmd.parse.formats import format_of
-from qmd.values.edits import EditedNote, NoteEdit, NoteSource
+from qmd.values.writing import EditedNote, NoteEdit, NoteSource
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store
@@ -61,8 +61,8 @@ ACTIONS = {
     "prepend": Action(("text",), operations.prepend),
     "set_property": Action(("property", "value"), properties.set_property),
     "remove_property": Action(("property",), properties.remove_property),
-    "tick": Action((), partial(tasks.set_task, done=True), ("old", "line")),
-    "untick": Action((), partial(tasks.set_task, done=False), ("old", "line")),
+    "tick": Action((), partial(operations.set_task, done=True), ("old", "line")),
+    "untick": Action((), partial(operations.set_task, done=False), ("old", "line")),
 }
 _FIELDS = ("text", "old", "heading", "property", "value", "line")
 

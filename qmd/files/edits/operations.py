@@ -1,19 +1,36 @@
 """
-Edits of a note's text: replace a passage or a section, insert, append, prepend.
+Edits of a note's text: passages and sections, tasks, and facts.
 
-All functions are pure, keep every character outside of what they change, and give the new text the
-line ends of the note. They raise `EditError` if the note has no such place, or more than one.
+Edits of a note's text: replace a passage or a section, insert, append, prepend. All functions are
+pure, keep every character outside of what they change, and give the new text the line ends of the
+note. They raise `EditError` if the note has no such place, or more than one.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from datetime import date
 
+from qmd.engine_text import engine_text
 from qmd.errors import EditError
-from qmd.files.edits.merge import kept_lines
+from qmd.files.edits.diff import kept_lines
 from qmd.files.edits.text_file import LINE_END, UniformText, line_end, with_line_ends
 from qmd.parse import frontmatter
+from qmd.parse.markdown import Outline, outline
+from qmd.parse.notation import (
+    MAX_TEXT,
+    OBSERVATION,
+    TASK,
+    is_tag,
+    observation_lines,
+    observation_of,
+    status_of,
+    task_lines,
+)
 from qmd.parse.sections import Section, heading_path, outline_of, section
+from qmd.values.documents import NewFact, Observation
+from qmd.values.text import UNSAFE
 
 #: The most occurrences of a text that are counted.
 MAX_COUNTED = 100
@@ -248,3 +265,273 @@ def _line_end_before(rest: str, content: str, end: str) -> str:
     if content.endswith(("\n", "\r")):
         return ""
     return end
+
+
+_MAX_SHOWN = 5
+
+
+def set_task(text: str, task: str | None, line: int | None, *, done: bool) -> str:
+    """
+    Tick or untick the only task of a text.
+
+    Args:
+        done: Whether the task gets ``[x]`` or ``[ ]``; where it begins with a word, DONE or TODO.
+        task: The text behind the box, or a part of it that only one task has; ``line`` comes first.
+        line: The line of the task, counted from 1.
+
+    Raises:
+        EditError: There is no such task, or more than one.
+    """
+    parsed, tasks = _tasks(text)
+    number = _at_line(tasks, line) if line is not None else _with_text(tasks, task or "")
+    match = tasks[number]
+    if match["word"] is not None:
+        if (match["word"] == "DONE") is done:
+            return text
+        sign, new = "word", "DONE" if done else "TODO"
+    elif match["box"] in ("xX" if done else " "):
+        return text
+    else:
+        sign, new = "box", "x" if done else " "
+    start, end = (parsed.starts[number] + at for at in match.span(sign))
+    return text[:start] + new + text[end:]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A line that is a task: its number, from 1, the text behind its box, whether it is ticked."""
+
+    line: int
+    text: str
+    is_done: bool
+
+
+def tasks_of(text: str) -> list[TaskLine]:
+    """The tasks of a text, in its order."""
+    return [
+        TaskLine(number + 1, (match["text"] or "").strip(), status_of(match) == "done")
+        for number, match in _tasks(text)[1].items()
+    ]
+
+
+def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
+    """
+    Tick or untick a task that a person sees, though the note may have changed since.
+
+    Args:
+        task: The text behind the box, as the person sees it.
+        line: Where it stood, counted from 1. If another line is there now, the only task with
+            this text is meant.
+
+    Raises:
+        EditError: There is no such task any more, or more than one.
+    """
+    lines = text.split("\n")
+    match = TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
+    is_there = match is not None and (match["text"] or "").strip() == task.strip()
+    return set_task(text, task, line if is_there else None, done=done)
+
+
+def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
+    """The outline of a text, and its tasks by the number of the line, from 0."""
+    parsed = outline(text, frontmatter.split(text).body_start)
+    return parsed, dict(task_lines(text, parsed))
+
+
+def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
+    if line - 1 in tasks:
+        return line - 1
+    near = sorted(tasks, key=lambda number: abs(number - line + 1))[:_MAX_SHOWN]
+    hint = "The note has no tasks." if not near else f"Tasks: {_listed(tasks, sorted(near))}"
+    raise EditError(engine_text("Line {line} is no task.", line=line), hint=hint)
+
+
+def _with_text(tasks: dict[int, re.Match[str]], task: str) -> int:
+    words = task.strip()
+    if not words:
+        raise EditError("Which task?", hint="Give its text, or its line.")
+    texts = {number: (match["text"] or "").strip() for number, match in tasks.items()}
+    same = [number for number, text in texts.items() if text == words]
+    containing = same or [number for number, text in texts.items() if words in text]
+    if len(containing) == 1:
+        return containing[0]
+    if containing:
+        lines = in_words([number + 1 for number in containing])
+        raise EditError(
+            f"{len(containing)} tasks have this text, at {lines}.", hint="Give the line instead."
+        )
+    hint = "The note has no tasks."
+    if tasks:
+        hint = f"Tasks: {_listed(tasks, sorted(tasks)[:_MAX_SHOWN])}"
+    raise EditError(engine_text("The note has no task {words}.", words=f"{words!r}"), hint=hint)
+
+
+def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
+    texts = ((number + 1, (tasks[number]["text"] or "")[:80]) for number in numbers)
+    return "; ".join(f"line {line}: {text}" for line, text in texts)
+
+
+HEADING = "Observations"
+_SPACES = re.compile(r"\s+")
+
+
+def fact_line(fact: NewFact, today: str) -> str:
+    """
+    The line that states a fact, in the form of basic-memory.
+
+    Args:
+        today: The day when it is noted, in ISO 8601.
+
+    Raises:
+        EditError: It would not be read as this fact.
+    """
+    text = _one_line(fact.text)
+    if not text:
+        raise EditError("Which fact?", hint="Write one sentence.")
+    for tag in fact.tags:
+        name = tag.strip().lstrip("#")
+        if not is_tag(name) or _SPACES.search(name):
+            raise EditError(
+                engine_text("No tag is written so: {tag}", tag=repr(tag[:60])),
+                hint="A tag has letters, digits, -, _ and /, such as work/plans.",
+            )
+        if f"#{name.lower()}" not in text.lower().split():
+            text += f" #{name}"
+    context = [today, *filter(None, [_in_context(fact.source)])]
+    if fact.until is not None:
+        context.append(f"until {_day(fact.until)}")
+    category = _one_line(fact.category).strip("[]")
+    line = f"- [{category}] {text} ({'; '.join(context)})"
+    match = OBSERVATION.match(line)
+    if match is None or match["category"] != category:
+        raise EditError(
+            engine_text("No category is written so: {category}", category=repr(category[:60])),
+            hint="It is a word or a few, such as decision, preference or fact.",
+        )
+    if len(match["text"]) > MAX_TEXT:
+        raise EditError(
+            engine_text(
+                "The fact has {count} characters, more than {most}.",
+                count=f"{len(match['text']):,}",
+                most=f"{MAX_TEXT:,}",
+            ),
+            hint="Split it, or write a note.",
+        )
+    if observation_of(1, match).text != text:
+        raise EditError(
+            "The fact ends in parentheses that are read as its source.",
+            hint="Write it without them.",
+        )
+    return line
+
+
+def with_fact(text: str, line: str) -> str:
+    """
+    A note with a fact, below the heading ``Observations`` if it has one, else at its end.
+
+    A line with the same category and text is replaced.
+    """
+    new = _observed(line)
+    parsed = outline(text, frontmatter.split(text).body_start)
+    for number, match in observation_lines(parsed):
+        each = observation_of(number + 1, match)
+        if (each.category, each.text) == (new.category, new.text):
+            if _same(each, new):
+                return text
+            start = parsed.starts[number]
+            end = start + len(parsed.lines[number].rstrip("\r\n"))
+            indent = len(parsed.lines[number]) - len(parsed.lines[number].lstrip(" \t"))
+            return text[: start + indent] + line + text[end:]
+    headings = [each for each in outline_of(text) if each.path[-1] == HEADING]
+    if len(headings) == 1:
+        return append(text, line, "#".join(headings[0].path))
+    return append(text, f"## {HEADING}\n{line}")
+
+
+def new_note(title: str, line: str) -> str:
+    """The text of a new note that states a fact."""
+    escaped = title.replace("\\", "\\\\").replace('"', '\\"')
+    return f'---\ntitle: "{escaped}"\ntype: note\n---\n\n# {title}\n\n## {HEADING}\n{line}\n'
+
+
+def line_of(text: str, line: str) -> Observation | None:
+    """The fact of a note that says the same as a line; None without one."""
+    new = _observed(line)
+    parsed = outline(text, frontmatter.split(text).body_start)
+    for number, match in observation_lines(parsed):
+        each = observation_of(number + 1, match)
+        if (each.category, each.text) == (new.category, new.text):
+            return each
+    return None
+
+
+def without_fact(text: str, fact: str) -> str:
+    """
+    A note without its only fact of this text.
+
+    Args:
+        fact: Its text, or a part of it that only one fact has.
+
+    Raises:
+        EditError: There is no such fact, or more than one.
+    """
+    words = " ".join(fact.split())
+    parsed = outline(text, frontmatter.split(text).body_start)
+    facts = {number: observation_of(number + 1, each) for number, each in observation_lines(parsed)}
+    same = [
+        number
+        for number, each in facts.items()
+        if words in (each.text, f"[{each.category}] {each.text}")
+    ]
+    containing = same or [number for number, each in facts.items() if words in each.text]
+    if not words or not containing:
+        listed = "; ".join(
+            f"line {number + 1}: {each.text[:80]}"
+            for number, each in list(facts.items())[:_MAX_SHOWN]
+        )
+        raise EditError(
+            engine_text("The note states no such fact: {fact}", fact=repr(words[:200])),
+            hint=f"Its facts: {listed}" if listed else "The note states no facts.",
+        )
+    if len(containing) > 1:
+        raise EditError(
+            f"{len(containing)} facts have this text, at"
+            f" {in_words([number + 1 for number in containing])}.",
+            hint="Give the whole text of one, with its category: [category] fact.",
+        )
+    start, *ends = parsed.starts[containing[0] : containing[0] + 2]
+    return text[:start] + text[ends[0] if ends else len(text) :]
+
+
+def _observed(line: str) -> Observation:
+    match = OBSERVATION.match(line)
+    assert match is not None, line
+    return observation_of(1, match)
+
+
+def _same(one: Observation, other: Observation) -> bool:
+    return (one.context, one.expires) == (other.context, other.expires)
+
+
+def _one_line(text: str) -> str:
+    """A text on one line, without characters that steer a terminal or turn the line around."""
+    return " ".join(re.sub(UNSAFE, " ", text).split())
+
+
+def _in_context(source: str) -> str:
+    """A source without the signs that end it: in an address they are escaped."""
+    source = _one_line(source).replace(";", ",").replace("；", "，")
+    if " " not in source and "://" in source:
+        return source.replace("(", "%28").replace(")", "%29")
+    return source.translate(str.maketrans("()（）", "[]［］"))
+
+
+def _day(written: str) -> str:
+    """Raises EditError: it is no day."""
+    try:
+        return date.fromisoformat(written.strip()[:10]).isoformat()
+    except ValueError:
+        raise EditError(
+            engine_text("No day is written so: {text}", text=repr(written[:60])),
+            hint="Write it as 2026-12-31.",
+        ) from None

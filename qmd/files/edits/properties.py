@@ -15,9 +15,8 @@ from typing import NamedTuple
 from qmd.errors import EditError
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
-from qmd.system.surrogates import is_utf8
-from qmd.values.edits import PropertyValue
-from qmd.values.names import fold
+from qmd.values.text import fold, is_utf8
+from qmd.values.writing import PropertyValue
 
 _LINE_END = r"(?:\r\n|\r|\n)"
 _OPEN = re.compile(rf"---[ \t]*{_LINE_END}")

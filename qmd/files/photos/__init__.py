@@ -9,6 +9,5 @@ from qmd import lazy
 if TYPE_CHECKING:
     from qmd.files.photos import exiftool as exiftool
     from qmd.files.photos import images as images
-    from qmd.files.photos import thumbnail as thumbnail
 
 __getattr__ = lazy.load(__name__)

@@ -1,23 +1,38 @@
 """
-Metadata of photos: what they say, and writing it without touching anything else.
+Photos on the disk: what their metadata say, and writing it without touching anything else.
 
 Nothing is written into the photo itself. exiftool gets a copy in a private directory and makes a
 changed one there, which must hold the new metadata, the same image data and be read again, before
 it takes the photo's place.
+
+A photo on the disk: whether it may be written, its bytes, its image data. Each error is a
+`PhotoError` that names the path as the caller wrote it, ``named_path``.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
-from collections.abc import Callable
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import ExifToolError, FileChangedError, OutsideRootsError, WriteDeclinedError
-from qmd.files.photos import photo_file, photo_plan
+from qmd.errors import (
+    ExifToolError,
+    FileChangedError,
+    NotAPhotoError,
+    OutsideRootsError,
+    PhotoError,
+    PhotoProblem,
+    WriteDeclinedError,
+)
+from qmd.files.photos import photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
-from qmd.files.photos.photo_file import image_digest, open_photo, require_writable_photo
 from qmd.files.photos.photo_plan import (
     FieldValues,
     MetadataPlan,
@@ -28,10 +43,11 @@ from qmd.files.photos.photo_plan import (
     read_tags,
     with_translated_iptc,
 )
+from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.files.writing.writer import NewMetadata
-from qmd.parse.photo import jpeg
-from qmd.parse.photo.iptc import read_iptc
-from qmd.parse.photo.metadata import read_metadata
+from qmd.parse.formats import is_photo
+from qmd.parse.photo import containers
+from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.source import (
     MetadataBlocks,
     MeteredSource,
@@ -39,11 +55,13 @@ from qmd.parse.photo.source import (
     PhotoSource,
     TooMuchMetadataError,
 )
+from qmd.parse.photo.standards import read_iptc
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
 
 if TYPE_CHECKING:
     from qmd.files.writing.writer import FileWriter
+
 
 TOOL = "writeImageMetadata"
 #: Tags that exiftool leaves out of "all".
@@ -94,10 +112,10 @@ class Images:
         def content(present: bytes | None) -> bytes | NewMetadata:
             nonlocal plan
             if present is None:
-                raise photo_file.not_found(named_path)
+                raise not_found(named_path)
             image = image_digest(present, kind)
             if image is None:
-                raise photo_file.not_written(
+                raise not_written(
                     named_path,
                     "truncated",
                     "the file ends in the middle of the image",
@@ -110,30 +128,28 @@ class Images:
                     return present
                 new = copy.changed(plan)
             if image_digest(new.data, kind) != image:
-                raise photo_file.not_verified(named_path, "the copy does not hold the same image")
+                raise not_verified(named_path, "the copy does not hold the same image")
             return new
 
         try:
             written = files.rewrite(place, content, tool=TOOL)
         except ExifToolError as error:
-            if error.cause in ("refused", "ended") and photo_file.is_full(named_path):
-                raise photo_file.disk_full(named_path) from error
-            raise photo_file.not_written(
-                named_path, error.cause, error.reason, hint=error.hint
-            ) from error
+            if error.cause in ("refused", "ended") and is_full(named_path):
+                raise disk_full(named_path) from error
+            raise not_written(named_path, error.cause, error.reason, hint=error.hint) from error
         except OutsideRootsError as error:
-            raise photo_file.outside(error) from error
+            raise outside(error) from error
         except WriteDeclinedError as error:
-            raise photo_file.not_written(named_path, "declined", error.with_hint) from error
+            raise not_written(named_path, "declined", error.with_hint) from error
         except FileChangedError as error:
-            raise photo_file.not_written(
+            raise not_written(
                 named_path,
                 "changed",
                 "another program changed the photo meanwhile",
                 hint="Try again.",
             ) from error
         except OSError as error:
-            raise photo_file.disk_error(named_path, error) from error
+            raise disk_error(named_path, error) from error
         return PhotoWritten(
             named_path,
             kind,
@@ -180,12 +196,10 @@ class _Copy:
         except ExifToolError as error:
             if error.cause != "refused":
                 raise
-            raise photo_file.not_verified(self._named_path, error.reason) from error
+            raise not_verified(self._named_path, error.reason) from error
         different = differing_fields(plan.target, self.fields, now)
         if different:
-            raise photo_file.not_verified(
-                self._named_path, f"the copy does not hold the new {different}"
-            )
+            raise not_verified(self._named_path, f"the copy does not hold the new {different}")
         before = {field: self.fields.get(field, ()) for field in changed}
         kept = _kept(self.fields, self._kind)
         return NewMetadata(self._turn.get(self._new), kept, before, changed)
@@ -219,9 +233,9 @@ def _iptc_records(data: bytes, named_path: str) -> bytes:
     """All IPTC records, since all are written anew. Raises PhotoError: There are too many."""
     blocks = MetadataBlocks("JPG")
     try:
-        jpeg.read_blocks(MeteredSource(PhotoSource.of_bytes(data)), blocks)
+        containers.jpeg_blocks(MeteredSource(PhotoSource.of_bytes(data)), blocks)
     except TooMuchMetadataError as error:
-        raise photo_file.not_written(named_path, "refused", str(error).rstrip(".")) from error
+        raise not_written(named_path, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""
 
 
@@ -240,3 +254,209 @@ def _kept(present: FieldValues, kind: PhotoKind) -> bytes:
         "location": text(photo_plan.LOCATIONS),
     }
     return (json.dumps(metadata, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+# ruff: noqa: PTH116
+
+
+#: A larger photo is not written: its bytes and those of the new one are held in memory.
+MAX_BYTES = 256 << 20
+_IMAGE_DATA = {
+    "JPG": containers.jpeg_image_data,
+    "PNG": containers.png_image_data,
+    "HEIC": containers.heic_image_data,
+}
+
+
+def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoKind, ResolvedPath]:
+    """
+    The format of a photo that may be written, and where it lies. Raises PhotoError: what is
+    wrong first.
+
+    Where nothing may be written, the error says only that, and not whether the file exists.
+    """
+    try:
+        policy.require_writable()
+    except OutsideRootsError as error:
+        raise outside(error) from error
+    _require_permissions(named_path)
+    try:
+        place = policy.resolve(named_path)
+        str(place.target).encode()
+    except OutsideRootsError as error:
+        raise outside(error) from error
+    except UnicodeEncodeError as error:
+        raise not_written(
+            named_path,
+            "name",
+            "its name is not valid UTF-8, which the database needs",
+            "Rename it.",
+        ) from error
+    if not os.access(place.target.parent, os.W_OK | os.X_OK):
+        raise unwritable(named_path, "no file can be made in its folder")
+    with open_photo(named_path, lambda: place.open(READ)) as photo:
+        if photo.size > MAX_BYTES:
+            reason = f"it has more than {MAX_BYTES >> 20} MB"
+            raise not_written(named_path, "size", reason)
+        return read_kind(photo, named_path), place
+
+
+def _require_permissions(named_path: str) -> None:
+    """Raises PhotoError: there is no such regular file, or its mode forbids to read or write it."""
+    try:
+        with reading(named_path):
+            mode = os.stat(named_path).st_mode
+    except ValueError as error:  # no file can have this name
+        raise not_found(named_path) from error
+    if not stat.S_ISREG(mode):
+        raise unreadable(named_path, "it is no regular file")
+    # The superuser may write any file; we respect a mode that forbids it.
+    if not mode & 0o444 or not os.access(named_path, os.R_OK):
+        raise unreadable(named_path, "its permissions forbid it")
+    if not mode & 0o222 or not os.access(named_path, os.W_OK):
+        raise unwritable(named_path, "its permissions forbid it")
+
+
+@contextmanager
+def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSource]:
+    """
+    The bytes of a photo; ``open_it`` gives a descriptor.
+
+    Raises:
+        PhotoError: It is not there, cannot be read, or the block finds that it is no photo.
+    """
+    try:
+        with reading(named_path):
+            descriptor = open_it()
+    except ValueError as error:  # no file can have this name
+        raise not_found(named_path) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise unreadable(named_path, "it is no regular file")
+        with (
+            reading(named_path),
+            os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
+        ):
+            if not is_photo(named_path):
+                raise NotAPhotoError("its name does not end in .jpg, .jpeg, .png or .heic")
+            yield PhotoSource(stream, status.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
+    """A digest of the image data alone; None if the photo ends in the middle of it."""
+    places = _IMAGE_DATA[kind](PhotoSource.of_bytes(data))
+    if places is None:
+        return None
+    digest = hashlib.blake2b(digest_size=32)
+    whole = memoryview(data)
+    for offset, length in places:
+        digest.update(length.to_bytes(8, "big"))
+        digest.update(whole[offset : offset + length])
+    return digest.digest()
+
+
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_METADATA = 256 * 1024  # more than all that may be written
+
+_WORDS: dict[PhotoProblem, tuple[str, str]] = {
+    "not_found": ("There is no file {path}", "Check the path."),
+    "not_readable": (
+        "The file cannot be read: {path} ({reason}).",
+        "Name a photo that you may read.",
+    ),
+    "not_writable": (
+        "The file may not be written: {path} ({reason}).",
+        "Check the permissions of the file and of its folder.",
+    ),
+    "unsupported": (
+        "Not a JPG, PNG or HEIC photo: {path} ({reason}).",
+        "Metadata is written into JPG, PNG and HEIC files.",
+    ),
+    "not_written": ("Nothing was written into {path}: {reason}.", "The photo is as it was."),
+    "not_verified": (
+        "Nothing was written into {path}: {reason}.",
+        "The photo is as it was. Please report it, with the photo if you can.",
+    ),
+}
+"""Problem → the sentence, and what to do unless something better is known."""
+
+
+def photo_error(
+    problem: PhotoProblem, named_path: str, cause: str, reason: str = "", hint: str | None = None
+) -> PhotoError:
+    message, usual_hint = _WORDS[problem]
+    return PhotoError(
+        problem,
+        message.format(path=named_path, reason=reason.rstrip(".")),
+        cause=cause,
+        reason=reason,
+        hint=hint or usual_hint,
+    )
+
+
+def not_found(named_path: str) -> PhotoError:
+    return photo_error("not_found", named_path, "not_found")
+
+
+def unreadable(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_readable", named_path, "unreadable", reason)
+
+
+def unwritable(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_writable", named_path, "permission", reason)
+
+
+def not_written(named_path: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+    return photo_error("not_written", named_path, cause, reason, hint)
+
+
+def not_verified(named_path: str, reason: str) -> PhotoError:
+    return photo_error("not_verified", named_path, "different", reason)
+
+
+def disk_full(named_path: str) -> PhotoError:
+    return not_written(named_path, "disk_full", "the disk is full", "Free some space.")
+
+
+def outside(error: OutsideRootsError) -> PhotoError:
+    return PhotoError(
+        "not_writable", str(error), cause="outside", reason=error.with_hint, hint=error.hint
+    )
+
+
+@contextmanager
+def reading(named_path: str) -> Iterator[None]:
+    """Errors of the block, which reads a photo, as a `PhotoError`."""
+    try:
+        yield
+    except NotAPhotoError as error:
+        raise photo_error("unsupported", named_path, "format", str(error), error.hint) from error
+    except OSError as error:
+        gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        if gone or error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise not_found(named_path) from error
+        raise unreadable(named_path, error.strerror or str(error)) from error
+
+
+def disk_error(named_path: str, error: OSError) -> PhotoError:
+    """An error of the disk or of permissions, while the photo was written."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return unwritable(named_path, reason)
+    if error.errno == errno.ENOENT:
+        return not_found(named_path)
+    if error.errno in _FULL:
+        return disk_full(named_path)
+    return not_written(named_path, "disk", reason, "Check the disk, then try again.")
+
+
+def is_full(named_path: str) -> bool:
+    """Whether the disk has no room for a copy; exiftool has many messages for that."""
+    try:
+        photo = Path(named_path).resolve()
+        return shutil.disk_usage(photo.parent).free < photo.stat().st_size + _METADATA
+    except OSError:
+        return False

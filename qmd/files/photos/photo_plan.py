@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 from qmd.engine_text import engine_text
 from qmd.errors import ExifToolError, PhotoError
 from qmd.files.photos.exiftool import Turn, escape
-from qmd.parse.photo.iptc import Iptc, iptc_in_utf8
 from qmd.parse.photo.source import PhotoKind
+from qmd.parse.photo.standards import Iptc, iptc_in_utf8
 from qmd.values import PhotoChange
 from qmd.values.photos import PhotoText
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.files.writing import move_lock as move_lock
     from qmd.files.writing import policy as policy
     from qmd.files.writing import writer as writer
 

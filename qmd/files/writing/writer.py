@@ -13,10 +13,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.errors import ConflictError, FileChangedError, QmdError
 from qmd.files.writing.locked_folder import (
     FileContent,
@@ -26,7 +28,6 @@ from qmd.files.writing.locked_folder import (
     sha256_of,
     temporary_name,
 )
-from qmd.files.writing.move_lock import holds_move_lock, move_lock_given_up
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.store.sql.revisions import (
     MAX_REVISION_BYTES,
@@ -37,9 +38,8 @@ from qmd.store.sql.revisions import (
 )
 from qmd.system import cancellation, clock
 from qmd.system.session import current_face, current_session
+from qmd.system.user_dirs import lock_beside
 from qmd.values.access import AuditEntry
-from qmd.values.edits import FileAction
-from qmd.values.names import fold
 from qmd.values.proposed import (
     Confirm,
     Proposed,
@@ -49,9 +49,15 @@ from qmd.values.proposed import (
     ProposedText,
     require_consent,
 )
+from qmd.values.text import fold
+from qmd.values.writing import FileAction
 
 if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
     from qmd.store import Store, Writer
+    from qmd.values.location import DatabaseLocation
+
 
 _log = logging.getLogger(__name__)
 
@@ -607,3 +613,63 @@ def _hash_of_file(descriptor: int) -> str:
     """The SHA-256 of an open file, in hexadecimal."""
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
         return sha256_of(file)
+
+
+_held: ContextVar[BaseFileLock | None] = ContextVar("qmd_move", default=None)
+
+#: Seconds that a move waits for another one.
+WAIT_S = 30.0
+
+
+@contextmanager
+def one_move_at_a_time(database: DatabaseLocation) -> Iterator[None]:
+    """
+    Hold the lock ``<database>.moves.lock``; the system releases it if the process is killed.
+
+    A move finds out first which notes link to the note, and then rewrites them at the paths that
+    they had. If another move renamed one of them meanwhile, its links would be left behind.
+
+    Raises:
+        ConflictError: Another move or undo has held the lock for longer than `WAIT_S`.
+        OSError: The lock file cannot be made.
+    """
+    lock = libraries.filelock.FileLock(str(lock_beside(database, ".moves.lock")))
+    _acquire(lock)
+    token = _held.set(lock)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        lock.release()
+
+
+def holds_move_lock() -> bool:
+    """Whether this thread's work is a move or an undo that has the lock."""
+    return _held.get() is not None
+
+
+@contextmanager
+def move_lock_given_up() -> Iterator[None]:
+    """
+    Let other moves have the lock in the block, which waits for a person.
+
+    Raises:
+        ConflictError: Another move still has the lock `WAIT_S` after the block.
+    """
+    lock = _held.get()
+    assert lock is not None
+    lock.release()
+    try:
+        yield
+    finally:
+        _acquire(lock)
+
+
+def _acquire(lock: BaseFileLock) -> None:
+    """Raises ConflictError."""
+    try:
+        lock.acquire(timeout=WAIT_S, poll_interval=0.01)
+    except libraries.filelock.Timeout:
+        raise ConflictError(
+            "Another move or undo is still running; nothing was written.", hint="Try again later."
+        ) from None

@@ -1,14 +1,16 @@
-"""Messages to a language model, the answer, and how the pieces of a stream become one."""
+"""Messages to a language model, its answer, and the fence around texts of documents."""
 
 from __future__ import annotations
 
 import json
+import re
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.system.surrogates import whole
+from qmd.values.text import whole
 
 MAX_CHARS = 1_000_000
 """The longest answer. No model writes that much; a broken server may."""
@@ -347,3 +349,38 @@ class _ThoughtSplitter:
     def end(self) -> tuple[str, str]:
         held, self._held = self._held, ""
         return ("", held) if self._state == "thinking" else (held, "")
+
+
+_REMOVED = "[mark removed]"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """
+    Two lines around a text, with a mark that the text cannot contain.
+
+    The author of a document cannot know the mark: it is random, and new for each conversation.
+    """
+
+    mark: str
+
+    @classmethod
+    def new(cls) -> Fence:
+        return cls(secrets.token_hex(16))
+
+    @property
+    def opening(self) -> str:
+        return f"<data-{self.mark}>"
+
+    @property
+    def closing(self) -> str:
+        return f"</data-{self.mark}>"
+
+    def around(self, text: str) -> str:
+        """
+        The text between the two lines, unchanged.
+
+        Only the mark is removed from it: a model could have written the mark into a note.
+        """
+        inside = re.sub(re.escape(self.mark), _REMOVED, text, flags=re.IGNORECASE)
+        return f"{self.opening}\n{inside}\n{self.closing}"

@@ -27,7 +27,7 @@ from qmd.errors import (
 )
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.settings import VARIABLE, LlmSettings
-from qmd.system import http_client, installation, proxy
+from qmd.system import http_client, installation
 from qmd.system.http_client import HttpReply, TimeLimit
 
 #: Longest reply that is read: expansions and scores take kilobytes.
@@ -69,7 +69,7 @@ class ModelEndpoint:
             raise TransientInferenceError(
                 f"{self.name} has not answered within {timeout_s:.1f} s."
             ) from None
-        except (http_client.HttpError, proxy.ProxyError) as error:
+        except (http_client.HttpError, http_client.ProxyError) as error:
             raise http_error(self.settings, error, timeout_s) from None
         return ModelReply(self.settings, reply.status, reply.headers, data)
 
@@ -100,7 +100,7 @@ class ModelEndpoint:
                         offered_tools=isinstance(body, Mapping) and "tools" in body,
                     )
                 yield reply
-        except (http_client.HttpError, proxy.ProxyError) as error:
+        except (http_client.HttpError, http_client.ProxyError) as error:
             raise http_error(self.settings, error, wait_s) from None
 
     @contextmanager
@@ -265,7 +265,7 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
 
 
 def http_error(
-    settings: LlmSettings, error: http_client.HttpError | proxy.ProxyError, wait_s: float
+    settings: LlmSettings, error: http_client.HttpError | http_client.ProxyError, wait_s: float
 ) -> QmdError:
     """
     An error of the HTTP client as one that says what to do.
@@ -279,14 +279,14 @@ def http_error(
             return broke_off(settings)
         case http_client.UnreadableReplyError():
             return not_an_answer(settings, str(error), "")
-        case proxy.SocksSupportError():
+        case http_client.SocksSupportError():
             return ConfigError(
                 f"Cannot ask {settings.url}: the proxy in the environment speaks SOCKS, which needs"
                 " the package 'socksio'.",
                 hint=f"{installation.current().install('socksio')}, or name a proxy that speaks"
                 " HTTP in HTTPS_PROXY and unset ALL_PROXY.",
             )
-        case proxy.ProxyError():
+        case http_client.ProxyError():
             return ConfigError(
                 f"Cannot ask {settings.url}: the address of the proxy in the environment is none.",
                 hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example:"

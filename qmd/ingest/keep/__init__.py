@@ -8,10 +8,9 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.ingest.keep import background as background
-    from qmd.ingest.keep import follower as follower
     from qmd.ingest.keep import freshness as freshness
     from qmd.ingest.keep import keeper as keeper
-    from qmd.ingest.keep import lock as lock
+    from qmd.ingest.keep import loop as loop
     from qmd.ingest.keep import maintain as maintain
 
 __getattr__ = lazy.load(__name__)

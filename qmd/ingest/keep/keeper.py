@@ -19,10 +19,8 @@ from qmd.ingest.keep.background import (
     EmbedderProvider,
     gathering_loop,
 )
-from qmd.ingest.keep.follower import ChangeListener, IndexFollower
-from qmd.ingest.keep.freshness import KeeperState
-from qmd.ingest.keep.lock import IndexLock, lock_of
-from qmd.ingest.keep.loop import Loop, LoopStopped
+from qmd.ingest.keep.freshness import IndexLock, KeeperState, lock_of
+from qmd.ingest.keep.loop import ChangeListener, IndexFollower, Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
 from qmd.ingest.keep.watch import ChangedPaths
 

@@ -10,9 +10,7 @@ import re
 from collections.abc import Sequence
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.inert import code_span, inert, link
-from qmd.parse.convert.line_markup import MarkupLines, rewritten
-from qmd.parse.convert.tables import piped
+from qmd.parse.convert.blocks import MarkupLines, code_span, inert, link, piped, rewritten
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 from qmd.parse.decode import decode

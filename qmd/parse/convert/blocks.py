@@ -1,15 +1,28 @@
-"""Writes the blocks of a document as Markdown, one behind the other, with its anchors."""
+"""
+Writes Markdown of what other formats say: blocks, tables, lines of light markup.
+
+Keeps text of other formats from looking like the blocks and links of Markdown. Tags, wikilinks and
+fields are text in such files (`qmd.parse.document.parse_literal`), and so stay as they are. Only
+what would be taken for a heading, a link or HTML gets a backslash before it, because each backslash
+stands between the signs that a search for exactly these signs looks for; emphasis stays for the
+same reason.
+
+Rewrites light markup as Markdown, line by line, so that lines keep their numbers. Headings, items,
+code and text are written in the place of the line that they come from; what is not to be read
+becomes a blank line.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from qmd.parse.convert.inert import fenced, inert, inert_lines
-from qmd.parse.converted import Anchor, Converted
+from qmd.parse.chunk import TARGET
+from qmd.parse.converted import Anchor, Converted, limit_warnings
 from qmd.parse.heading_text import heading_text
-from qmd.parse.warnings import limit_warnings
+from qmd.parse.markdown import outline
 
 #: Characters of the Markdown of one file; what is behind them is left out.
 MAX_CHARACTERS = 20_000_000
@@ -163,3 +176,420 @@ def heading_line(level: int, text: str) -> str:
     if heading_text(written) != line or written.endswith("#"):
         written = _FORMATTED.sub(r"\\\g<0>", line)
     return f"{'#' * max(1, min(6, level))} {written}"
+
+
+_ADDRESS = r"https?://|[A-Za-z0-9][^\s<>@]{0,63}@[^\s<>]{1,255}>"
+#: Links, HTML, entities, comments and fences. An escape is taken whole, so that no second backslash
+#: undoes the first. Addresses in angle brackets are links that stand in the text as such.
+_SIGNS = re.compile(
+    rf"\\.|\](?=\()|<(?=[A-Za-z/!?])(?!{_ADDRESS})"
+    r"|&(?=\#?\w{1,31};)|%(?=%)|`{3,}|~{3,}",
+    re.DOTALL,
+)
+#: What means something only where a line begins: headings, rules below text, definitions, and the
+#: rules that would begin frontmatter.
+_LINE_BEGINNING = re.compile(
+    r"(?:\A|(?<=[\r\n]))([ \t]*)"
+    r"(?=#{1,6}(?:[ \t\r\n]|\Z)|(?:-+|=+|\++)[ \t]*(?:[\r\n]|\Z)|\[[^\[\]\r\n]{1,999}\]:)"
+)
+
+
+#: Tags, wikilinks, fields, boxes of tasks, formulas, and emphasis that the page did not mean.
+_OF_NOTES = re.compile(
+    r"\\.|(?<!\S)#(?=[\w/-]*[^\W\d_])|\[(?=\[)|\A\](?=\])|::(?=\s)|\[(?=[ xX/\-]\]\s)"
+    r"|\$(?=[^\s$][^$\n]*\$)|\*(?=\*|[^\s*][^*\n]*\*)|(?<!\w)_(?=\w)|~(?=~)|=(?==\w)",
+    re.DOTALL,
+)
+_IN_LABEL = re.compile(r"\\.|[\[\]]|\\\Z", re.DOTALL)
+_UNLINKABLE = re.compile(r"[<>`\x00-\x1f\x7f]|%%")
+_IN_ANGLES = re.compile(r"[\s()\\]")
+#: Characters of the target of a link; such a long one is data.
+MAX_TARGET = 2000
+
+
+def inert(text: str) -> str:
+    """
+    Text inside a paragraph, as Markdown that says the same and means nothing else.
+
+    `inert_lines` also takes care of what begins a line.
+    """
+    return _SIGNS.sub(_marked, text)
+
+
+def inert_in_note(text: str) -> str:
+    """
+    Text inside a paragraph of a note: also without tags, wikilinks, fields, tasks and formulas.
+
+    Other than the text of a file, which is read as text, a note would have them.
+    """
+    return in_note(inert(text))
+
+
+def in_note(markdown: str) -> str:
+    """Markdown of text without what only a note would have."""
+    return _OF_NOTES.sub(_marked_in_note, markdown)
+
+
+def _marked_in_note(match: re.Match[str]) -> str:
+    sign = match.group()
+    if sign[0] == "\\":
+        return sign
+    if sign == "::":  # a field is a key, two colons and a blank
+        return ":\\:"
+    return f"\\{sign}"
+
+
+def inert_lines(text: str) -> str:
+    """Whole lines of plain text, as Markdown without headings, links, HTML and fences."""
+    return inert_beginnings(inert(text))
+
+
+def inert_beginnings(markdown: str) -> str:
+    """Markdown whose lines do not begin as headings, rules and definitions do."""
+    return _LINE_BEGINNING.sub(r"\1\\", markdown)
+
+
+def _marked(match: re.Match[str]) -> str:
+    sign = match.group()
+    if sign[0] == "\\":
+        return sign
+    if sign[0] in "]%":  # of these pairs, the second sign is the one to mark
+        return f"{sign}\\"
+    return f"\\{sign}"
+
+
+def code_span(text: str) -> str:
+    """Code inside a line, between backticks; of a text without visible signs, the text."""
+    line = " ".join(text.split("\n"))
+    if not line.strip():
+        return line
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    if not longest:
+        return f"`{line}`"
+    marks = "`" * (longest + 1)
+    return f"{marks} {line} {marks}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """
+    Lines of code between fences that nothing in them closes.
+
+    Args:
+        language: Kept if it is one word of letters, digits and ``+#-_.``.
+    """
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    marks = "`" * (longest + 1)
+    if not re.fullmatch(r"[\w+#.-]{1,40}", language):
+        language = ""
+    end = "" if text.endswith("\n") else "\n"
+    return f"{marks}{language}\n{text}{end}{marks}"
+
+
+def link(text: str, target: str) -> str:
+    """
+    A link of Markdown; the text alone if the target cannot be written.
+
+    Args:
+        text: Markdown without links.
+    """
+    if not target or not text.strip() or _UNLINKABLE.search(target) or len(target) > MAX_TARGET:
+        return text
+    if _IN_ANGLES.search(target):
+        target = f"<{target}>"
+    label = _IN_LABEL.sub(_bracket, " ".join(text.split()))
+    return f"[{label}]({target})"
+
+
+def _bracket(match: re.Match[str]) -> str:
+    sign = match.group()
+    return sign if len(sign) == 2 else f"\\{sign}"
+
+
+#: Columns that are read; a row's further cells are left out.
+MAX_COLUMNS = 200
+#: Characters of a column's name where each value has it: a long one would be there for each row.
+MAX_NAME = 40
+#: Characters of a cell; the rest of it is left out.
+MAX_CELL = 20_000
+
+_NUMBER = re.compile(r"(?=\D{0,9}\d)[-+]?[\d.,\xa0 %]+")
+
+_MARKED = re.compile(r"[\\|\]<&%`~\s]")
+
+Row = Sequence[str]
+
+
+def cell(text: str) -> str:
+    """Plain text as one cell of a table."""
+    if _MARKED.search(text) is None and len(text) <= MAX_CELL:  # most cells, ten times as fast
+        return text.strip()
+    return piped(inert(" ".join(text[:MAX_CELL].split())))
+
+
+def piped(markdown: str) -> str:
+    """Markdown of one line as a cell of a table: a bar in it does not end the cell."""
+    return re.sub(r"\\.|\|", lambda sign: "\\|" if sign[0] == "|" else sign[0], markdown)
+
+
+def table_lines(head: Row, rows: Iterable[Row]) -> list[str]:
+    """The lines of a table of cells that are Markdown already; short rows are filled."""
+    width = len(head)
+    lines = [_line(head, width), "|" + "---|" * width]
+    lines += (_line(row, width) for row in rows)
+    return lines
+
+
+def write_rows(
+    blocks: Blocks, rows: Iterable[Row], *, begin: Callable[[int, int], None] | None = None
+) -> None:
+    """
+    A table of plain text in pieces that each repeat the head and fit into one chunk.
+
+    The first row is the head, unless a number stands in it; then the columns have letters. Where
+    the head alone fills a good part of a chunk, each row becomes a list of its columns' values.
+
+    Args:
+        begin: Called before each piece with the number of its first and last row, from 1, the
+            head counted.
+    """
+    _Pieces(blocks, begin or (lambda first, last: None)).write(rows)
+
+
+class _Pieces:
+    def __init__(self, blocks: Blocks, begin: Callable[[int, int], None]) -> None:
+        self.blocks = blocks
+        self.begin = begin
+        self.head: list[str] = []
+        self.lines: list[str] = []
+        self.head_size = self.size = 0
+        self.first = 1
+        self.is_cut = False
+        self.has_written = False
+
+    def write(self, rows: Iterable[Row]) -> None:
+        number = 0
+        for number, row in enumerate(rows, start=1):
+            if self.blocks.is_full:
+                return
+            if len(row) > MAX_COLUMNS and not self.is_cut:
+                self.is_cut = True
+                self.blocks.warnings.append(
+                    f"The table has over {MAX_COLUMNS} columns; the others were left out."
+                )
+            cells = [cell(each) for each in row[:MAX_COLUMNS]]
+            if not self.head:
+                if not any(cells):
+                    continue
+                self.first = number
+                is_head = _is_head(cells)
+                self.head = cells if is_head else [column_name(n) for n in range(len(cells))]
+                self.head_size = _cost(_line(self.head, 0))
+                if is_head:
+                    continue
+            if any(cells):
+                self.row(number, cells)
+        if self.head:
+            self.flush(number)
+
+    def row(self, number: int, cells: list[str]) -> None:
+        if len(cells) > len(self.head):
+            if self.lines:
+                self.flush(number - 1)
+                self.first = number
+            self.head += (column_name(column) for column in range(len(self.head), len(cells)))
+            self.head_size = _cost(_line(self.head, 0))
+        is_wide = self.head_size > TARGET // 4
+        if is_wide:
+            pairs = zip(self.head, cells, strict=False)
+            line = "- " + "; ".join(f"{name[:MAX_NAME]}: {value}" for name, value in pairs if value)
+        else:
+            line = _line(cells, len(self.head))
+        size = _cost(line)
+        if self.lines and self.size + size > TARGET - (0 if is_wide else 2 * self.head_size):
+            self.flush(number - 1)
+            self.first = number
+        if not self.lines and not is_wide:
+            self.lines = table_lines(self.head, ())
+        self.lines.append(line)
+        self.size += size
+
+    def flush(self, last: int) -> None:
+        if not self.lines and self.has_written:
+            return
+        self.has_written = True
+        self.begin(self.first, last)
+        self.blocks.markdown("\n".join(self.lines or table_lines(self.head, ())))
+        self.lines, self.size = [], 0
+
+
+def column_name(column: int) -> str:
+    """The name of a column, from 0, as spreadsheets have it: A, B, …, Z, AA."""
+    name = ""
+    column += 1
+    while column:
+        column, letter = divmod(column - 1, 26)
+        name = chr(65 + letter) + name
+    return name
+
+
+def _is_head(cells: Row) -> bool:
+    """Whether a table's first row names its columns: no number stands in it, and most have text."""
+    if any(_NUMBER.fullmatch(each) for each in cells):
+        return False
+    return 2 * sum(map(bool, cells)) > len(cells)
+
+
+def _line(cells: Row, width: int) -> str:
+    filled = [*cells, *("" for _ in range(width - len(cells)))]
+    return f"| {' | '.join(filled)} |"
+
+
+def _cost(text: str) -> int:
+    """In eighths of a token, as `qmd.parse.chunk` counts."""
+    return 2 * len(text) if text.isascii() else 3 * len(text.encode()) - len(text)
+
+
+#: Lists inside each other; what lies deeper is written at this depth.
+_MAX_DEPTH = 12
+
+
+class _Item(NamedTuple):
+    """An open list item: where its sign stands in the source, and where its text is written."""
+
+    indent: int
+    column: int
+
+
+class MarkupLines:
+    """
+    Collects the lines of a document.
+
+    Args:
+        source: The lines of the file; fences are longer than any run of backticks in them.
+    """
+
+    def __init__(self, source: Sequence[str]) -> None:
+        longest = max((len(run) for line in source for run in re.findall("`{3,}", line)), default=2)
+        self._fence = "`" * (longest + 1)
+        self._lines: list[str] = []
+        self._items: list[_Item] = []
+        self.is_in_code = False
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def blank(self) -> None:
+        """A line without text; the list goes on if the next line is inside it."""
+        self._lines.append("")
+
+    def text(self, indent: int, markdown: str) -> None:
+        """A line of text; left of the text of an item, it ends that item."""
+        self._leave(indent)
+        self._lines.append(" " * self._column() + markdown)
+
+    def paragraph_line(self, indent: int, markdown: str) -> None:
+        """As `text`, but what would begin a heading, a rule or a quote is marked."""
+        if markdown.startswith(">"):
+            markdown = f"\\{markdown}"
+        self.text(indent, inert_beginnings(markdown))
+
+    def item(self, indent: int, mark: str, markdown: str) -> None:
+        """A list item whose sign stands at this column."""
+        self._leave(indent)
+        column = self._column()
+        self._lines.append(f"{' ' * column}{mark} {markdown}")
+        if len(self._items) < _MAX_DEPTH:
+            self._items.append(_Item(indent, column + len(mark) + 1))
+
+    def heading(self, level: int, text: str) -> None:
+        """A heading of plain text; it ends all lists."""
+        self._items.clear()
+        self._lines.append(heading_line(level, text))
+
+    def begin_code(self, indent: int, language: str = "", *, above: bool = False) -> None:
+        """
+        A line that opens a fence.
+
+        Args:
+            above: It takes the place of the line above, if that is blank.
+        """
+        if above and self._lines and not self._lines[-1]:
+            self._lines.pop()
+        self._leave(indent)
+        word = language if re.fullmatch(r"[\w+#.-]{1,40}", language) else ""
+        self._lines.append(f"{' ' * self._column()}{self._fence}{word}")
+        self.is_in_code = True
+
+    def code(self, line: str) -> None:
+        """A line of code."""
+        self._lines.append(f"{' ' * self._column()}{line}".rstrip())
+
+    def end_code(self) -> None:
+        """A line that closes the fence."""
+        self._lines.append(f"{' ' * self._column()}{self._fence}")
+        self.is_in_code = False
+
+    def converted(
+        self,
+        *,
+        title: str | None = None,
+        date: str | None = None,
+        properties: dict[str, object] | None = None,
+        warnings: tuple[str, ...] = (),
+        encoding: str = "utf-8",
+    ) -> Converted:
+        """
+        All lines as one text.
+
+        Args:
+            title: None for the first heading of level 1.
+        """
+        text = "\n".join(self._lines).rstrip() + "\n" if any(self._lines) else ""
+        return Converted(
+            text,
+            title=title or main_heading(text),
+            date=date,
+            properties={key: value for key, value in (properties or {}).items() if value},
+            warnings=warnings,
+            encoding=encoding,
+        )
+
+    def _column(self) -> int:
+        return self._items[-1].column if self._items else 0
+
+    def _leave(self, indent: int) -> None:
+        """End the items whose sign does not stand left of this column."""
+        while self._items and self._items[-1].indent >= indent:
+            self._items.pop()
+
+
+def main_heading(markdown: str) -> str | None:
+    """The first heading of level 1."""
+    headings = outline(markdown).headings
+    return next((each.text for each in headings if each.level == 1 and each.text), None)
+
+
+def rewritten(text: str, pattern: re.Pattern[str], rewrite: Callable[[re.Match[str]], str]) -> str:
+    """Text in which the matches become Markdown, and the rest means nothing."""
+    pieces: list[str] = []
+    at = 0
+    for match in pattern.finditer(text):
+        pieces += [inert(text[at : match.start()]), rewrite(match)]
+        at = match.end()
+    return "".join([*pieces, inert(text[at:])])
+
+
+def indent_of(line: str) -> int:
+    """The columns of white space before a line's text."""
+    return len(line) - len(line.lstrip(" ")) if "\t" not in line else _columns(line)
+
+
+def _columns(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
+
+
+def dedented(line: str, columns: int) -> str:
+    """A line of code without so many columns of white space before it, if it has them."""
+    if "\t" in line[: columns + 1]:
+        line = line.expandtabs(8)
+    return line[columns:] if not line[:columns].strip() else line.lstrip(" ")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from qmd.parse.convert.blocks import Blocks
-from qmd.parse.convert.tables import write_rows
+from qmd.parse.convert.blocks import Blocks, write_rows
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 from qmd.parse.lines import split_lines

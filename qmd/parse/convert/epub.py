@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from qmd.errors import EncryptedFileError
 from qmd.parse.convert.archive import Archive
 from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.html import html_text, html_tree
 from qmd.parse.convert.html_blocks import Element, ElementWriter, local_name
-from qmd.parse.convert.html_tree import html_text, html_tree
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 

@@ -1,28 +1,42 @@
 """
-Turns a saved page into Markdown: the article without what surrounds it, its title and its date.
+Turns a saved page into Markdown: its article, title and date.
 
 MHTML holds the page beside its images; only the page is read.
+
+Finds the article of a page: what is left without navigation, adverts, heads and feet. A page that
+says what its article is (``<main>``, ``<article>``, the names that generators use) is believed if
+that holds most of the text that is no link. Otherwise the whole page counts. Either way blocks that
+are mostly links, or say that they are navigation, are left out.
 """
 
 from __future__ import annotations
 
 import binascii
+import codecs
 import email
 import json
 import re
 from collections.abc import Iterator, Mapping
 from email import policy
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from lxml import etree
+
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.article import find_article
 from qmd.parse.convert.blocks import Blocks, heading_line
-from qmd.parse.convert.html_blocks import Element, ElementWriter, local_name
-from qmd.parse.convert.html_tree import html_text, html_tree
+from qmd.parse.convert.html_blocks import (
+    SILENT,
+    Element,
+    ElementWriter,
+    is_hidden,
+    local_name,
+    walk,
+)
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
+from qmd.parse.decode import decode
 
 #: Parts of an MHTML file that are looked at.
 MAX_PARTS = 2000
@@ -306,3 +320,245 @@ def _page_of_mhtml(data: bytes) -> tuple[bytes, str, str]:
         "The file is no saved page: it holds no HTML.",
         hint="Save the page again, or leave the file out.",
     )
+
+
+_BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CHARSET = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{2,40})|<\?xml[^>]{0,100}encoding=[\"']([\w:.-]{2,40})",
+    re.IGNORECASE,
+)
+_OF_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
+#: What pages call an encoding, and the larger one that browsers read it as.
+_READ_AS = {
+    "gb2312": "gb18030", "gbk": "gb18030", "iso-8859-1": "cp1252", "latin-1": "cp1252",
+    "ascii": "cp1252", "us-ascii": "cp1252", "shift_jis": "cp932", "big5": "big5hkscs",
+    "ks_c_5601-1987": "cp949", "euc-kr": "cp949",
+}  # fmt: skip
+
+
+def html_text(data: bytes, charset: str = "") -> str:
+    """
+    The text of an HTML file: in the encoding that it names if it is in it, else in a detected one.
+
+    Args:
+        charset: What else names the encoding, such as the header of a message.
+
+    Raises:
+        DecodeError: The bytes are no text.
+    """
+    if not data.startswith(_BOMS):
+        match = _CHARSET.search(data, 0, 4096)
+        named = (match[1] or match[2]).decode("ascii", "replace") if match else ""
+        for name in (charset, named):
+            text = _decoded(data, name)
+            if text is not None:
+                return text
+    return decode(data).text
+
+
+def html_tree(text: str) -> tuple[Element | None, tuple[str, ...]]:
+    """The root of a page's tree, None if it has no elements, and warnings."""
+    parser = etree.HTMLParser(
+        encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
+    )
+    try:
+        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError:
+        return None, ()
+    if root is not None:
+        _complete_body(root)
+    too_deep = any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log)
+    warnings = ("The page is nested too deeply; a part of it was not read.",) if too_deep else ()
+    return root, warnings
+
+
+def _complete_body(root: Element) -> None:
+    """
+    Put into ``<body>`` what begins it.
+
+    The parser knows no element of HTML 5, and takes one behind the head for a part of it.
+    """
+    head, body = root.find("head"), root.find("body")
+    if head is None:
+        return
+    begin = next((n for n, each in enumerate(head) if local_name(each) not in _OF_HEAD), None)
+    if begin is None:
+        return
+    if body is None:
+        body = etree.SubElement(root, "body")
+    for place, element in enumerate(head[begin:]):
+        body.insert(place, element)
+
+
+def _decoded(data: bytes, charset: str) -> str | None:
+    name = _READ_AS.get(charset.lower(), charset.lower())
+    if not name or name.startswith("utf-16"):  # a page that can be read so far is not in UTF-16
+        return None
+    try:
+        if codecs.lookup(name)._is_text_encoding is False:
+            return None
+        text = data.decode(name)
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    return None if "\0" in text else text
+
+
+_ARTICLE_NAMES = re.compile(
+    r"(?:^|\s)(?:main-?content|article-?(?:body|content)|post-?(?:body|content)|entry-?content|"
+    r"mw-content-text|markdown-body|js_content|rich_media_content|content|story-?body)(?:$|\s)",
+    re.IGNORECASE,
+)
+_NAVIGATION = re.compile(
+    r"(?:^|[\s_-])(?:nav|navbar|navigation|navheader|navfooter|navbox|sphinxsidebar|breadcrumbs?|"
+    r"cookies?|consent|newsletter|noprint|catlinks|pagination|pager)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_OTHER_NAMES = re.compile(
+    r"(?:^|[\s_-])(?:menu|sidebar|footer|header|shar(?:e|ing)|social|related|advert\w*|ads?|promo|"
+    r"subscribe|popup|modal|toc|skip|jump|banner|toolbar|topbar|masthead|paywall|copyright)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_EDIT_LINKS = re.compile(r"(?:^|\s)(?:mw-editsection|headerlink|anchorjs-link)(?:$|\s)")
+_OTHER_ROLES = frozenset(
+    ("navigation", "banner", "contentinfo", "search", "menu", "menubar", "dialog", "toolbar")
+)
+_OTHER_ELEMENTS = frozenset(("header", "aside", "form"))
+#: Characters of a block that counts as navigation by its name alone.
+_SHORT = 300
+
+
+class _Size(NamedTuple):
+    """Characters of an element, and those of links and of code and tables among them."""
+
+    text: int
+    links: int
+    kept: int
+    has_title: bool
+
+    @property
+    def prose(self) -> int:
+        return self.text - self.links
+
+
+class Article(NamedTuple):
+    """The element that holds an article, and those in it that are left out."""
+
+    root: Element
+    skipped: frozenset[Element]
+
+
+def find_article(page: Element) -> Article:
+    """The article of a page."""
+    sizes = _sizes(page)
+    whole = sizes[page]
+    skipped = frozenset(_others(page, sizes))
+    kept = whole.kept - sum(sizes[each].kept for each in skipped)
+    best = page
+    for element in _candidates(page, skipped, sizes):
+        size = sizes[element]
+        smallest = sizes[best]
+        if size.prose * 2 > whole.prose and size.kept * 5 >= kept * 4 and size.text < smallest.text:
+            best = element
+    return Article(best, skipped)
+
+
+def _candidates(
+    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
+) -> Iterator[Element]:
+    for element in _outside(page, skipped, sizes):
+        name, attributes = local_name(element), element.attrib
+        if (
+            name in ("main", "article")
+            or attributes.get("role") in ("main", "article")
+            or attributes.get("itemprop") == "articleBody"
+            or _ARTICLE_NAMES.search(attributes.get("id") or "")
+            or _ARTICLE_NAMES.search(attributes.get("class") or "")
+        ):
+            yield element
+
+
+def _others(page: Element, sizes: dict[Element, _Size]) -> Iterator[Element]:
+    """The outermost elements that are no part of any article."""
+    prose = sizes[page].prose
+    stack = [page]
+    while stack:
+        for child in stack.pop():
+            size = sizes.get(child)
+            if size is None:
+                continue
+            if _is_other(child, size, prose):
+                yield child
+            else:
+                stack.append(child)
+
+
+def _is_other(element: Element, size: _Size, prose: int) -> bool:
+    name, attributes = local_name(element), element.attrib
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+    if _EDIT_LINKS.search(names):
+        return True
+    is_navigation = (
+        name in ("nav", "footer")
+        or attributes.get("role") in _OTHER_ROLES
+        or _NAVIGATION.search(names) is not None
+    )
+    if size.has_title:
+        return False
+    if not is_navigation and name not in _OTHER_ELEMENTS and not _OTHER_NAMES.search(names):
+        return False
+    return _is_beside_text(size, prose, is_navigation=is_navigation)
+
+
+def _is_beside_text(size: _Size, prose: int, *, is_navigation: bool) -> bool:
+    """Whether what has such a name is little beside the text of its page."""
+    is_short = size.text < _SHORT
+    is_of_links = size.links * 3 > size.text
+    # A name may mislead: what holds much of the text stays. But of a page that is little more than
+    # a list of chapters, the links to its neighbours are much of the text.
+    if size.prose * 4 > prose and not (is_short and (is_navigation or is_of_links)):
+        return False
+    return is_navigation or (size.kept * 2 <= size.text and (is_short or is_of_links))
+
+
+def _outside(
+    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
+) -> Iterator[Element]:
+    """The elements that are shown, those that are left out excepted."""
+    stack = [page]
+    while stack:
+        element = stack.pop()
+        yield element
+        stack += [child for child in element if child in sizes and child not in skipped]
+
+
+def _sizes(page: Element) -> dict[Element, _Size]:
+    """The size of each element that is shown."""
+    sizes: dict[Element, _Size] = {}
+    open_sizes: list[list[int]] = [[0, 0, 0, 0]]
+    hidden = links = kept = 0
+    for element, begins in walk(page):
+        name = local_name(element)
+        is_silent = name in SILENT or not name or is_hidden(element)
+        step = 1 if begins else -1
+        hidden += step * is_silent
+        links += step * (name == "a")
+        kept += step * (name in ("pre", "table"))
+        if begins:
+            open_sizes.append([0, 0, 0, int(name == "h1")])
+            text = element.text
+        else:
+            size = open_sizes.pop()
+            for index, number in enumerate(size):
+                open_sizes[-1][index] += number
+            if not hidden and not is_silent:
+                sizes[element] = _Size(size[0], size[1], size[2], bool(size[3]))
+            text = element.tail if element is not page else None
+        if text and not hidden:
+            length = len(text) if text.isascii() else len(text) + len(text.encode()) // 3
+            length = length if not text.isspace() else 0
+            count = open_sizes[-1]
+            count[0] += length
+            count[1] += length * bool(links)
+            count[2] += length * bool(kept)
+    sizes.setdefault(page, _Size(0, 0, 0, has_title=False))
+    return sizes

@@ -17,9 +17,19 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
-from qmd.parse.convert.blocks import Blocks, heading_line
-from qmd.parse.convert.inert import code_span, in_note, inert, inert_in_note, link
-from qmd.parse.convert.tables import MAX_CELL, MAX_COLUMNS, piped, table_lines
+from qmd.parse.convert.blocks import (
+    MAX_CELL,
+    MAX_COLUMNS,
+    Blocks,
+    code_span,
+    heading_line,
+    in_note,
+    inert,
+    inert_in_note,
+    link,
+    piped,
+    table_lines,
+)
 
 Element = etree._Element  # lxml has no other name for their type
 

@@ -24,10 +24,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from qmd.errors import DamagedFileError, DecodeError
-from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.blocks import Blocks, inert
+from qmd.parse.convert.html import html_text, html_tree
 from qmd.parse.convert.html_blocks import ElementWriter
-from qmd.parse.convert.html_tree import html_text, html_tree
-from qmd.parse.convert.inert import inert
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 

@@ -15,7 +15,7 @@ from qmd.parse.convert.blocks import Blocks
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 from qmd.parse.markdown import closed
-from qmd.system.surrogates import whole
+from qmd.values.text import whole
 
 #: Cells that are read.
 MAX_CELLS = 20_000

@@ -10,13 +10,26 @@ from collections.abc import Iterator
 
 from qmd.errors import EncryptedFileError
 from qmd.parse.convert.archive import Archive
-from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.blocks import (
+    MAX_COLUMNS,
+    Blocks,
+    inert,
+    inert_beginnings,
+    link,
+    main_heading,
+    write_rows,
+)
 from qmd.parse.convert.html_blocks import Element
-from qmd.parse.convert.inert import inert, inert_beginnings, link
-from qmd.parse.convert.line_markup import main_heading
-from qmd.parse.convert.office import About, attribute, child, children, xml_name
-from qmd.parse.convert.sheets import MAX_SHEETS, SheetRow, write_sheet
-from qmd.parse.convert.tables import MAX_COLUMNS, write_rows
+from qmd.parse.convert.office import (
+    MAX_SHEETS,
+    About,
+    SheetRow,
+    attribute,
+    child,
+    children,
+    write_sheet,
+    xml_name,
+)
 from qmd.parse.converted import Converted
 
 #: Lists, tables and text boxes inside each other that are read.

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pypdfium2 as pdfium
 
 from qmd.errors import DamagedFileError, EncryptedFileError
-from qmd.parse.convert.inert import inert_lines
+from qmd.parse.convert.blocks import inert_lines
 from qmd.parse.converted import Anchor, Converted
 from qmd.parse.segment import is_joined
 from qmd.values.pictures import PictureText

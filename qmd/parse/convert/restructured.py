@@ -11,8 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from qmd.parse.convert.inert import code_span, inert, link
-from qmd.parse.convert.line_markup import MarkupLines, dedented, indent_of, rewritten
+from qmd.parse.convert.blocks import (
+    MarkupLines,
+    code_span,
+    dedented,
+    indent_of,
+    inert,
+    link,
+    rewritten,
+)
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 from qmd.parse.decode import decode

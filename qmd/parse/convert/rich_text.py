@@ -13,9 +13,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.blocks import Blocks
-from qmd.parse.convert.line_markup import main_heading
-from qmd.parse.convert.tables import MAX_COLUMNS, write_rows
+from qmd.parse.convert.blocks import MAX_COLUMNS, Blocks, main_heading, write_rows
 from qmd.parse.converted import Converted
 
 #: Groups inside each other.

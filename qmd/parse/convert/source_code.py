@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from tree_sitter import Language, Node, Parser, Tree
 
-from qmd.parse.convert.blocks import Blocks
-from qmd.parse.convert.inert import code_span, fenced
+from qmd.parse.convert.blocks import Blocks, code_span, fenced
 from qmd.parse.converted import Converted
 from qmd.parse.decode import decode
 from qmd.parse.lines import split_lines

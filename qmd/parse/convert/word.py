@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterator
 
 from qmd.parse.convert.archive import Archive
-from qmd.parse.convert.blocks import Blocks
+from qmd.parse.convert.blocks import Blocks, inert, inert_beginnings, link, main_heading, write_rows
 from qmd.parse.convert.html_blocks import Element
-from qmd.parse.convert.inert import inert, inert_beginnings, link
-from qmd.parse.convert.line_markup import main_heading
 from qmd.parse.convert.office import (
     About,
     attribute,
@@ -23,7 +21,6 @@ from qmd.parse.convert.office import (
     relations,
     xml_name,
 )
-from qmd.parse.convert.tables import write_rows
 from qmd.parse.converted import Converted
 
 #: Tables and text boxes inside each other that are read.

@@ -1,15 +1,26 @@
-"""Merges the EXIF, IPTC and XMP of a photo into one value."""
+"""
+Merges the metadata of a photo into one value, and makes a document of it.
+
+Turn a photo into a document: a text with its metadata, whose tags are its keywords and people.
+Emoji label the lines, because the full-text index leaves them out: a search for the word "camera"
+must not match every photo.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any, Literal
 
 from qmd.errors import NotAPhotoError
-from qmd.parse.photo import heic, jpeg, png
-from qmd.parse.photo.exif import Exif, read_exif
-from qmd.parse.photo.iptc import Iptc, read_iptc
+from qmd.parse.chunk import chunk
+from qmd.parse.convert.blocks import inert_lines
+from qmd.parse.converted import limit_warnings
+from qmd.parse.document import MAX_TITLE, find_description
+from qmd.parse.markdown import outline
+from qmd.parse.photo import containers
 from qmd.parse.photo.source import (
     MetadataBlocks,
     MeteredSource,
@@ -19,11 +30,15 @@ from qmd.parse.photo.source import (
     kind_of,
     kind_of_name,
 )
-from qmd.parse.photo.xmp import read_xmp
-from qmd.parse.warnings import limit_warnings
-from qmd.values import PhotoMetadata
+from qmd.parse.photo.standards import Exif, Iptc, read_exif, read_iptc, read_xmp
+from qmd.values import ParsedDocument, PhotoMetadata
+from qmd.values.pictures import PictureText
 
-_READERS = {"JPG": jpeg.read_blocks, "PNG": png.read_blocks, "HEIC": heic.read_blocks}
+_READERS = {
+    "JPG": containers.jpeg_blocks,
+    "PNG": containers.png_blocks,
+    "HEIC": containers.heic_blocks,
+}
 
 _DATE = re.compile(
     r"(\d{4})[:\-./]?(\d\d)[:\-./]?(\d\d)"
@@ -182,3 +197,123 @@ def _camera(make: str, model: str) -> str | None:
     if make and model and model.casefold().startswith(make.split()[0].casefold()):
         return model
     return " ".join(each for each in (make, model) if each) or None
+
+
+_MAX_DESCRIPTION = 100_000
+
+
+def parse_photo(
+    path: str, source: PhotoSource, texts: Mapping[int, PictureText] | None = None
+) -> ParsedDocument:
+    """
+    Read one photo.
+
+    Args:
+        path: The file's path with ``/``; its suffix must be that of the format, and its name
+            is the last resort for a title.
+        texts: What was read from the photo, as page 1; it stands below the metadata, as a quote.
+
+    Raises:
+        NotAPhotoError: It is in another format, or in none that is known here.
+    """
+    photo = read_metadata(source, path)
+    name = path.rpartition("/")[2]
+    title = (
+        _one_line(photo.title or "")[:MAX_TITLE].rstrip()
+        or _one_line(name.rpartition(".")[0])
+        or name
+    )
+    tags = _distinct_lines(photo.tags)
+    people = _distinct_lines(photo.people)
+    text = _text(title, photo, tags, people) + _quote((texts or {}).get(1))
+    document = stored_photo(
+        text,
+        title=title,
+        description=find_description({"description": photo.description}),
+        tags=_distinct_lines(tuple(each.lstrip("#") for each in (*tags, *people))),
+        date=photo.date,
+        properties=_properties(photo, tags, people),
+        warnings=photo.warnings,
+        title_source="frontmatter" if photo.title else "filename",
+    )
+    return replace(document, pictures=(1,))
+
+
+def stored_photo(
+    text: str,
+    *,
+    title: str,
+    description: str,
+    tags: Sequence[str],
+    date: str | None,
+    properties: Mapping[str, object],
+    warnings: Sequence[str],
+    title_source: Literal["frontmatter", "filename"] = "filename",
+) -> ParsedDocument:
+    """A photo as `parse_photo` has read it, of what the database holds, without the file."""
+    structure = outline(text, 0)
+    return ParsedDocument(
+        text=text,
+        encoding="utf-8",
+        title=title,
+        title_source=title_source,
+        description=description,
+        body_start=0,
+        headings=structure.headings,
+        tags=tuple(tags),
+        aliases=(),
+        date=date,
+        properties=properties,
+        links=(),
+        chunks=chunk(text, structure),
+        warnings=tuple(warnings),
+    )
+
+
+def _text(title: str, photo: PhotoMetadata, tags: tuple[str, ...], people: tuple[str, ...]) -> str:
+    description = (photo.description or "").replace("\r\n", "\n").replace("\r", "\n").strip()
+    place = _distinct_lines((photo.location or "", *photo.place))
+    lines = [
+        ("🏷", ", ".join(tags)),
+        ("👤", ", ".join(people)),
+        ("📍", ", ".join(place)),
+        ("📅", (photo.date or "").replace("T", " ")),
+        ("📷", _one_line(photo.camera or "")),
+    ]
+    facts = "\n".join(f"- {sign} {value}" for sign, value in lines if value)
+    paragraphs = [f"# {title}", description[:_MAX_DESCRIPTION], facts]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
+
+
+def _quote(read: PictureText | None) -> str:
+    if read is None or not read.lines:
+        return ""
+    text = inert_lines("\n".join(_one_line(line.text) for line in read.lines))
+    return "\n" + "".join(f"> {line}\n" for line in text.splitlines())
+
+
+def _properties(
+    photo: PhotoMetadata, tags: tuple[str, ...], people: tuple[str, ...]
+) -> dict[str, Any]:
+    properties = {
+        "tags": list(tags),
+        "people": list(people),
+        "location": photo.location,
+        "date": photo.date,
+        "camera": photo.camera,
+    }
+    return {"kind": photo.kind, **{name: value for name, value in properties.items() if value}}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _distinct_lines(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names, each once (ignoring case) and on one line."""
+    seen: dict[str, str] = {}
+    for name in names:
+        shown = _one_line(name)
+        if shown:
+            seen.setdefault(shown.casefold(), shown)
+    return tuple(seen.values())

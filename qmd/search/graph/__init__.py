@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.graph import broken as broken
-    from qmd.search.graph import context as context
     from qmd.search.graph import links as links
     from qmd.search.graph import similar as similar
     from qmd.search.graph import tags as tags

@@ -9,9 +9,9 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from qmd.system import cancellation
-from qmd.system.surrogates import whole
 from qmd.values import Filters
 from qmd.values.graph import TagCount, TagTree
+from qmd.values.text import whole
 
 if TYPE_CHECKING:
     from qmd.store import Reader

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.lookup import anchors as anchors
     from qmd.search.lookup import documents as documents
     from qmd.search.lookup import globs as globs
     from qmd.search.lookup import resolve as resolve

@@ -23,7 +23,7 @@ from qmd.search.lookup.resolve import (
     resolve,
     storable,
 )
-from qmd.search.present.reply import join_contexts
+from qmd.search.present import join_contexts
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
 from qmd.values.reading import (
     MAX_OUTLINED,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
-from qmd.values.names import (
+from qmd.values.text import (
     FOLDER_PAGES,
     MARKDOWN_LINKS,
     NOTE_SUFFIXES,
@@ -103,7 +103,7 @@ class LinkedFiles:
         The file that a link leads to; None if there is none.
 
         Args:
-            path: A link path that is not empty, see `qmd.values.names.link_path`.
+            path: A link path that is not empty, see `qmd.values.text.link_path`.
             source: The path of the note with the link.
         """
         if self._is_vault:

@@ -12,7 +12,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from qmd.system import cancellation
-from qmd.values.names import are_alike, fold, name_key, without_note_suffix
+from qmd.values.text import are_alike, fold, name_key, without_note_suffix
 
 if TYPE_CHECKING:
     from qmd.store import Reader

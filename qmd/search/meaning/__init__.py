@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 
 if TYPE_CHECKING:
-    from qmd.search.meaning import codes as codes
-    from qmd.search.meaning import late_interaction as late_interaction
     from qmd.search.meaning import loaded_vectors as loaded_vectors
     from qmd.search.meaning import nearness as nearness
     from qmd.search.meaning import retrieval as retrieval

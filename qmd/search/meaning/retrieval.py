@@ -15,7 +15,7 @@ from qmd.errors import InferenceError, ModelMismatchError, VectorIndexMissingErr
 from qmd.inference.protocols import token_embedder
 from qmd.search import meaning
 from qmd.search.candidates import Candidate
-from qmd.search.query.language import MAX_QUESTION
+from qmd.search.query import MAX_QUESTION
 from qmd.store.sql.vectors import MAX_NEAREST
 from qmd.values import ModelSpec
 
@@ -57,7 +57,7 @@ def retrieve_by_meaning(
         raise InferenceError("No embedding model is set up.", hint="qmd doctor")
     embedder = models.embedder()
     model = require_index(reader, embedder.spec)
-    has_tokens = with_tokens and meaning.late_interaction.projection_for(reader, model) is not None
+    has_tokens = with_tokens and meaning.nearness.projection_for(reader, model) is not None
     by_token = token_embedder(embedder) if has_tokens else None
     tokens = None
     if by_token is not None:

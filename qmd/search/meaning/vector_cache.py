@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qmd.errors import QmdError
-from qmd.search.meaning.codes import LEAST_SCORE, Codes, are_supported
 from qmd.search.meaning.loaded_vectors import (
+    LEAST_SCORE,
+    Codes,
     CodesFile,
     Form,
     LoadedVectors,
     Matrix,
+    are_supported,
     extended,
     joined,
     places_of,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.search.views.expressions import Expression
-from qmd.values.moment import formatted
-from qmd.values.names import fold
+from qmd.values.days import formatted
 from qmd.values.properties import fold_key
+from qmd.values.text import fold
 
 MAX_STEPS = 3_000_000
 """Of one view: some seconds at most."""

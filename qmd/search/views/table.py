@@ -15,8 +15,8 @@ from qmd.search.views.expressions import Expression
 from qmd.search.views.written import SortKey, ViewQuery
 from qmd.system import cancellation, clock
 from qmd.values import Filters
+from qmd.values.graph import View, ViewRow
 from qmd.values.properties import fold_key
-from qmd.values.views import View, ViewRow
 
 if TYPE_CHECKING:
     from qmd.store import Reader

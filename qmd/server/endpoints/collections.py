@@ -15,8 +15,8 @@ from qmd.errors import (
 from qmd.operations.collections import NAME
 from qmd.operations.definition import operation
 from qmd.operations.indexing import count
-from qmd.server.endpoints.client_paths import add_collection as add_permitted
-from qmd.server.endpoints.client_paths import context_path, permitted_directory
+from qmd.server.endpoints.definition import add_collection as add_permitted
+from qmd.server.endpoints.definition import context_path, permitted_directory
 from qmd.values import Collection
 from qmd.values.facts import Describe, Inline, InSchema, OmitDefault
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from qmd.errors import ConflictError, InputError, WritesForbiddenError
 from qmd.operations.definition import operation
 from qmd.values.facts import Describe, InSchema, Range
-from qmd.values.pushes import MAX_FILES, Push, PushedFiles, PushReport, SentFile, SentPart
+from qmd.values.transfer import MAX_FILES, Push, PushedFiles, PushReport, SentFile, SentPart
 
 if TYPE_CHECKING:
     from qmd.server.endpoints.definition import Call

@@ -10,25 +10,22 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from qmd.server.endpoints import client_paths  # noqa: F401 - makes "file" known to routes
+from qmd.server.endpoints import definition  # noqa: F401 - makes "file" known to routes
 from qmd.server.page import (
     ask,
+    beside,
     capture,
-    change,
     days,
     edit,
     files,
     health,
-    health_forms,
     history,
     login,
-    new_note,
     note,
     pdf,
     photos,
     search,
     suggest,
-    tree,
 )
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
@@ -43,14 +40,14 @@ _VIEWS = (
     *search.VIEWS,
     *note.VIEWS,
     *edit.VIEWS,
-    *new_note.VIEWS,
-    *change.VIEWS,
+    *edit.NEW_VIEWS,
+    *edit.FORMS,
     *days.VIEWS,
     *history.VIEWS,
     *files.VIEWS,
-    *tree.VIEWS,
+    *beside.VIEWS,
     *health.VIEWS,
-    *health_forms.VIEWS,
+    *health.FORMS,
     *ask.VIEWS,
     PageView("/help", _help),
     PageView("/part/help", _help),

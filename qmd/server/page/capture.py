@@ -16,12 +16,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from qmd.errors import ConflictError, InputError
-from qmd.parse.convert.inert import inert_in_note, link
+from qmd.parse.convert.blocks import inert_in_note, link
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import Answer, PageView, Shown, Visit, view_routes
 from qmd.system.web import addresses_in
-from qmd.values.captures import Attachment
+from qmd.values.writing import Attachment
 
 #: A page with its pictures may take so long.
 _SAVE_S = 90.0

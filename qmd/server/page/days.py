@@ -18,7 +18,7 @@ from qmd.parse.links import make_link
 from qmd.server.page.links import note_address
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.values.days import MonthCalendar
-from qmd.values.tasks import ListedTask
+from qmd.values.documents import ListedTask
 
 _MOST_TASKS = 200
 #: The keys of the texts for the groups of tasks, with how many days from today each begins.

@@ -1,7 +1,8 @@
-"""The editor of a note, at ``/edit/…``, with its preview, and the choice after a conflict."""
+"""The views and forms that change a note: create, edit, tick, move, delete, and undo."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from urllib.parse import quote_plus
 
@@ -9,18 +10,23 @@ from starlette.responses import JSONResponse
 
 from qmd.errors import (
     CollectionNotFoundError,
+    ConflictError,
     FileChangedError,
     InputError,
     InvalidPathError,
     NotFoundError,
 )
-from qmd.files.edits.merge import Choice, conflicts, merge, merged_text
+from qmd.files.edits.diff import Choice, conflicts, merge, merged_text
+from qmd.files.edits.operations import tasks_of
+from qmd.files.vault import file_name_of
+from qmd.kb import KnowledgeBase
 from qmd.render import NoLinks, Options, render_note
 from qmd.server.page.browser import Form
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.server.security import MAX_BODY_BYTES
-from qmd.values.edits import EditedNote, NoteSource
+from qmd.values import Collection
+from qmd.values.writing import EditedNote, MovedNote, NoteSource, UndoReply
 
 _MAX_FORM = MAX_BODY_BYTES - 100_000  # bytes of a form, as sent, with room for what is typed
 _MAX_CHOICES = 10_000
@@ -181,3 +187,196 @@ def choices_in(form: Form) -> dict[int, Choice]:
             break
         choices[number] = "theirs" if chosen == "theirs" else "both" if chosen == "both" else "mine"
     return choices
+
+
+_HEADING = re.compile(r"^(?:---\n.*?\n---\n)?\s*#?[ \t]*([^\n]*)", re.DOTALL)
+_MAX_FOLDERS = 500
+_READ_DOCUMENTS = 20_000
+
+
+def _form(visit: Visit) -> Shown:
+    collections = visit.kb.writable_collections()
+    return _new_shown(visit, collections, _from_link(visit, collections))
+
+
+def _new_again(visit: Visit) -> Shown:
+    collections = visit.kb.writable_collections()
+    return _new_shown(visit, collections, _sent(visit.form, collections))
+
+
+def _create(visit: Visit) -> Answer:
+    fields = _sent(visit.form, visit.kb.writable_collections())
+    if not fields["name"]:
+        raise ConflictError(visit.text("edit.needs_name"))
+    path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
+    created = visit.kb.create_note(path, visit["text"])
+    visit.notify(visit.text("edit.created"), created.problem, created.change)
+    note = note_address(created.file)
+    return JSONResponse({"address": note}) if visit.wants_json else note
+
+
+NEW_VIEWS = (PageView("/new", _form, _create, "writer", again=_new_again),)
+
+
+def _new_shown(visit: Visit, collections: list[Collection], fields: dict[str, str]) -> Shown:
+    names = [each.name for each in collections]
+    values = {
+        "collections": names,
+        "fields": fields,
+        "folders": _folders(visit.kb, names),
+        "may_write": bool(names) and not visit.site.read_only,
+    }
+    return Shown("new.html", values)
+
+
+def _from_link(visit: Visit, collections: list[Collection]) -> dict[str, str]:
+    """
+    The fields as a link asks for them: ``?name=folder/Note#Heading&from=collection/path``, where
+    ``from`` is the note with the link.
+    """
+    names = [each.name for each in collections]
+    path = re.split(r"[#^|]", visit.query("name"))[0].strip().strip("/")
+    collection = visit.query("collection") or visit.query("from").partition("/")[0]
+    first, _, rest = path.partition("/")
+    if rest and first in names and (not collection or first == collection):
+        collection, path = first, rest
+    folder, _, name = path.rpartition("/")
+    name = name.removesuffix(".md")
+    return {
+        "collection": collection if collection in names else (names or [""])[0],
+        "folder": folder or visit.query("folder").strip("/"),
+        "name": name,
+        "text": f"# {name}\n\n" if name else "",
+    }
+
+
+def _sent(form: Form, collections: list[Collection]) -> dict[str, str]:
+    """The fields that were sent; a name that was left empty is made of the first line."""
+    fields = {name: form.get(name).strip() for name in ("collection", "folder", "name")}
+    fields["folder"] = fields["folder"].strip("/")
+    fields["collection"] = fields["collection"] or next((each.name for each in collections), "")
+    fields["text"] = form.get("text")
+    fields["name"] = fields["name"] or suggested_name(fields["text"])
+    return fields
+
+
+def suggested_name(text: str) -> str:
+    """A file name made of the first heading or line of a text; empty without one."""
+    match = _HEADING.match(text[:10_000])
+    return file_name_of(match[1].strip("# \t") if match is not None else "")
+
+
+def _folders(kb: KnowledgeBase, collections: list[str]) -> list[str]:
+    """The folders of some collections that hold documents."""
+    folders: set[str] = set()
+    for name in collections:
+        for document in kb.documents(name, limit=_READ_DOCUMENTS):
+            folder = document.path.rpartition("/")[0]
+            if folder:
+                folders.add(folder)
+    return sorted(folders)[:_MAX_FOLDERS]
+
+
+_LISTED = 50  # notes that the plan of a move names
+
+
+def _tasks(visit: Visit) -> Shown:
+    """All tasks, each with a button, for browsers without scripts."""
+    source = visit.kb.note_source(visit.file)
+    return Shown("tasks.html", {"source": source, "tasks": tasks_of(source.text)})
+
+
+def _tick(visit: Visit) -> Answer:
+    """
+    Tick or untick the task at ``line`` of the note with ``docid``, as ``done`` says (1 or 0).
+
+    A script gets the new docid; else the browser loads the note again.
+    """
+    line, docid, done = visit.number(visit["line"]), visit["docid"], visit["done"] == "1"
+    if line is None or not docid:
+        raise InputError("The form does not say which task of which text is meant.")
+    ticked = visit.kb.tick_task(visit.file, line, done=done, if_docid=docid)
+    if visit.wants_json:
+        return JSONResponse({"done": done, "docid": ticked.docid, "change": ticked.change})
+    if ticked.written:
+        words = visit.text("tasks.ticked" if done else "tasks.unticked")
+        visit.notify(words, change=ticked.change)
+    if visit["back"] == "days":
+        return f"/days?{visit['query']}" if visit["query"] else "/days"
+    return f"{note_address(ticked.file)}?line={line}"
+
+
+def _ask_to_delete(visit: Visit) -> Shown:
+    would_be = visit.kb.delete_note(visit.file, preview=True)
+    links = visit.kb.backlinks(visit.file, limit=20)
+    values = {"file": would_be.file, "docid": would_be.docid, "links": links}
+    return Shown("delete.html", values)
+
+
+def _delete(visit: Visit) -> str:
+    if "docid" not in visit.form:
+        raise InputError("The form lacks the docid of the note.")
+    # It is empty for a file that is no document.
+    deleted = visit.kb.delete_note(visit.file, if_docid=visit["docid"] or None)
+    visit.notify(visit.text("edit.deleted", file=deleted.file), change=deleted.change)
+    return "/"
+
+
+def _ask_for_place(visit: Visit) -> Shown:
+    visit.kb.note_source(visit.file)  # raises if there is none
+    return _place(visit, visit.file.partition("/")[2])
+
+
+def _move(visit: Visit) -> Answer:
+    """Move the note, or show first what that changes."""
+    path = visit["to"].strip().strip("/")
+    new_file = f"{visit.file.partition('/')[0]}/{path}" if path else ""
+    if visit["action"] != "move":
+        plan = visit.kb.move_note(visit.file, new_file, preview=True)
+        return _place(visit, visit["to"].strip(), plan)
+    moved = visit.kb.move_note(visit.file, new_file, if_docid=visit["docid"] or None)
+    words = visit.text("edit.moved", file=moved.file, n=moved.notes)
+    visit.notify(words, moved.problem, moved.change)
+    return note_address(moved.file)
+
+
+def _place(visit: Visit, new_path: str, plan: MovedNote | None = None) -> Shown:
+    values = {"file": visit.file, "new_path": new_path, "plan": plan, "listed": _LISTED}
+    return Shown("move.html", values)
+
+
+def _undo(visit: Visit) -> Answer:
+    number = visit.number(visit.path["change"])
+    if number is None:
+        raise InputError("The address does not name a change.")
+    reply = visit.kb.undo.undo_change(number)
+    if reply.refused:
+        return Shown("undo_refused.html", {"refused": reply.refused}, 409)
+    (undone,) = reply.undone
+    words = visit.text("edit.redone" if undone.is_redo else "edit.undone")
+    if undone.first is not None:
+        action, of_file = undone.first
+        words += f" {visit.text(f'history.action_{action}')} {of_file.file}"
+    visit.notify(f"{words}.", reply.problem, reply.change, undo=not undone.is_redo)
+    return "/overview#changes" if visit["from"] == "overview" else _after_undo(reply)
+
+
+def _after_undo(reply: UndoReply) -> str:
+    """The note that was moved back, else the first that is there again; the search without one."""
+    files = [
+        each
+        for change in reply.undone
+        for each in change.files
+        if each.action != "deleted" and not each.file.startswith("/")
+    ]
+    files.sort(key=lambda each: each.moved_from is None)
+    return note_address(files[0].file) if files else "/"
+
+
+FORMS = (
+    PageView("/tick/{file:file}", _tasks, _tick, "writer"),
+    PageView("/move/{file:file}", _ask_for_place, _move, "writer",
+         again=lambda visit: _place(visit, visit["to"].strip())),
+    PageView("/delete/{file:file}", _ask_to_delete, _delete, "writer"),
+    PageView("/undo/{change}", act=_undo, sender="writer"),
+)  # fmt: skip

@@ -14,9 +14,8 @@ from qmd.parse.formats import format_of, is_photo
 from qmd.parse.links import make_link
 from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
-from qmd.values.graph import NoteLink
-from qmd.values.names import link_anchor
-from qmd.values.views import View
+from qmd.values.graph import NoteLink, View
+from qmd.values.text import link_anchor
 
 MAX_LINKS = 20_000
 """The most links of one text that are resolved; those behind them are shown as missing."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -22,12 +24,16 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.parse.formats import (
+    MAIL,
+    PDF,
+    SUBTITLES,
     format_of,
+    has_signs_in_lines,
     is_photo,
     is_shown_as_markdown,
 )
-from qmd.server.page.links import PageLinks, note_address
-from qmd.server.page.neighbourhood import (
+from qmd.render import RenderedHeading, WrittenTarget
+from qmd.server.page.beside import (
     MOST_DRAWN,
     MOST_IN_COLUMN,
     MOST_NEAR,
@@ -35,17 +41,26 @@ from qmd.server.page.neighbourhood import (
     links_among,
     near_notes,
     neighbours,
+    tree,
+    tree_is_wanted,
 )
-from qmd.server.page.note_body import shown_body
-from qmd.server.page.note_properties import shown_properties
-from qmd.server.page.note_text import ShownText
-from qmd.server.page.tree import tree, tree_is_wanted
+from qmd.server.page.links import PageLinks, note_address
+from qmd.server.page.mail import mail_view
+from qmd.server.page.note_text import (
+    ShownText,
+    part_with_line,
+    parts_of,
+    shown_markdown,
+    shown_plain,
+)
+from qmd.server.page.office import sheet_view, slides_view
+from qmd.server.page.pdf import pdf_view
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
-from qmd.values.names import fold
 from qmd.values.reading import DocumentDetails, DocumentSlice
+from qmd.values.text import fold
 
 MOST_LINKS = 500
 """Links and backlinks that are read for a note's lists and its graph."""
@@ -255,3 +270,174 @@ def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
     if not details.is_vault:
         return None
     return f"obsidian://open?path={quote(str(path), safe='', errors='surrogateescape')}"
+
+
+MOST_VALUES = 50
+"""Values of one property that are shown, and properties of one document."""
+
+MAX_VALUE = 300
+"""Characters of a value that are shown."""
+
+MAX_SEARCHED = 30
+"""Characters of a value that leads to a search for it; a longer one is a sentence."""
+
+MAX_IN_A_ROW = 12
+"""Characters of a value that may stand in one line with others."""
+
+_SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
+_WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
+
+
+class ShownValue(NamedTuple):
+    """
+    One value.
+
+    Attributes:
+        address: A note, a page of the web, or a search for the value; "" for no link.
+        is_web: Whether it leads out of this server.
+    """
+
+    text: str
+    address: str = ""
+    is_web: bool = False
+
+
+class ShownProperty(NamedTuple):
+    """A property; ``left_out`` of its values are not shown."""
+
+    key: str
+    values: list[ShownValue]
+    left_out: int = 0
+
+    @property
+    def is_in_a_row(self) -> bool:
+        """Whether the values are short enough to stand in one line."""
+        return len(self.values) > 2 and all(len(each.text) <= MAX_IN_A_ROW for each in self.values)
+
+
+def shown_properties(details: DocumentDetails, links: PageLinks) -> list[ShownProperty]:
+    """The properties but for tags, aliases and the title, which stand elsewhere."""
+    shown = []
+    for key, value in list(details.properties.items())[:MOST_VALUES]:
+        if key.casefold() in _SHOWN_ELSEWHERE:
+            continue
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        texts = [_shown(key, each) for each in values[:MOST_VALUES]]
+        shown.append(ShownProperty(key, texts, len(values) - len(texts)))
+    return _with_notes(shown, links)
+
+
+def _shown(key: str, value: object) -> ShownValue:
+    if isinstance(value, (bool, int, float)):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return ShownValue(text, _search(key, text))
+    if not isinstance(value, str):
+        return ShownValue(json.dumps(value, ensure_ascii=False)[:MAX_VALUE])
+    text = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}…"
+    if value.startswith(("https://", "http://")) and len(value) < 2_000 and " " not in value:
+        return ShownValue(text, value, is_web=True)
+    is_searched = len(value) <= MAX_SEARCHED and value.strip()
+    return ShownValue(text, _search(key, value) if is_searched else "")
+
+
+def _search(key: str, value: str) -> str:
+    """The address that lists the documents with this value of the property."""
+    key = re.sub(r"\s+", "-", key.strip())
+    if '"' in value or '"' in key or "\n" in value:
+        return ""
+    quoted = value if re.fullmatch(r"[\w.-]+", value) else f'"{value}"'
+    return f"/?q={quote(f'{key}:{quoted}', safe='')}"
+
+
+def _with_notes(properties: list[ShownProperty], links: PageLinks) -> list[ShownProperty]:
+    """Let values such as ``[[Ann]]`` lead to their notes; all are resolved at once."""
+    places = [
+        (number, at, match)
+        for number, each in enumerate(properties)
+        for at, value in enumerate(each.values)
+        if (match := _WIKILINK.fullmatch(value.text))
+    ]
+    targets = links.resolve([WrittenTarget("wikilink", match[1].strip()) for *_, match in places])
+    for (number, at, match), target in zip(places, targets, strict=True):
+        shown = (match[2] or match[1]).strip()
+        properties[number].values[at] = ShownValue(shown, target.address, target.kind == "web")
+    return properties
+
+
+class Body(NamedTuple):
+    """
+    The middle of a view.
+
+    Attributes:
+        template: Shows it; the name of the module that made ``value``.
+        text: Its text and headings; of a long one, the part that is shown.
+        is_part: Whether there are more headings than those of the text.
+        last_line: The last line of the document's text that is shown or stands before that.
+        value: What the template shows besides the text.
+    """
+
+    template: str
+    text: ShownText
+    is_part: bool = False
+    last_line: int = 0
+    value: object = None
+
+    @property
+    def style(self) -> str | None:
+        """The style of the template, if it has one of its own."""
+        return None if self.value is None else self.template.replace(".html", ".css")
+
+
+def shown_body(viewed: ViewedDocument, *, may_tick: bool) -> Body:
+    """
+    The document as its reader expects it: as pages, a table, slides, messages or text.
+
+    Args:
+        may_tick: Whether the person may tick tasks.
+    """
+    file_format = format_of(viewed.document.path)
+    if not file_format.is_note and viewed.visit.query("as") != "text":
+        if file_format is PDF:
+            pdf = pdf_view(viewed)
+            return Body("pdf.html", pdf.text, pdf.pages > 1, pdf.last_line, pdf)
+        if (sheet := sheet_view(viewed)) is not None:
+            return Body("sheet.html", _headings(()), value=sheet)
+        if (mail := mail_view(viewed)) is not None:
+            headings = [each.heading for each in mail.mails]
+            return Body("mail.html", _headings(headings), value=mail)
+        if (slides := slides_view(viewed)) is not None:
+            headings = [each.heading for each in slides.slides]
+            return Body("slides.html", _headings(headings), value=slides)
+    shown = _text(viewed, may_tick=may_tick)
+    return Body("note_text.html", shown, shown.parts > 1)
+
+
+def _headings(headings: Sequence[RenderedHeading]) -> ShownText:
+    """What the outline has of a view without one text."""
+    return ShownText("", headings, 1, 1)
+
+
+def _text(viewed: ViewedDocument, *, may_tick: bool) -> ShownText:
+    text, lines = viewed.read.text, viewed.lines
+    part = viewed.visit.page_number("part")
+    if lines is not None:
+        part = part_with_line(parts_of(text), lines[0])
+    if not is_shown_as_markdown(viewed.document.path):
+        return shown_plain(text, lines=lines, number=part)
+    return shown_markdown(
+        text,
+        viewed.links,
+        lines=lines,
+        number=part,
+        may_tick=may_tick,
+        breaks_lines=_breaks_lines(viewed),
+        is_note=has_signs_in_lines(viewed.document.path),
+    )
+
+
+def _breaks_lines(viewed: ViewedDocument) -> bool:
+    """Whether a line end inside a paragraph is shown as one."""
+    file_format = format_of(viewed.document.path)
+    if file_format.is_note:
+        return viewed.visit.kb.breaks_lines(viewed.document.collection)
+    return file_format in (PDF, MAIL, SUBTITLES)

@@ -18,10 +18,10 @@ from starlette.routing import Route
 
 from qmd.engine_text import engine_text
 from qmd.errors import InputError, NotFoundError
-from qmd.files.pdf_pages import WIDTHS
+from qmd.files.pictures import WIDTHS
 from qmd.parse.formats import PDF, format_of
+from qmd.server.page.files import KeptPictures, Picture, picture_response
 from qmd.server.page.note_text import ShownText, shown_section
-from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Visit

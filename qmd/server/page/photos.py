@@ -12,11 +12,10 @@ from starlette.routing import Route
 
 from qmd.engine_text import engine_text
 from qmd.errors import ConflictError, InputError
-from qmd.files.photos.thumbnail import SIDES
+from qmd.files.pictures import SIDES
 from qmd.parse.formats import is_photo
-from qmd.server.page.files import file_response
+from qmd.server.page.files import KeptPictures, Picture, file_response, picture_response
 from qmd.server.page.links import SHRUNK, address, note_address
-from qmd.server.page.pictures import KeptPictures, Picture, picture_response
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values.photos import PhotoChange, PhotoFilter

@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 from qmd.engine_text import engine_text
 from qmd.errors import DocumentNotFoundError, InputError, QmdError
 from qmd.parse.formats import PDF, format_of, is_photo, is_shown_as_markdown
-from qmd.server.page.language import lines_of
 from qmd.server.page.note_text import has_signs, plain_line
+from qmd.server.page.templating import lines_of
 from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values import Filters, Hit, SearchReply, SearchRequest
 from qmd.values.search import SHOWING
@@ -159,7 +159,7 @@ VIEWS = (
 
 
 def _shown(view: SearchView, reply: SearchReply) -> Mapping[str, object]:
-    from qmd.search.present.snippet import splitter
+    from qmd.search.present import splitter
 
     split = splitter(view.query)
     shown = str if has_signs(view.query) else plain_line
@@ -204,14 +204,14 @@ def _beside(
 
 def _similar_tags(kb: KnowledgeBase, view: SearchView) -> list[tuple[str, str]]:
     """Tags like those that the search names and no document has: the tag, and its search."""
-    from qmd.search.query.language import parse
+    from qmd.search.query import parse_string
 
     similar = []
     for number, tag in enumerate(view.filters.tags[:_MEANT]):
         for near in kb.tags(tag, limit=1).nearest[:_MEANT]:
             tags = [*view.filters.tags[:number], near, *view.filters.tags[number + 1 :]]
             similar.append((near, view.address({"tag": tags})))
-    for tag in parse(view.query).tags[:_MEANT]:
+    for tag in parse_string(view.query).tags[:_MEANT]:
         written = re.compile(rf'(?<!\S)((?:#|tag[:：])"?){re.escape(tag)}', re.IGNORECASE)
         if match := written.search(view.query):
             for near in kb.tags(tag, limit=1).nearest[:_MEANT]:

@@ -32,12 +32,17 @@ from qmd.server.page.browser import (
     read_form,
     require_own_page,
 )
-from qmd.server.page.language import LANGUAGES, engine_texts, language_of, page_texts
-from qmd.server.page.static_files import static_files
+from qmd.server.page.templating import (
+    LANGUAGES,
+    engine_texts,
+    language_of,
+    page_texts,
+    static_files,
+)
 from qmd.server.sessions import IN_SESSION, Sessions
 from qmd.server.workers import CallQueue, while_connected
 from qmd.system.session import in_session
-from qmd.values.notes import Language
+from qmd.values.writing import Language
 
 T = TypeVar("T")
 

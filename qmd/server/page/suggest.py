@@ -18,8 +18,8 @@ from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values import SearchRequest
-from qmd.values.names import fold
 from qmd.values.properties import fold_key, fold_value
+from qmd.values.text import fold
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase

@@ -13,8 +13,7 @@ from qmd import lazy, system
 from qmd.errors import StoreError
 
 if TYPE_CHECKING:
-    from qmd.store.postgres import changes as changes
-    from qmd.store.postgres import embedding_claims as embedding_claims
+    from qmd.store.postgres import processes as processes
     from qmd.store.postgres import replicated as replicated
     from qmd.store.postgres import scope as scope
     from qmd.store.postgres import store as store

@@ -16,11 +16,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import ConfigError, DatabaseUnreachableError, StoreError
-from qmd.store.postgres.changes import ChangeFeed
 from qmd.store.postgres.library import Connection, Error, connect, one, translate
-from qmd.store.postgres.locks import SharedLock
+from qmd.store.postgres.processes import ChangeFeed, SharedLock
 from qmd.store.postgres.store import PostgresStore
-from qmd.store.scoped_store import scoped_store
+from qmd.store.scoped import scoped_store
 from qmd.store.store import LOCK_TIMEOUT_S, ReplicaState, Store
 
 if TYPE_CHECKING:

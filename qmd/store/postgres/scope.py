@@ -4,7 +4,7 @@ Restricts a transaction to some collections: in it, all other rows do not exist.
 A schema beside that of the tables has a view of each table, by the same name, with the rows that
 belong to the collections which settings of the transaction name. A restricted transaction has this
 schema as its whole `search_path`, so that every statement of every capability reads the views: the
-tables themselves have no name in it. `qmd.store.scoped_rows` says which rows those are; a table
+tables themselves have no name in it. `qmd.store.scoped` says which rows those are; a table
 that has no view does not exist.
 
 Temporary views, as in a database file, would not do: a replica cannot create any. All settings are
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from qmd.errors import StoreError
 from qmd.store.postgres.library import Connection, lock_in_transaction, one
-from qmd.store.scoped_rows import ScopeWords, visible_rows
+from qmd.store.scoped import ScopeWords, visible_rows
 
 if TYPE_CHECKING:
     from qmd.values.access import AccessScope

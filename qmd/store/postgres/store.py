@@ -21,7 +21,7 @@ from qmd.store.postgres.library import (
     server_version,
     translate,
 )
-from qmd.store.postgres.locks import SharedLock, is_taken
+from qmd.store.postgres.processes import SharedLock, is_taken
 from qmd.store.postgres.vectors import LEAST_INDEXED
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import POSTGRES, Sql
@@ -30,8 +30,7 @@ from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from qmd.store.postgres.changes import ChangeFeed
-    from qmd.store.postgres.embedding_claims import PostgresEmbeddingClaims
+    from qmd.store.postgres.processes import ChangeFeed, PostgresEmbeddingClaims
     from qmd.store.sql.models import StoredModel
     from qmd.values.access import AccessScope
 
@@ -231,7 +230,7 @@ class PostgresStore(Store):
 
     def change_feed(self) -> ChangeFeed:
         """As `qmd.store.store.Store.change_feed`, by notifications of the server."""
-        return postgres.changes.ChangeFeed(self.location, self._name)
+        return postgres.processes.ChangeFeed(self.location, self._name)
 
     def process_name(self) -> str:
         """As `qmd.store.store.Store.process_name`, by an advisory lock of this name."""
@@ -248,7 +247,7 @@ class PostgresStore(Store):
 
     def embedding_claims(self, model: StoredModel) -> PostgresEmbeddingClaims:
         """As `qmd.store.store.Store.embedding_claims`, by locks of the server."""
-        return postgres.embedding_claims.PostgresEmbeddingClaims(self, model)
+        return postgres.processes.PostgresEmbeddingClaims(self, model)
 
     # -- upkeep ------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from qmd.store.sql import Sql, meta
+from collections.abc import Sequence
+
+from qmd.store.sql import Sql, shared
 from qmd.store.sql.upkeep import Leftovers
 
 #: What `cleanup` removes.
@@ -38,7 +40,7 @@ def state_of_chunks(sql: Sql) -> object | None:
     state: object = sql.first(
         "SELECT (SELECT max(id) FROM z_document_changes), (SELECT max(id) FROM chunks),"
         " (SELECT value FROM z_meta WHERE key = ?)",
-        [meta.VECTORS],
+        [shared.VECTORS],
     )
     return state
 
@@ -46,3 +48,8 @@ def state_of_chunks(sql: Sql) -> object | None:
 def out_of_step(sql: Sql) -> dict[str, int]:
     """Nothing: the postings of a document belong to its row."""
     return {}
+
+
+def filling_order(rows: Sequence[Sequence[object]]) -> Sequence[int]:
+    """As `qmd.store.sqlite.upkeep.filling_order`."""
+    return range(len(rows))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from qmd.store.sql import conversations as conversations
     from qmd.store.sql import document_rows as document_rows
     from qmd.store.sql import filters as filters
-    from qmd.store.sql import meta as meta
+    from qmd.store.sql import shared as shared
     from qmd.store.sql import vectors as vectors
 
 __getattr__ = lazy.load(__name__)

@@ -1,4 +1,4 @@
-"""Collections: the folders that are indexed, with their rules."""
+"""Collections, the folders that are indexed; and contexts, what people say of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from qmd import libraries, values
 from qmd.engine_text import engine_text
-from qmd.errors import CollectionNotFoundError, ConflictError
+from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
 from qmd.records import NamedTuple
 from qmd.store import sql as capabilities
 from qmd.store.sql import Sql
 from qmd.system import clock
-from qmd.system.surrogates import whole
+from qmd.values import Context
+from qmd.values.text import whole
 
 if TYPE_CHECKING:
     from qmd.values import Collection
+
 
 _COLUMNS = """
     SELECT c.id, c.name, c.path, c.pattern, c.ignore,
@@ -264,7 +266,7 @@ class CollectionsWriter(Collections):
         self._sql.run("DELETE FROM documents WHERE collection_id = ?", [collection.id])
         self._sql.run("DELETE FROM collections WHERE id = ?", [collection.id])
         capabilities.access.remove_scopes(self._sql, name)
-        capabilities.meta.advance_vectors(self._sql)
+        capabilities.shared.advance_vectors(self._sql)
         return collection
 
     def mark_indexed(
@@ -296,3 +298,76 @@ class CollectionsWriter(Collections):
         self._sql.run(
             "UPDATE collections SET updated_at = ? WHERE id = ?", [clock.now(), collection_id]
         )
+
+
+_CONTEXTS = """
+    SELECT c.name, c.path, x.prefix, x.text
+    FROM contexts x LEFT JOIN collections c ON c.id = x.collection_id
+"""
+
+
+_TYPES = (str | None, str | None, str, str)
+_AT_PLACE = "x.collection_id IS NOT DISTINCT FROM ? AND x.prefix = ?"
+
+
+class Contexts:
+    """Reads contexts."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def all(self) -> list[Context]:
+        """All contexts, from the global one to the most specific."""
+        return self._contexts("ORDER BY c.name IS NOT NULL, c.name, length(x.prefix), x.prefix")
+
+    def _contexts(self, clauses: str, values: Sequence[object] = ()) -> list[Context]:
+        return [
+            Context(name, prefix, _path(root, prefix), text)
+            for name, root, prefix, text in self._sql.rows(_TYPES, _CONTEXTS + clauses, values)
+        ]
+
+    def _find(self, collection_id: int | None, prefix: str) -> Context:
+        contexts = self._contexts(f"WHERE {_AT_PLACE}", [collection_id, prefix])
+        if not contexts:
+            raise ContextNotFoundError(
+                "There is no context at that path.",
+                hint="Run 'qmd context list' to see the paths that have one.",
+            )
+        return contexts[0]
+
+
+class ContextsWriter(Contexts):
+    """
+    Changes contexts.
+
+    A place is a collection (None: all of them) and a path below it ("": the root).
+    """
+
+    def put(self, collection_id: int | None, prefix: str, text: str) -> Context:
+        """Add a context, or replace the text of the one at that place."""
+        self._delete(collection_id, prefix)
+        self._sql.run(
+            "INSERT INTO contexts (collection_id, prefix, text, created_at) VALUES (?, ?, ?, ?)",
+            [collection_id, prefix, text, clock.now()],
+        )
+        return self._find(collection_id, prefix)
+
+    def remove(self, collection_id: int | None, prefix: str) -> Context:
+        """
+        Remove the context at a place, and return it.
+
+        Raises:
+            ContextNotFoundError: The place has no context.
+        """
+        context = self._find(collection_id, prefix)
+        self._delete(collection_id, prefix)
+        return context
+
+    def _delete(self, collection_id: int | None, prefix: str) -> None:
+        self._sql.run(f"DELETE FROM contexts AS x WHERE {_AT_PLACE}", [collection_id, prefix])
+
+
+def _path(root: str | None, prefix: str) -> str:
+    if root is None:
+        return "/"
+    return root.rstrip("/") + ("/" + prefix if prefix else "")

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.store.sql import Sql, links, meta, observations, pictures, properties, tasks
+from qmd.store.sql import Sql, links, pictures, properties, shared
 from qmd.system import clock
 from qmd.values import NewDocument, ParsedDocument
-from qmd.values.names import fold, name_key
+from qmd.values.text import fold, name_key
 
 if TYPE_CHECKING:
     from qmd.store.sql.files import DocumentPlace
@@ -204,9 +204,11 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
             for seq, anchor in enumerate(parsed.anchors)
         ],
     )
-    properties.put(sql, [(number, parsed.properties) for number, parsed in documents])
-    tasks.put(sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks])
-    observations.put(
+    properties.put_properties(sql, [(number, parsed.properties) for number, parsed in documents])
+    properties.put_tasks(
+        sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks]
+    )
+    properties.put_observations(
         sql,
         [(number, parsed.observations) for number, parsed in documents if parsed.observations],
     )
@@ -318,4 +320,4 @@ def _chunk_rows(
 
 def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
     sql.run(f"DELETE FROM chunks WHERE id {sql.dialect.among}", [sql.dialect.array(ids)])
-    meta.advance_vectors(sql)
+    shared.advance_vectors(sql)

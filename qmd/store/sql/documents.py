@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from qmd.records import NamedTuple
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
-from qmd.system.surrogates import whole
 from qmd.values import DocumentInfo
-from qmd.values.names import file_stem, fold, name_key
+from qmd.values.text import file_stem, fold, name_key, whole
 
 if TYPE_CHECKING:
     from qmd.values import DocumentAnchor
@@ -344,7 +343,7 @@ class Documents:
         return next(self._infos("WHERE c.name = ? AND d.path = ?", [collection, path]), None)
 
     def with_file_names(self, keys: Iterable[str]) -> list[DocumentName]:
-        """The documents whose file name has one of these `qmd.values.names.name_key`s."""
+        """The documents whose file name has one of these `qmd.values.text.name_key`s."""
         return self._names(
             "SELECT d.id, c.name, d.path, 'file name', d.path FROM documents d"
             " JOIN collections c ON c.id = d.collection_id"
@@ -386,7 +385,7 @@ class Documents:
         return entries
 
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
-        """The documents with an alias or a title whose `qmd.values.names.fold` is one of these."""
+        """The documents with an alias or a title whose `qmd.values.text.fold` is one of these."""
         folded = list(keys)
         array = self._sql.dialect.array(folded)
         tables = "FROM z_names n JOIN documents d ON d.id = n.document_id"
@@ -407,7 +406,7 @@ class Documents:
         The first documents with a title or an alias that begins so, by these names.
 
         Args:
-            prefix: Folded by `qmd.values.names.fold`.
+            prefix: Folded by `qmd.values.text.fold`.
         """
         rows = self._sql.run(
             "SELECT DISTINCT n.name_key FROM z_names n WHERE n.name_key >= ? AND n.name_key < ?"

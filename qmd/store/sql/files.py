@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.store import sql as tables
-from qmd.store.sql import Sql, meta, path_below, path_values
+from qmd.store.sql import Sql, path_below, path_values, shared
 from qmd.system import clock
-from qmd.system.surrogates import whole
 from qmd.values import FileState, NewDocument, SkippedFile
-from qmd.values.names import name_key
 from qmd.values.reports import SkipCount, WarnedDocument
+from qmd.values.text import name_key, whole
 
 
 class StoredFile(NamedTuple):
@@ -256,7 +255,7 @@ class FilesWriter(Files):
             )
             deleted |= gone.rowcount > 0
         if deleted:
-            meta.advance_vectors(self._sql)
+            shared.advance_vectors(self._sql)
 
     def replace_skips(
         self,

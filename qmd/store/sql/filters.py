@@ -16,7 +16,7 @@ from qmd.store.sql.collections import Collections
 
 if TYPE_CHECKING:
     from qmd.values import Filters
-    from qmd.values.conditions import PropertyCondition, ValueRange
+    from qmd.values.properties import PropertyCondition, ValueRange
 
 #: A day is the day that is written in the note, or the one on the wall when it was saved: on this
 #: machine, not where a server is.
@@ -191,7 +191,7 @@ def _property_filters(
     """The conditions that documents must meet, and those that they must not meet."""
     if not filters.properties:
         return [], []
-    parsed = list(map(qmd_values.conditions.parse_filter, filters.properties))
+    parsed = list(map(qmd_values.properties.parse_filter, filters.properties))
     return [each for each, negated in parsed if not negated], [
         each for each, negated in parsed if negated
     ]
@@ -277,7 +277,7 @@ def _having(sql: Sql, condition: PropertyCondition, values: list[object]) -> str
     ids too.
     """
     selects = []
-    column = qmd_values.conditions.LINE_COLUMNS.get(condition.key)
+    column = qmd_values.properties.LINE_COLUMNS.get(condition.key)
     for value_range in condition.ranges or (None,):
         if column is not None and (value_range is None or _is_about(value_range, column)):
             selects.append(_having_line(column, value_range, values))
@@ -349,7 +349,7 @@ def _line_alternatives(
     group: Sequence[PropertyCondition], table: str, values: list[object]
 ) -> list[str]:
     """The conditions of a group on a row of a table; their values are appended to ``values``."""
-    columns = qmd_values.conditions.LINE_COLUMNS
+    columns = qmd_values.properties.LINE_COLUMNS
     return [
         _line_meets(columns[each.key], value_range, values)
         for each in group

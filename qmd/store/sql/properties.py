@@ -1,18 +1,24 @@
-"""The properties of documents: which keys and values there are."""
+"""What documents say of themselves: properties, tags, tasks, and facts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from qmd.store.sql import Sql
-from qmd.store.sql.filters import Selection, first_lines
-from qmd.store.sql.observations import Observations
-from qmd.store.sql.tasks import Tasks
-from qmd.values.conditions import LINE_COLUMNS, PropertyCondition
-from qmd.values.properties import PropertyRow, PropertySummary, PropertyValue, property_rows
+from qmd.store.sql.filters import Selection, first_lines, tag_among, tag_below
+from qmd.values.documents import Observation, Task, TaskStatus
+from qmd.values.properties import (
+    LINE_COLUMNS,
+    PropertyCondition,
+    PropertyRow,
+    PropertySummary,
+    PropertyValue,
+    property_rows,
+)
 
 
-def put(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+def put_properties(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Store the values of documents that have none stored: pairs of id and properties."""
     rows = [
         (document_id, seq, row)
@@ -124,3 +130,276 @@ class Properties:
         ):
             written.setdefault(document_id, []).append(value)
         return written
+
+
+#: SQLite allows 500 parts of a UNION.
+_TAGS_AT_ONCE = 200
+
+
+class Tags:
+    """
+    Counts the selected documents by tag.
+
+    A tag with slashes, such as ``work/plans``, lies below ``work``.
+    """
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def counts(self, selection: Selection, prefix: str = "") -> list[tuple[str, int]]:
+        """
+        Each tag with the number of its documents, sorted by tag.
+
+        ASCII letters of either case are the same tag; other letters are not.
+
+        Args:
+            prefix: Only this tag and those below it; empty for all.
+        """
+        key = self._sql.dialect.key.format("t.tag")
+        where, values = "true", list[object]()
+        if prefix:
+            where = tag_below(self._sql.dialect, prefix, values)
+        rows = self._sql.rows(
+            (str, int),
+            f"SELECT min(t.tag), count(*) FROM tags t WHERE {where}{self._in(selection, values)}"
+            f" GROUP BY {key} ORDER BY {key}",
+            values,
+        )
+        return [(tag, count) for tag, count in rows]
+
+    def count_below(self, selection: Selection, tags: Sequence[str]) -> int:
+        """How many of them have one of these tags, or a tag below one of them."""
+        if len(tags) > _TAGS_AT_ONCE:
+            raise ValueError(f"more than {_TAGS_AT_ONCE} spellings of one tag")
+        values: list[object] = []
+        parts = [
+            "SELECT t.document_id FROM tags t"
+            f" WHERE {tag_below(self._sql.dialect, tag, values)}{self._in(selection, values)}"
+            for tag in tags
+        ]
+        sql = f"SELECT count(DISTINCT document_id) FROM ({' UNION ALL '.join(parts)}) AS tagged"
+        return self._sql.number(sql, values)
+
+    def of_documents(self, document_ids: Sequence[int]) -> dict[int, list[str]]:
+        """The tags of documents, as they are written, by document id; only of those with tags."""
+        dialect = self._sql.dialect
+        rows = self._sql.rows(
+            (int, str),
+            f"SELECT t.document_id, t.tag FROM tags t WHERE t.document_id {dialect.among}"
+            " ORDER BY t.document_id, t.tag",
+            [dialect.array(document_ids)],
+        )
+        tags: dict[int, list[str]] = {}
+        for document_id, tag in rows:
+            tags.setdefault(document_id, []).append(tag)
+        return tags
+
+    def _in(self, selection: Selection, values: list[object]) -> str:
+        """A further condition, whose values are appended to ``values``."""
+        return selection.among(f"{self._sql.dialect.unindexed}t.document_id", values)
+
+
+_TASK_COLUMNS = "line, status, text, tags, priority, due, scheduled, start, finished"
+#: Without a priority a task comes behind those of medium priority, as in Obsidian Tasks.
+_ORDER = "t.due IS NULL, t.due, coalesce(t.priority, 3.5), c.name, d.path, t.line"
+
+
+class TaskFilter(NamedTuple):
+    """
+    Which tasks are listed.
+
+    Attributes:
+        statuses: One of these.
+        tags: Each of them, in lower case, or a tag below it.
+        first, last: The days, in ISO 8601, between which it is due; None for no limit.
+        has_due: Whether it says when it is due; None for any.
+    """
+
+    statuses: Sequence[TaskStatus]
+    tags: Sequence[str] = ()
+    first: str | None = None
+    last: str | None = None
+    has_due: bool | None = None
+
+
+def put_tasks(sql: Sql, documents: Iterable[tuple[int, Sequence[Task]]]) -> None:
+    """Store the tasks of documents that have none stored: pairs of id and tasks."""
+    sql.many(
+        f"INSERT INTO tasks (document_id, {_TASK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (document_id, *task._replace(tags=" ".join(task.tags)))  # type: ignore[arg-type]
+            for document_id, tasks in documents
+            for task in tasks
+        ],
+    )
+
+
+class Tasks:
+    """Lists the tasks of selected documents."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def listed(
+        self, selection: Selection, which: TaskFilter, *, limit: int
+    ) -> list[tuple[int, Task]]:
+        """Ids of documents and tasks: by the day when they are due, priority, file and line."""
+        condition, values = _condition(which)
+        rows = self._sql.run(
+            f"SELECT t.document_id, t.{_TASK_COLUMNS.replace(', ', ', t.')} {_tasks_in(selection)}"
+            f" AND {condition} ORDER BY {_ORDER} LIMIT ?",
+            [*selection.values, *values, limit],
+        )
+        return [
+            (document_id, Task(line, status, text, tuple(tags.split()), *days))
+            for document_id, line, status, text, tags, *days in rows
+        ]
+
+    def count(self, selection: Selection, which: TaskFilter) -> int:
+        """How many tasks `listed` lists without a limit."""
+        condition, values = _condition(which)
+        return self._sql.number(
+            f"SELECT count(*) {_tasks_in(selection)} AND {condition}", [*selection.values, *values]
+        )
+
+    def exist(self) -> bool:
+        """Whether any document has a task."""
+        return self._sql.first("SELECT 1 FROM tasks LIMIT 1", []) is not None
+
+
+def _tasks_in(selection: Selection) -> str:
+    return (
+        "FROM tasks t JOIN documents d ON d.id = t.document_id"
+        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
+    )
+
+
+def _condition(which: TaskFilter) -> tuple[str, list[object]]:
+    parts = [f"t.status IN ({', '.join('?' * len(which.statuses))})"]
+    values: list[object] = [*which.statuses]
+    for tag in which.tags:
+        parts.append(tag_among("t.tags", tag, values))
+    for day, sign in ((which.first, ">="), (which.last, "<=")):
+        if day is not None:
+            parts.append(f"t.due {sign} ?")
+            values.append(day)
+    if which.has_due is not None:
+        parts.append(f"t.due IS {'NOT ' if which.has_due else ''}NULL")
+    return " AND ".join(parts), values
+
+
+_FACT_COLUMNS = "line, category, text, tags, context, noted, expires"
+#: The day of a fact that does not say when it was noted is that of its note.
+_DAY = "coalesce(o.noted, substr(d.date, 1, 10), substr(d.modified_at, 1, 10))"
+
+
+class ObservationFilter(NamedTuple):
+    """
+    Which facts are listed.
+
+    Attributes:
+        today: A day in ISO 8601; only facts that have not expired by then. None for all.
+        category: In lower case; None for any.
+        tags: Each of them, in lower case, or a tag below it.
+        since: The first day when it was noted, in ISO 8601; None for any.
+        documents: The ids of those that state it; None for any.
+    """
+
+    today: str | None
+    category: str | None = None
+    tags: Sequence[str] = ()
+    since: str | None = None
+    documents: Sequence[int] | None = None
+
+
+class DatedObservation(NamedTuple):
+    """
+    A fact of a document; ``day`` is when it was noted or else the day of the document.
+
+    ISO 8601.
+    """
+
+    document_id: int
+    day: str
+    observation: Observation
+
+
+def put_observations(sql: Sql, documents: Iterable[tuple[int, Sequence[Observation]]]) -> None:
+    """Store the facts of documents that have none stored: pairs of id and facts."""
+    sql.many(
+        f"INSERT INTO observations (document_id, {_FACT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (document_id, *each._replace(tags=" ".join(each.tags)))  # type: ignore[arg-type]
+            for document_id, observations in documents
+            for each in observations
+        ],
+    )
+
+
+class Observations:
+    """Lists the facts of selected documents."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    def listed(
+        self, selection: Selection, which: ObservationFilter, *, limit: int
+    ) -> list[DatedObservation]:
+        """The newest first; of one day those of the note that changed last, from below."""
+        condition, values = self._condition(which)
+        rows = self._sql.run(
+            f"SELECT o.document_id, {_DAY}, o.{_FACT_COLUMNS.replace(', ', ', o.')}"
+            f" {_facts_in(selection)} AND {condition}"
+            f" ORDER BY {_DAY} DESC, d.modified_at DESC, c.name, d.path, o.line DESC LIMIT ?",
+            [*selection.values, *values, limit],
+        )
+        return [
+            DatedObservation(
+                document_id, day, Observation(line, category, text, tuple(tags.split()), *rest)
+            )
+            for document_id, day, line, category, text, tags, *rest in rows
+        ]
+
+    def count(self, selection: Selection, which: ObservationFilter) -> int:
+        """How many facts `listed` lists without a limit."""
+        condition, values = self._condition(which)
+        return self._sql.number(
+            f"SELECT count(*) {_facts_in(selection)} AND {condition}", [*selection.values, *values]
+        )
+
+    def expired_lines(self, document_id: int, today: str) -> set[int]:
+        """The lines of a document whose facts hold no more."""
+        rows = self._sql.run(
+            "SELECT line FROM observations WHERE document_id = ? AND expires < ?",
+            [document_id, today],
+        )
+        return {line for (line,) in rows}
+
+    def exist(self) -> bool:
+        """Whether any document states a fact."""
+        return self._sql.first("SELECT 1 FROM observations LIMIT 1", []) is not None
+
+    def _condition(self, which: ObservationFilter) -> tuple[str, list[object]]:
+        parts = ["true"]
+        values: list[object] = []
+        if which.today is not None:
+            parts.append("(o.expires IS NULL OR o.expires >= ?)")
+            values.append(which.today)
+        if which.category is not None:
+            parts.append("o.category = ?")
+            values.append(which.category)
+        if which.since is not None:
+            parts.append(f"{_DAY} >= ?")
+            values.append(which.since)
+        if which.documents is not None:
+            parts.append(f"o.document_id {self._sql.dialect.among}")
+            values.append(self._sql.dialect.array(which.documents))
+        parts += [tag_among("o.tags", tag, values) for tag in which.tags]
+        return " AND ".join(parts), values
+
+
+def _facts_in(selection: Selection) -> str:
+    return (
+        "FROM observations o JOIN documents d ON d.id = o.document_id"
+        f" JOIN collections c ON c.id = d.collection_id WHERE {selection.sql}"
+    )

@@ -13,10 +13,10 @@ from qmd import values
 from qmd.store.sql import Sql
 from qmd.system import clock
 from qmd.values import Revision
-from qmd.values.edits import FileAction, FileChange
+from qmd.values.writing import FileAction, FileChange
 
 if TYPE_CHECKING:
-    from qmd.values.exports import KeptChange, KeptRevision
+    from qmd.values.transfer import KeptChange, KeptRevision
 
 #: The most revisions of one file; the oldest are removed first.
 MAX_REVISIONS = 20
@@ -183,7 +183,7 @@ class Revisions:
     def kept_changes(self) -> list[KeptChange]:
         """All changes, the oldest first."""
         return self._sql.all(
-            values.exports.KeptChange,
+            values.transfer.KeptChange,
             "SELECT id, tool, session, number_in_session, created_at, files, undone_by"
             " FROM changes ORDER BY position",
         )
@@ -191,7 +191,7 @@ class Revisions:
     def kept_revisions(self) -> list[KeptRevision]:
         """All revisions without their contents, the oldest first."""
         return self._sql.all(
-            values.exports.KeptRevision,
+            values.transfer.KeptRevision,
             f"SELECT id, path, hash, bytes, {_KIND}, tool, created_at, {_NUMBER}, action,"
             " hash_after, moved_from FROM revisions r ORDER BY id",
         )

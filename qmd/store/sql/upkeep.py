@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from qmd.errors import ScopeError, ServerDatabaseError
 from qmd.records import NamedTuple
-from qmd.store.sql import Connection, Sql, meta
+from qmd.store.sql import Connection, Sql, shared
 
 #: Telling the texts of so many documents apart takes 20 ms.
 MOST_COMPARED = 10_000
@@ -205,5 +205,5 @@ class UpkeepWriter(Upkeep):
             if count:
                 self._engine.rebuild_full_text(self._sql.connection)
             removed[name] = count
-        meta.advance_vectors(self._sql)
+        shared.advance_vectors(self._sql)
         return removed

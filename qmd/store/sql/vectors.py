@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd import libraries
-from qmd.store.sql import Row, Sql, meta
+from qmd.store.sql import Row, Sql, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,7 +256,7 @@ class Vectors:
         The first grows when existing vectors may have changed, the second when vectors were added
         or removed.
         """
-        return meta.vector_version(self._sql)
+        return shared.vector_version(self._sql)
 
     def require_engine(self) -> str:
         """

@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from qmd import libraries
 from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.reader import Reader, Writer
-from qmd.store.sqlite.common_words import (
-    BEGINS,
-    FIRST_CJK,
-    OUTSIDE_PATHS,
-    WEIGHT_SCALE,
-    totals,
-    varints,
-)
+from qmd.store.sqlite.fts5 import BEGINS, FIRST_CJK, OUTSIDE_PATHS, WEIGHT_SCALE, totals, varints
 from qmd.system import cancellation
 
 if TYPE_CHECKING:

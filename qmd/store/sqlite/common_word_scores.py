@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from qmd.store.full_text import BM25_B, BM25_K1, WEIGHTS, Expression, Phrase, idf
-from qmd.store.sqlite.common_words import (
-    WEIGHT_SCALE,
-    CommonWords,
-    token_of,
-    totals,
-)
-from qmd.store.sqlite.fts5 import render
+from qmd.store.sqlite.fts5 import WEIGHT_SCALE, CommonWords, render, token_of, totals
 from qmd.store.sqlite.library import ReadingConnection
 
 if TYPE_CHECKING:

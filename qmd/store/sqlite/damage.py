@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from qmd.errors import CorruptDatabaseError, NotADatabaseError, QmdError
-from qmd.store.sql import collections, meta
+from qmd.store.sql import collections, shared
 from qmd.store.sql.revisions import unpack_revision
 from qmd.store.sqlite.library import BUSY_TIMEOUT_S, FAILURES, Connection, connect, is_damage
 
@@ -183,7 +183,9 @@ def _in_table(connection: Connection, table: str) -> Iterator[str]:
 
 def _in_counters(connection: Connection) -> Iterator[str]:
     table = stored_name(connection, "z_meta")
-    for (value,) in connection.execute(f"SELECT value FROM {table} WHERE key = ?", [meta.VECTORS]):
+    for (value,) in connection.execute(
+        f"SELECT value FROM {table} WHERE key = ?", [shared.VECTORS]
+    ):
         if re.fullmatch(rb"\d{1,18}:\d{1,18}", bytes(value)) is None:
             yield "meta.value: counters that are no numbers"
 

@@ -3,7 +3,7 @@ Restricts a connection to some collections: to it, all other rows do not exist.
 
 A name in SQL means the temporary view of this name, if there is one, before the table. So each
 table gets a temporary view with the rows that belong to the collections, and every statement of
-every capability reads that view. `qmd.store.scoped_rows` says which rows those are. Only the
+every capability reads that view. `qmd.store.scoped` says which rows those are. Only the
 full-text index has no views: `ScopedFullText` searches it so that hits and scores tell nothing of
 closed documents.
 """
@@ -25,10 +25,9 @@ from qmd.store.full_text import (
     frequencies_of,
     idf,
 )
-from qmd.store.scoped_rows import ScopeWords, visible_rows
+from qmd.store.scoped import ScopeWords, visible_rows
 from qmd.store.sql import Sql
-from qmd.store.sqlite.common_words import totals, varints
-from qmd.store.sqlite.fts5 import render
+from qmd.store.sqlite.fts5 import render, totals, varints
 from qmd.store.sqlite.library import Connection
 
 if TYPE_CHECKING:
