@@ -17,8 +17,17 @@ from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, write, write_json
 from qmd.evaluate import fixtures
-from qmd.evaluate import run as compare
-from qmd.evaluate.run import DEPTH, METRICS, SYSTEMS, WITHOUT, run, systems_for
+from qmd.evaluate.run import (
+    DEPTH,
+    LEVEL,
+    METRICS,
+    RESAMPLES,
+    SEED,
+    SYSTEMS,
+    WITHOUT,
+    run,
+    systems_for,
+)
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -299,9 +308,9 @@ _FIRST = ("fixture", "questions", "answerable", "documents", "baseline")
 
 _INTERVAL = {
     "method": "paired bootstrap, percentiles",
-    "level": compare.LEVEL,
-    "resamples": compare.RESAMPLES,
-    "seed": compare.SEED,
+    "level": LEVEL,
+    "resamples": RESAMPLES,
+    "seed": SEED,
 }
 
 

@@ -18,7 +18,7 @@ from qmd.cli.command import Group, command, json_option, setting_option
 from qmd.cli.session import session
 from qmd.cli.terminal import harmless, note, one_line, write, write_json, write_text
 from qmd.errors import DatabaseBusyError, NoteExistsError, QmdError, ReadOnlyError, SummaryError
-from qmd.files import posts as folder
+from qmd.files.posts import require_archive
 from qmd.operations import notes as notes_texts
 from qmd.operations import summary as summary_texts
 from qmd.operations.definition import Replied
@@ -333,9 +333,8 @@ def _archive() -> Iterator[KnowledgeBase]:
         QmdError: Any error of the block too; the message is that of the MCP tools.
     """
     try:
-        folder.require_archive(
-            session().settings.posts_dir
-        )  # first, or an empty database is left behind
+        # First, or an empty database is left behind.
+        require_archive(session().settings.posts_dir)
         with _opened_for_posts() as kb:
             try:
                 added = kb.posts.adopt()

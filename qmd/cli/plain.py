@@ -103,8 +103,8 @@ def read_index(args: list[str]) -> tuple[Session, bool | None] | None:
 
 def _collections(session: Session) -> list[Collection]:
     """Where documents lie: only a terminal that shows links asks for it."""
-    with session.open() as kb:
-        return kb.collections()
+    with session.open() as opened:
+        return opened.collections()
 
 
 def read(args: Sequence[str]) -> tuple[Session, SearchRequest, bool] | None:

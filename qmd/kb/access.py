@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from qmd import ingest, lazy, libraries, values
+from qmd import ingest, lazy, libraries, search, values
 from qmd.errors import ConflictError, InputError, NotFoundError
 from qmd.kb.parts import Parts
-from qmd.search import query
 from qmd.store import sql
 from qmd.system import clock
 
@@ -159,7 +158,7 @@ class AccessMethods(Parts):
             InputError: ``since`` is neither a span nor a date.
         """
         limit = sql.access.MAX_AUDIT_ENTRIES if limit is None else limit
-        start = None if since is None else query.moment(since, datetime.now(timezone.utc))
+        start = None if since is None else search.query.moment(since, datetime.now(timezone.utc))
         with self._store.reading() as reader:
             return reader.access.audit(since=start, actor=token, limit=limit)
 
@@ -172,9 +171,9 @@ def _expiry(text: str) -> str:
         InputError: It is neither, or has passed.
     """
     now = datetime.now(timezone.utc)
-    length = query.span(text)
+    length = search.query.span(text)
     try:
-        until = clock.parse(query.filter_date(text)) if length is None else now + length
+        until = clock.parse(search.query.filter_date(text)) if length is None else now + length
         end = until.astimezone(timezone.utc)
     except (InputError, OverflowError):
         raise InputError(

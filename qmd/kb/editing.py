@@ -20,7 +20,7 @@ from qmd.errors import (
     QmdError,
     ReadOnlyError,
 )
-from qmd.files import edits, moves, writing
+from qmd.files import edits, writing
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
 from qmd.records import replace
@@ -425,10 +425,10 @@ class MovingMethods(EditingMethods):
             with store.reading() as reader:
                 vault = files.vault.Vault.of_collections(reader.collections.all())
             note = self._place(store, name)
-            target = moves.new_place(vault, note.file, new_path)
+            target = files.moves.new_place(vault, note.file, new_path)
             self._update(store, {note.file, target.file})
             note = self._place(store, name)
-            moved = moves.NoteMover(self._writer(store), vault).move(
+            moved = files.moves.NoteMover(self._writer(store), vault).move(
                 note, target, rewrite_links=rewrite_links, preview=preview, if_docid=if_docid
             )
         exclusion = files.vault.exclusion_of_file(store, target.place.target)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from qmd import files, inference, ingest, search, values
 from qmd.errors import ConfigError, PhotoError, QmdError
-from qmd.files import photos, posts, writing
+from qmd.files import photos, writing
 from qmd.kb.documents import DocumentMethods
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
@@ -127,7 +127,7 @@ class FileMethods(Parts):
     @property
     def posts(self) -> PostArchive:
         """Lists, reads and searches the archive of posts."""
-        return posts.PostArchive(self._store, Path(self._settings.posts_dir))
+        return files.posts.PostArchive(self._store, Path(self._settings.posts_dir))
 
     def has_posts(self) -> bool:
         """

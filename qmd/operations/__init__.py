@@ -34,9 +34,9 @@ __all__ = [
 __getattr__ = lazy.load(__name__)
 
 FAMILIES = (
-    *("searches", "reading", "graph", "documents", "tasks", "views", "days", "memory"),
+    *("searches", "reading", "graph", "documents", "memory"),
     *("editing", "capture"),
-    *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
+    *("collections", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
 

@@ -159,21 +159,21 @@ SUBTITLES = FileFormat(
 )
 
 
-def _office(name: str, suffixes: tuple[str, ...], module: str, version: int = 1) -> FileFormat:
+def _office(name: str, suffixes: tuple[str, ...], parser: str, version: int = 1) -> FileFormat:
     return FileFormat(
         name,
         suffixes,
-        parser=f"qmd.parse.convert.{module}:convert",
+        parser=f"qmd.parse.convert.{parser}",
         version=version,
         max_bytes=100 * MB,
         remedy="Open it in its program and save it again",
     )
 
 
-WORD = _office("Word", (".docx", ".docm"), "word", version=2)
-SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "slides")
-SHEETS = _office("Excel", (".xlsx", ".xlsm"), "sheets")
-OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument")
+WORD = _office("Word", (".docx", ".docm"), "word:convert", version=2)
+SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "office:convert_slides")
+SHEETS = _office("Excel", (".xlsx", ".xlsm"), "office:convert_sheets")
+OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument:convert")
 RICH_TEXT = FileFormat(
     "RTF",
     (".rtf",),

@@ -44,12 +44,22 @@ if TYPE_CHECKING:
     from qmd.values.properties import PropertyCondition
 
 
+#: Capability → its module in `sql`, where that has another name: it has several capabilities.
+MODULES = {
+    **dict.fromkeys(("meta", "model_cache", "pending"), "shared"),
+    **dict.fromkeys(("observations", "tags", "tasks"), "properties"),
+    **dict.fromkeys(("embeddings", "tokens"), "models"),
+    "contexts": "collections",
+    "graph": "links",
+}
+
+
 class Reader:
     """
     One snapshot of a store. Its results are consistent, whatever is written meanwhile.
 
-    Each attribute is a capability: an instance of the named class, which lies in the module of the
-    attribute's name. It is imported when it is first used: a command line search needs few of them.
+    Each attribute is a capability: an instance of the named class, whose module
+    is imported when it is first used: a command line search needs few of them.
     """
 
     documents: Documents
@@ -87,7 +97,8 @@ class Reader:
             if name == "full_text":  # which differs between the engines by nature
                 capability = self.sql.engine(name).full_text(self.sql)
             else:
-                capability = getattr(import_module(f"qmd.store.sql.{name}"), kind)(self.sql)
+                module = import_module(f"qmd.store.sql.{MODULES.get(name, name)}")
+                capability = getattr(module, kind)(self.sql)
             setattr(self, name, capability)
             return capability
 

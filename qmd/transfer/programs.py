@@ -20,10 +20,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from qmd import parse, values
+from qmd import parse
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.ingest.new_collection import check_context_text, check_name, new_collection
 from qmd.system.settings_file import read_settings
+from qmd.values import Collection
 from qmd.values.text import whole
 from qmd.values.transfer import (
     ImportedCollection,
@@ -36,7 +37,6 @@ from qmd.values.transfer import (
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
-    from qmd.values import Collection
 
 
 #: Bytes of a configuration file; real ones have a few thousand.
@@ -559,7 +559,7 @@ class FolderImport:
 
     def _add(self, planned: PlannedCollection, name: str) -> Collection:
         if self._writer is None:
-            added = values.Collection(
+            added = Collection(
                 0, name, planned.path, planned.pattern, planned.ignore, 0, None, None,
                 planned.included, planned.owner,
             )  # fmt: skip

@@ -85,15 +85,14 @@ _NAMES = {
     "documents": "DocumentAnchor Chunk FileState FullTextEntry Heading Link LinkKind NewDocument"
     " ParsedDocument",
     "photos": "PhotoChange PhotoFilter PhotoMetadata PhotoWritten",
-    "posts": "AuthorPosts Post PostGroup PostHit PostHits PostLine PostText",
-    "reading": "DocumentSlice LeftOut MultiGetReply SkippedDocument",
-    "reports": "Changes Check CleanupReport CollectionStatus EmbedReport Explanation Freshness"
-    " IndexReport IndexStatus ModelChange ModelInfo OcrReport Progress ProgressCallback"
-    " Rescued SkippedFile Status",
-    "edits": "Revision",
+    "reading": "AuthorPosts DocumentSlice LeftOut MultiGetReply Post PostGroup PostHit PostHits"
+    " PostLine PostText SkippedDocument",
+    "reports": "Changes Check CleanupReport Collection CollectionStatus EmbedReport Explanation"
+    " Freshness IndexReport IndexStatus ModelChange ModelInfo ModelSpec OcrReport Progress"
+    " ProgressCallback Rescued SkippedFile Status",
     "search": "Context DocumentInfo Filters Hit Match Part SearchCommand SearchReply SearchRequest"
     " Source encode_uri",
-    "stored": "Collection ModelSpec",
+    "writing": "Revision",
 }
 __getattr__ = lazy.load(
     __name__,

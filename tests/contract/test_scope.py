@@ -42,7 +42,7 @@ from qmd.server.page import page_routes
 from qmd.server.page.site import Site
 from qmd.server.security import Security
 from qmd.store.full_text import Combined, Phrase
-from qmd.store.reader import Reader
+from qmd.store.reader import MODULES, Reader
 from qmd.store.sql.documents import Order
 from qmd.store.sql.filters import Selection
 from qmd.store.sql.models import StoredModel, WaitingChunk
@@ -265,7 +265,7 @@ def capabilities() -> list[tuple[str, str]]:
 
 def capability_class(name: str) -> type:
     """What a type checker takes for the attribute of a reader."""
-    place = name if name == "full_text" else f"sql.{name}"
+    place = name if name == "full_text" else f"sql.{MODULES.get(name, name)}"
     module = importlib.import_module(f"qmd.store.{place}")
     kind: type = getattr(module, Reader.__annotations__[name])
     return kind

@@ -60,7 +60,7 @@ def put_all(
     _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
     pictures.put(sql, {number: document.pictures for number, document in in_order})
     _put_chunks(sql, in_order, old_texts)
-    sql.engine("searchable").put(sql.connection, in_order)
+    sql.engine("full_text").put(sql.connection, in_order)
     return ids
 
 
@@ -92,7 +92,7 @@ def _put_rows(
 
 def _insert_rows(sql: Sql, rows: Sequence[list[object]]) -> list[int]:
     """The id of each new row. They are stored in the order in which they fill pages."""
-    order = sql.engine("pages").filling_order(rows)
+    order = sql.engine("upkeep").filling_order(rows)
     stored_rows = sql.returned(_insert(sql), [rows[position] for position in order])
     ids = {position: int(row[0]) for position, row in zip(order, stored_rows, strict=True)}
     return [ids[position] for position in range(len(rows))]

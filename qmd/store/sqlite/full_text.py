@@ -14,10 +14,10 @@ from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
 from qmd.store.sqlite.fts5 import CommonWords, render, totals
 from qmd.store.sqlite.library import Connection
-from qmd.values import FullTextEntry, NewDocument
 
 if TYPE_CHECKING:
     from qmd.store.sqlite.common_word_scores import CommonWordScores, Matches
+    from qmd.values import FullTextEntry, NewDocument
 
 
 #: An expression whose common words are in more documents than this is evaluated by the table
