@@ -48,17 +48,7 @@ from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
-from qmd.values.chats import (
-    MAX_ROUNDS,
-    RESUMABLE,
-    Chat,
-    ChatEvent,
-    ChatInfo,
-    ChatMode,
-    ChatTurn,
-    chat_name,
-    check_question,
-)
+from qmd.values import chats
 from qmd.values.proposed import Confirm
 
 __all__ = ["AgentTurn", "Chats"]
@@ -90,7 +80,7 @@ class Chats:
         may_write: bool = True,
         is_kept: bool = True,
         toolsets: Sequence[str] = (),
-        max_rounds: int = MAX_ROUNDS,
+        max_rounds: int = chats.MAX_ROUNDS,
         turn_s: float = TURN_S,
         consent_s: float = CONSENT_S,
         confirm: Confirm | None = None,
@@ -119,7 +109,7 @@ class Chats:
         return self._may_write and not (self._kb.is_read_only or self._kb.files_are_read_only)
 
     def start(
-        self, question: str, chat_id: str | None = None, *, mode: ChatMode = "read"
+        self, question: str, chat_id: str | None = None, *, mode: chats.ChatMode = "read"
     ) -> AgentTurn:
         """
         Ask a question, in a new conversation or in an earlier one; returns at once.
@@ -131,11 +121,11 @@ class Chats:
         question = question.strip()
         model = self._require_model()
         self._require_allowed(mode)
-        check_question(question, self._kb.backend_settings.window)
+        chats.check_question(question, self._kb.backend_settings.window)
         self._mark_abandoned()
         if chat_id is None:
             now = clock.now()
-            new = ChatInfo(secrets.token_hex(8), chat_name(question), mode, now, now, 0)
+            new = chats.ChatInfo(secrets.token_hex(8), chats.chat_name(question), mode, now, now, 0)
             kept = KeptChat(new, ChatSummary("", 0), [])
         else:
             kept = self._chat_store.stored_chat(chat_id)
@@ -164,7 +154,7 @@ class Chats:
         model = self._require_model()
         self._mark_abandoned()
         kept = self._chat_store.stored_chat(chat_id)
-        if not kept.turns or kept.turns[-1].status not in RESUMABLE:
+        if not kept.turns or kept.turns[-1].status not in chats.RESUMABLE:
             raise ConflictError(
                 "The last question of this conversation has an answer or is being answered.",
                 hint="Ask a new question.",
@@ -173,7 +163,7 @@ class Chats:
         last = kept.turns.pop()
         stored = last._replace(status="running", process=self._kb.process_name())
         earlier = [
-            ChatEvent(kind, data)
+            chats.ChatEvent(kind, data)
             for kind, data in json.loads(last.events)
             if kind not in ("started", "error", "ended")
         ]
@@ -202,7 +192,7 @@ class Chats:
             turn.stop()
         self._kb.delete_chat(chat_id)
 
-    def chat(self, chat_id: str) -> Chat:
+    def chat(self, chat_id: str) -> chats.Chat:
         """
         A conversation with its turns and their events, also of a turn that runs.
 
@@ -216,9 +206,9 @@ class Chats:
         turns = [as_turn(turn) for turn in stored]
         if live is not None and turns and live.number == turns[-1].number:
             turns[-1] = replace(turns[-1], events=tuple(live.log.all()))
-        return Chat(info, tuple(turns))
+        return chats.Chat(info, tuple(turns))
 
-    def last_turn(self, chat_id: str) -> ChatTurn:
+    def last_turn(self, chat_id: str) -> chats.ChatTurn:
         """The last turn of a conversation; one that runs here is not read from the database."""
         with self._lock:
             live = self._turns.get(chat_id)
@@ -253,7 +243,7 @@ class Chats:
             raise NoLanguageModelError
         return LlmClient(self._kb.backend_settings.server())
 
-    def _require_allowed(self, mode: ChatMode) -> None:
+    def _require_allowed(self, mode: chats.ChatMode) -> None:
         if mode == "write" and not self.may_write:
             raise WritesForbiddenError(
                 "Nothing may be written here, so the agent can only read.",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qmd import values
 from qmd.agent.events import EventLog
 from qmd.engine_text import engine_text
 from qmd.errors import DecodeError, NotFoundError, WriteDeclinedError
@@ -14,13 +15,6 @@ from qmd.files.edits.diff import diff_lines, single_lines, split_lines
 from qmd.parse.decode import decode
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
-from qmd.values.proposed import (
-    Proposed,
-    ProposedDeletion,
-    ProposedFields,
-    ProposedMove,
-    ProposedText,
-)
 from qmd.values.text import exact, one_line
 
 CONSENT_S = 300.0
@@ -52,7 +46,7 @@ class Consents:
         self._count = 0
         self._waiting: _Consent | None = None  # a turn writes one thing at a time
 
-    def __call__(self, proposed: Proposed) -> bool:
+    def __call__(self, proposed: values.proposed.Proposed) -> bool:
         """
         Ask, and wait for the answer. No lock is held meanwhile.
 
@@ -142,25 +136,25 @@ def not_waiting(consent_id: str) -> NotFoundError:
 _LINES, _LINE_CHARS = 120, 2_000  # shown at first
 
 
-def heading(proposed: Proposed) -> str:
+def heading(proposed: values.proposed.Proposed) -> str:
     """One line, safe for a terminal, that names the tool, the change and the file."""
     action = "change the metadata of"
-    if isinstance(proposed, ProposedText):
+    if isinstance(proposed, values.proposed.ProposedText):
         size = f"{len(proposed.after):,} bytes"
         if proposed.before is None:
             action = f"make a new file of {size}:"
         else:
             action = f"change {len(proposed.before):,} bytes to {size} in"
-    elif isinstance(proposed, ProposedDeletion):
+    elif isinstance(proposed, values.proposed.ProposedDeletion):
         action = f"delete, with its {len(proposed.before):,} bytes,"
-    elif isinstance(proposed, ProposedMove):
+    elif isinstance(proposed, values.proposed.ProposedMove):
         action = "move"
     return f"{proposed.tool} would {action} {exact(one_line(str(proposed.path)))}"
 
 
-def described(proposed: Proposed) -> list[str]:
+def described(proposed: values.proposed.Proposed) -> list[str]:
     """The whole change, safe for a terminal: a unified diff, or the fields of a photo."""
-    if isinstance(proposed, ProposedFields):
+    if isinstance(proposed, values.proposed.ProposedFields):
         return [
             one_line(exact(line))
             for field in proposed.after
@@ -170,9 +164,9 @@ def described(proposed: Proposed) -> list[str]:
                 *(f"+ {value}" for value in proposed.after[field]),
             )
         ]
-    if isinstance(proposed, ProposedMove):
+    if isinstance(proposed, values.proposed.ProposedMove):
         return [exact(one_line(f"to {proposed.target}"))]
-    if isinstance(proposed, ProposedDeletion):
+    if isinstance(proposed, values.proposed.ProposedDeletion):
         deleted = split_lines(_text(proposed.before))
         return [exact(line) for line in single_lines(f"-{line}" for line in deleted)]
     after = _text(proposed.after)

@@ -13,20 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
+from qmd.agent import prompt
 from qmd.agent.citations import CheckedAnswer
 from qmd.agent.events import Tell, bad_block_data, error_data, finished_data
 from qmd.agent.executor import Reading, ToolExecution, ToolExecutor, ToolResult, run_together
 from qmd.agent.parser import AnswerText, Malformed, Parsed, ToolCall, parse
-from qmd.agent.prompt import (
-    MOST_RESULTS,
-    RESULTS,
-    Prompt,
-    fitted,
-    functions,
-    in_blocks,
-    natively,
-    results_message,
-)
 from qmd.errors import NativeCallsRefusedError, QmdError, TransientInferenceError
 from qmd.inference.llm import ChatAnswer, Event, Message, Retry
 from qmd.settings import WINDOW
@@ -157,7 +148,7 @@ class ExecutionLoop:
         model: ChatModel,
         executor: ToolExecutor,
         *,
-        system: Prompt,
+        system: prompt.Prompt,
         tool_calls: ToolCallMode = "blocks",
         max_rounds: int = MAX_ROUNDS,
         window: int = WINDOW,
@@ -174,7 +165,7 @@ class ExecutionLoop:
         self._executor = executor
         self._prompt = system
         self._fence = system.fence
-        self._tools = [] if tool_calls == "blocks" else functions(executor.definitions())
+        self._tools = [] if tool_calls == "blocks" else prompt.functions(executor.definitions())
         self._may_fall_back = tool_calls == "auto"
         self._max_rounds = max_rounds
         self._room = window - window // 4
@@ -254,7 +245,7 @@ class ExecutionLoop:
                 self._tell_text(shown.feed(event.text))
 
         self._sent(run.messages)
-        messages = fitted(
+        messages = prompt.fitted(
             [Message("system", self._prompt.text), *run.messages], self._room, self._fence
         )
         if left_s <= 0:
@@ -280,8 +271,8 @@ class ExecutionLoop:
 
         if self._tools:
             try:
-                sent = natively(messages, self._prompt)
-                return in_blocks(
+                sent = prompt.natively(messages, self._prompt)
+                return prompt.in_blocks(
                     ask(self._model, sent, self._stop, hear, budget_s=left_s(), tools=self._tools)
                 )
             except NativeCallsRefusedError:
@@ -327,8 +318,10 @@ class ExecutionLoop:
                 name = block.tool if isinstance(block, ToolCall) else BAD_BLOCK
                 results.append((name, ToolResult(success=False, error="Not run: the user stopped")))
             if results:
-                room = MOST_RESULTS - sum(map(len, _tool_results(run.messages)))  # characters
-                content = results_message(results, self._fence, room=room)
+                room = prompt.MOST_RESULTS - sum(
+                    map(len, _tool_results(run.messages))
+                )  # characters
+                content = prompt.results_message(results, self._fence, room=room)
                 run.messages += (Message("user", content),)
         return bool(blocks)
 
@@ -412,7 +405,7 @@ def _tool_results(messages: Sequence[Message]) -> list[str]:
     return [
         message.content
         for message in messages
-        if message.role == "user" and message.content.startswith(RESULTS)
+        if message.role == "user" and message.content.startswith(prompt.RESULTS)
     ]
 
 

@@ -28,21 +28,14 @@ from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system.cancellation import Cancellation
 from qmd.system.session import confirming, current_session, in_session
 from qmd.tools.toolsets import select
-from qmd.values.chats import (
-    MAX_CHAT_BYTES,
-    MAX_ROUNDS,
-    ChatEvent,
-    ChatReply,
-    ChatTurn,
-    TurnStatus,
-)
+from qmd.values import chats
 from qmd.values.proposed import Confirm
 from qmd.values.text import estimate_tokens
 
 TURN_S = 1800.0
 """The longest time of a turn, in seconds, with tools and the person's consents."""
 
-MOST_KEPT_BYTES = MAX_CHAT_BYTES // 8
+MOST_KEPT_BYTES = chats.MAX_CHAT_BYTES // 8
 """The most bytes that are kept of the events of a turn, and of its messages."""
 
 _log = logging.getLogger(__name__)
@@ -62,7 +55,7 @@ class TurnRules:
     """
 
     toolsets: tuple[str, ...] = ()
-    max_rounds: int = MAX_ROUNDS
+    max_rounds: int = chats.MAX_ROUNDS
     turn_s: float = TURN_S
     consent_s: float = CONSENT_S
     confirm: Confirm | None = None
@@ -100,7 +93,7 @@ class AgentTurn:
         rules: TurnRules,
         kept: KeptChat,
         stored: StoredTurn,
-        earlier: Sequence[ChatEvent] = (),
+        earlier: Sequence[chats.ChatEvent] = (),
     ) -> None:
         self._kb = kb
         self._chat_store = chat_store
@@ -115,7 +108,7 @@ class AgentTurn:
         self.number = stored.number
         self.question = stored.question
         self.is_kept = chat_store is kb
-        self.status: TurnStatus = "running"
+        self.status: chats.TurnStatus = "running"
         self._stop = Cancellation()
         self.log = EventLog()
         self.consents: Consents | None = None
@@ -150,19 +143,19 @@ class AgentTurn:
         """
         return self.log.subscribe(listener)
 
-    def events(self) -> Iterator[ChatEvent]:
+    def events(self) -> Iterator[chats.ChatEvent]:
         """All events from the first one, until the turn has ended."""
         return self.log.events()
 
-    def as_turn(self) -> ChatTurn:
+    def as_turn(self) -> chats.ChatTurn:
         """The turn with its events so far."""
         return replace(as_turn(self._stored), status=self.status, events=tuple(self.log.all()))
 
-    def reply(self) -> ChatReply:
+    def reply(self) -> chats.ChatReply:
         """What has come of the question so far."""
         events = self.log.all()
         checked: Any = next((event.data for event in events if event.kind == "answer"), {})
-        return ChatReply(
+        return chats.ChatReply(
             chat=self.chat,
             name=self.name,
             number=self.number,
@@ -236,7 +229,7 @@ class AgentTurn:
         timer = threading.Timer(self._rules.turn_s, self._run_out_of_time)
         timer.daemon = True
         timer.start()
-        status: TurnStatus = "failed"
+        status: chats.TurnStatus = "failed"
         try:
             with self._asking_first():
                 status = self._outcome(self._converse())
@@ -345,7 +338,7 @@ class AgentTurn:
             _log.warning("a summary of a conversation could not be kept: %s", error.with_hint)
         return new
 
-    def _outcome(self, result: RunState) -> TurnStatus:
+    def _outcome(self, result: RunState) -> chats.TurnStatus:
         self.result = result
         self.error = result.error
         if result.error is not None:
@@ -357,16 +350,18 @@ class AgentTurn:
         self.answer = result.final_response
         return "done"
 
-    def _end(self, status: TurnStatus, seconds: float) -> None:
+    def _end(self, status: chats.TurnStatus, seconds: float) -> None:
         seconds = round(seconds, 3)
-        end = ChatEvent("ended", {"status": status, "seconds": seconds})
+        end = chats.ChatEvent("ended", {"status": status, "seconds": seconds})
         is_kept = self._keep(status, seconds, [*self.log.all(), end])
         self.is_kept = self.is_kept and is_kept
         self.status = status
         self.log.add("ended", status=status, seconds=seconds, kept=self.is_kept)
         self._ended.set()
 
-    def _keep(self, status: TurnStatus, seconds: float, events: Sequence[ChatEvent]) -> bool:
+    def _keep(
+        self, status: chats.TurnStatus, seconds: float, events: Sequence[chats.ChatEvent]
+    ) -> bool:
         """Keep the state of the turn; False, and it is logged, if that fails."""
         state = self._stored._replace(
             answer=self.answer,
@@ -396,7 +391,7 @@ class AgentTurn:
         self._stop.cancel()
 
 
-def _events_json(events: Sequence[ChatEvent]) -> str:
+def _events_json(events: Sequence[chats.ChatEvent]) -> str:
     """Events as JSON; if they are too long, without what the tools were given and returned."""
     text = json.dumps([[event.kind, event.data] for event in events], ensure_ascii=False)
     if len(text.encode()) <= MOST_KEPT_BYTES:

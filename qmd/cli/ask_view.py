@@ -22,16 +22,7 @@ from rich.text import Text
 
 from qmd.agent.citations import CheckedAnswer, format_citation, marked
 from qmd.agent.consents import shortened
-from qmd.cli.terminal import (
-    Wrapping,
-    choose,
-    harmless,
-    note,
-    one_line,
-    paint,
-    use_color,
-    write_text,
-)
+from qmd.cli import terminal
 from qmd.errors import WriteDeclinedError
 from qmd.system import clock
 from qmd.values.chats import ChatEvent
@@ -58,12 +49,12 @@ class TurnScreen:
     """
 
     def __init__(self, model: str, *, strict: bool = False) -> None:
-        self._model = one_line(model)
+        self._model = terminal.one_line(model)
         self._strict = strict
         self._tools = _Cards() if sys.stderr.isatty() else _Lines()
         self._live = sys.stdout.isatty()
         self._started: dict[object, Mapping[str, Any]] = {}  # call → its first event
-        self._wrapping = Wrapping()
+        self._wrapping = terminal.Wrapping()
         self._words = ""  # of the present answer, which a terminal shows already
         self._line_open = False  # they end in the middle of a line
 
@@ -81,19 +72,19 @@ class TurnScreen:
                 lost = " What it has said so far is void." if self._live and self._words else ""
                 pause = f"{data['pause_s']:.0f} s" if data["pause_s"] >= 1 else "a moment"
                 why = data["reason"].rstrip(".")
-                note(f"qmd: {why}. Trying again in {pause}.{lost}", style="warning")
+                terminal.note(f"qmd: {why}. Trying again in {pause}.{lost}", style="warning")
                 self._words = ""
                 self._tools.wait(f"waiting for {self._model}")
             case "tool_started":
                 self._end_words()
                 self._started[data["call"]] = data
-                self._tools.wait(f"{one_line(data['tool'])} …")
+                self._tools.wait(f"{terminal.one_line(data['tool'])} …")
             case "tool_finished":
                 self._tools.idle()
                 self._tools.show({**self._started.pop(data["call"], {}), **data})
             case "bad_block":
                 self._end_words()
-                note(f"A tool call that cannot be read: {data['error']}", style="warning")
+                terminal.note(f"A tool call that cannot be read: {data['error']}", style="warning")
             case "answer" | "error" | "ended":
                 self.end()
 
@@ -101,22 +92,26 @@ class TurnScreen:
         """The answer of a turn that is done, with what the check of its citations found."""
         checked = turn.result.checked if turn.result is not None else CheckedAnswer()
         if not self._live:
-            write_text(marked(turn.answer, checked, strict=self._strict) + "\n")
+            terminal.write_text(marked(turn.answer, checked, strict=self._strict) + "\n")
             sys.stdout.flush()
             return
         pages: dict[str, None] = {}
         for citation in checked.citations:
             if citation.status == "not_found":
                 place = format_citation(citation.file, citation.from_line, citation.to_line)
-                note(f"Not found in the source: {place}: {citation.reason}", style="warning")
+                terminal.note(
+                    f"Not found in the source: {place}: {citation.reason}", style="warning"
+                )
             elif citation.place is not None:
                 place = format_citation(citation.file, citation.from_line, citation.to_line)
-                pages.setdefault(f"{place} is {one_line(citation.place)}")
+                pages.setdefault(f"{place} is {terminal.one_line(citation.place)}")
         for page in pages:
-            note(page)
+            terminal.note(page)
         if self._strict:
             for sentence in checked.unsupported:
-                note(f"Without support: {one_line(sentence.text)}", style="warning")
+                terminal.note(
+                    f"Without support: {terminal.one_line(sentence.text)}", style="warning"
+                )
 
     def end(self) -> None:
         """Stop the spinner, and move the cursor to the beginning of a line."""
@@ -124,14 +119,14 @@ class TurnScreen:
         if self._line_open:
             sys.stdout.write(self._wrapping.end() + "\n")
             sys.stdout.flush()
-            self._wrapping = Wrapping()
+            self._wrapping = terminal.Wrapping()
             self._line_open = False
 
     def _end_words(self) -> None:
         """What the model said before it called tools; a terminal shows it already."""
         self.end()
         if self._words and not self._live:
-            sys.stderr.write(harmless(self._words.rstrip()) + "\n")
+            sys.stderr.write(terminal.harmless(self._words.rstrip()) + "\n")
         self._words = ""
 
     def _write(self, text: str) -> None:
@@ -141,7 +136,7 @@ class TurnScreen:
         if not (text and self._live):
             return
         self._tools.idle()
-        sys.stdout.write(self._wrapping.feed(harmless(text)))
+        sys.stdout.write(self._wrapping.feed(terminal.harmless(text)))
         sys.stdout.flush()
         self._line_open = not text.endswith("\n")
 
@@ -160,7 +155,7 @@ class _Lines:
         outcome = "ok" if call["success"] else "error"
         result = _shortened(" ".join(call["result"].split()), _LINE_CHARS)
         at, duration = _when(call)
-        note(f"{call['tool']}({params}) {outcome} at {at} in {duration}: {result}")
+        terminal.note(f"{call['tool']}({params}) {outcome} at {at} in {duration}: {result}")
 
 
 def _when(call: Mapping[str, Any]) -> tuple[str, str]:
@@ -181,7 +176,7 @@ class _Cards:
             file=sys.stderr,
             highlight=False,
             markup=False,
-            color_system="auto" if use_color(sys.stderr) else None,
+            color_system="auto" if terminal.use_color(sys.stderr) else None,
         )
         self._status: Status | None = None
 
@@ -213,7 +208,7 @@ def card(call: Mapping[str, Any]) -> RenderableType:
     result = Text(shown or "(nothing)", style="" if success else "red")
     parameters = _parameters(call["params"])
     body = Group(*([parameters, Rule(style="dim")] if parameters else []), result)
-    title = Text(f"{'✅' if success else '❌'} {one_line(call['tool'])}", style="bold")
+    title = Text(f"{'✅' if success else '❌'} {terminal.one_line(call['tool'])}", style="bold")
     when = Text(" · ".join(_when(call)), style="dim")
     return Panel(
         body,
@@ -231,7 +226,7 @@ def _parameters(params: Mapping[str, Any]) -> Any:
     table = Table.grid(padding=(0, 1))
     for name, value in params.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        table.add_row(Text(one_line(name), style="cyan"), Text(_excerpt(text, len(text))))
+        table.add_row(Text(terminal.one_line(name), style="cyan"), Text(_excerpt(text, len(text))))
     return table
 
 
@@ -246,7 +241,7 @@ def _excerpt(text: str, characters: int) -> str:
     shown = "\n".join(lines)
     more = characters - (len(text) - len(text.strip("\r\n"))) - len(shown)
     end = f"\n… {more:,} more characters" if more > len(lines) else ""
-    return harmless(shown) + end
+    return terminal.harmless(shown) + end
 
 
 def _shortened(text: str, chars: int) -> str:
@@ -300,7 +295,7 @@ def _choice(question: str, *, more: bool) -> str:
     if more:
         choices |= {"a": "a", "all": "a"}
     try:
-        return choose(question, choices, shown="y/N/a" if more else "y/N")
+        return terminal.choose(question, choices, shown="y/N/a" if more else "y/N")
     except click.Abort as ended:
         if isinstance(ended.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from None
@@ -308,8 +303,8 @@ def _choice(question: str, *, more: bool) -> str:
 
 
 def _print(lines: Iterable[str]) -> None:
-    color = use_color(sys.stderr)
+    color = terminal.use_color(sys.stderr)
     for line in lines:
         style = {"+": "ok", "-": "error", "@": "dim"}.get(line[:1])
-        sys.stderr.write((paint(line, style, color) if style else line) + "\n")
+        sys.stderr.write((terminal.paint(line, style, color) if style else line) + "\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What is indexed: ``qmd collection`` and ``context``; ``index``, ``update``, ``embed``, ``watch``."""
+"""What is indexed, and indexing it: ``qmd collection``, ``index``, ``embed`` and their like."""
 
 from __future__ import annotations
 
@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from qmd import cli
-from qmd.cli import complete
+from qmd.cli import complete, runs
 from qmd.cli.command import Group, command
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_index_report
-from qmd.cli.runs import (
-    embed_and_report,
-    fail_if_incomplete,
-    index_and_report,
-    index_everything,
-    ocr_and_report,
-    run_embed,
-    run_ocr,
-)
 from qmd.cli.session import session
 from qmd.cli.terminal import confirmed, escape_json, note, one_line, paint, use_color, write
 from qmd.errors import InputError
@@ -78,7 +69,7 @@ def index(collections: tuple[str, ...], verify: bool, embed: bool | None, ocr: b
     Only changed files are read. Everything is searchable by words before the vectors are
     made; an interruption loses nothing, the next run goes on.
     """
-    index_everything(collections, verify=verify, embed=embed, ocr=ocr)
+    runs.index_everything(collections, verify=verify, embed=embed, ocr=ocr)
 
 
 @command("update", examples=("qmd update --pull",), extra_argument=_NO_FOLDER)
@@ -102,9 +93,9 @@ def update(pull: bool, embed: bool | None, ocr: bool | None) -> None:
         with progress_bar() as progress:
             report = kb.update(pull=pull, progress=progress)
         render_index_report(report, verb="Updated")
-        embed_and_report(kb, (), embed=embed)
-        ocr_and_report(kb, (), ocr=ocr, embed=embed)
-    fail_if_incomplete(report)
+        runs.embed_and_report(kb, (), embed=embed)
+        runs.ocr_and_report(kb, (), ocr=ocr, embed=embed)
+    runs.fail_if_incomplete(report)
 
 
 @command("embed", examples=("qmd embed", "qmd embed -c notes --force"), extra_argument=_NO_FOLDER)
@@ -117,7 +108,7 @@ def embed(force: bool, collections: tuple[str, ...]) -> None:
     It can be interrupted at any time: the next run goes on.
     """
     with session().open(write=True) as kb:
-        run_embed(kb, collections, force=force)
+        runs.run_embed(kb, collections, force=force)
 
 
 @command("ocr", examples=("qmd ocr", "qmd ocr -c scans --force"), extra_argument=_NO_FOLDER)
@@ -132,7 +123,7 @@ def ocr(force: bool, collections: tuple[str, ...]) -> None:
     interrupted at any time: the next run goes on.
     """
     with session().open(write=True) as kb:
-        run_ocr(kb, collections, force=force)
+        runs.run_ocr(kb, collections, force=force)
 
 
 _MARKS = {"added": "+", "updated": "~", "moved": ">", "removed": "-"}
@@ -269,7 +260,7 @@ def add(path: str, name: str | None, mask: str, ignore: tuple[str, ...], no_inde
         if no_index:
             write(f"Fill it with: qmd index -c {one_line(added.name)}\n")
         else:
-            index_and_report(kb, (added.name,))
+            runs.index_and_report(kb, (added.name,))
 
 
 def refuse_missing(path: str) -> None:
@@ -315,7 +306,7 @@ def set_(
         if no_index:
             write(f"Apply it with: qmd index -c {one_line(name)}\n")
         else:
-            index_and_report(kb, (changed.name,))
+            runs.index_and_report(kb, (changed.name,))
 
 
 @command("remove", examples=("qmd collection remove notes",), destroys=True)

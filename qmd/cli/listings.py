@@ -10,19 +10,10 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from qmd.cli import terminal
 from qmd.cli.formats import Places, places
 from qmd.cli.remote import Remote, received
 from qmd.cli.session import session
-from qmd.cli.terminal import (
-    beside,
-    note,
-    one_line,
-    paint,
-    table_row,
-    use_color,
-    write,
-    write_json,
-)
 from qmd.operations.definition import Operation, Replied, Row, Styled
 from qmd.values.graph import MAX_LISTED
 from qmd.values.wire import ListBudget, to_wire
@@ -78,13 +69,13 @@ class ListingView:
         return ListBudget(self.max_tokens, as_object=self._object)
 
     def write_json(self, value: object) -> None:
-        write_json(self._object(value))
+        terminal.write_json(self._object(value))
 
     def link(self, file: str, color: bool, *, line: int | None = None) -> str:
         """The name of a file, ``name:line`` if there is a line, that opens it when clicked."""
         number = "" if line is None else f":{line}"
-        text = paint(self.where.fitting_name(file, len(number) + _INDENT), "file", color)
-        text += paint(number, "line", color)
+        text = terminal.paint(self.where.fitting_name(file, len(number) + _INDENT), "file", color)
+        text += terminal.paint(number, "line", color)
         return self.where.link(text, file, line or 1)
 
     def note_rest(self, shown: int, total: int, noun: str) -> None:
@@ -92,7 +83,7 @@ class ListingView:
         if total > shown:
             rest = total - shown
             remedy = "--all shows them" if self.max_tokens is None else "raise -n or --max-tokens"
-            note(f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: {remedy}")
+            terminal.note(f"… {rest:,} more {noun}{'' if rest == 1 else 's'}: {remedy}")
 
     def _object(self, value: object) -> object:
         return _with_names(to_wire(value), self.where)
@@ -138,18 +129,18 @@ def show(
         write_rows(rows, view)
     if operation.left_out_text is not None:
         if rest := operation.left_out_text(value, "--max-tokens"):
-            note(rest)
+            terminal.note(rest)
     else:
         view.note_rest(operation.shown(value), operation.total(value), operation.item(value))
     if not (rows or as_json or operation.total(value)):
-        note(operation.sentence(operation.when_empty, Replied(value, arguments)))
+        terminal.note(operation.sentence(operation.when_empty, Replied(value, arguments)))
 
 
 def write_rows(rows: Iterable[Row], view: ListingView) -> None:
     """Print the lines of a list for people."""
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     for row in rows:
-        write(f"{_line(row, view, color)}\n")
+        terminal.write(f"{_line(row, view, color)}\n")
 
 
 def list_of(operation: Operation, sent: Any) -> object:
@@ -179,14 +170,18 @@ def _line(row: Row, view: ListingView, color: bool) -> str:
     name = view.link(row.file, color, line=row.line) if row.file else ""
     if row.more:
         text = "".join(_part(each, view, color) for each in row.more)
-        return beside(f"{facts}  {name}" if facts and name else facts or name, text, 0)
-    return table_row(facts, name, one_line(row.text)) if name else facts
+        return terminal.beside(f"{facts}  {name}" if facts and name else facts or name, text, 0)
+    return terminal.table_row(facts, name, terminal.one_line(row.text)) if name else facts
 
 
 def _part(part: Styled | str, view: ListingView, color: bool) -> str:
     if isinstance(part, str):
-        return one_line(part)
+        return terminal.one_line(part)
     if part.file and not part.text:
         return view.link(part.file, color, line=part.line)
-    text = paint(one_line(part.text), part.style, color) if part.style else one_line(part.text)
+    text = (
+        terminal.paint(terminal.one_line(part.text), part.style, color)
+        if part.style
+        else terminal.one_line(part.text)
+    )
     return view.where.link(text, part.file, part.line or 1) if part.file else text

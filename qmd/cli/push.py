@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qmd import ingest
+from qmd import errors, ingest
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.indexing import refuse_missing
@@ -20,13 +20,6 @@ from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import SHOWN, count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, readable_size, write, write_json
-from qmd.errors import (
-    ConflictError,
-    InputError,
-    NotFoundError,
-    QmdError,
-    WritesForbiddenError,
-)
 from qmd.transfer import push as transfer
 from qmd.values import Collection
 from qmd.values.text import DEFAULT_MASK
@@ -91,7 +84,7 @@ def push(
     _show(summaries, as_json=as_json)
     if problems and not (watch and pushed):
         others = "The other folders were pushed." if pushed else "No folder was pushed."
-        raise QmdError("\n".join(problems), hint=others)
+        raise errors.QmdError("\n".join(problems), hint=others)
     if watch:
         for problem in problems:
             note(problem, style="warning")
@@ -126,7 +119,12 @@ def _push_all(
         for each in pushes:
             try:
                 pushed.append((each, each.run(progress or (lambda tick: None))))
-            except (ConflictError, InputError, NotFoundError, WritesForbiddenError) as error:
+            except (
+                errors.ConflictError,
+                errors.InputError,
+                errors.NotFoundError,
+                errors.WritesForbiddenError,
+            ) as error:
                 if len(pushes) == 1:
                     raise
                 problems.append(f"{each.folder.name}: {error} {error.hint or ''}".rstrip())
@@ -137,7 +135,7 @@ def _given_folders(
     folders: Sequence[str], name: str | None, mask: str, ignore: tuple[str, ...], owner: str
 ) -> list[Collection]:
     if name is not None and len(folders) > 1:
-        raise InputError("--name is for one folder.", hint="Push the folders one by one.")
+        raise errors.InputError("--name is for one folder.", hint="Push the folders one by one.")
     chosen = []
     for folder in folders:
         refuse_missing(folder)
@@ -149,11 +147,13 @@ def _given_folders(
 def _collections(name: str | None, owner: str) -> list[Collection]:
     """The collections of this machine, with their names, masks and ignore patterns."""
     if name is not None:
-        raise InputError("--name needs a folder.", hint="qmd server push URL FOLDER --name NAME")
+        raise errors.InputError(
+            "--name needs a folder.", hint="qmd server push URL FOLDER --name NAME"
+        )
     with session().open() as kb:
         collections = kb.collections()
     if not collections:
-        raise InputError(
+        raise errors.InputError(
             "There is no collection here.", hint="Name a folder: qmd server push URL FOLDER"
         )
     ordered = sorted(collections, key=lambda each: each.name)

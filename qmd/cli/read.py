@@ -12,23 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qmd.cli import terminal
 from qmd.cli.command import Group
 from qmd.cli.formats import DISPLAY_PATHS, Columns, Places, flat, numbered, places, table
 from qmd.cli.listings import ListingView
 from qmd.cli.render_reports import count, render_status
 from qmd.cli.session import session
-from qmd.cli.terminal import (
-    group_headings,
-    note,
-    one_line,
-    paint,
-    readable_size,
-    table_row,
-    use_color,
-    write,
-    write_json,
-    write_text,
-)
 from qmd.errors import NoMatchError
 from qmd.operations import texts
 from qmd.parse.lines import split_lines
@@ -50,11 +39,11 @@ def get(
         where = places(kb.collections, full_path=full_path)
     render_document(excerpt, output, line_numbers=numbered and output == "cli", where=where)
     if excerpt.left_out is not None:
-        note(f"… {left_out_text(excerpt)}")
+        terminal.note(f"… {left_out_text(excerpt)}")
     elif excerpt.more_lines and output == "cli":
-        note(f"… {count(excerpt.more_lines, 'more line')}")
+        terminal.note(f"… {count(excerpt.more_lines, 'more line')}")
     if excerpt.same_name and output == "cli":
-        note(f"… {same_name_text(excerpt)}")
+        terminal.note(f"… {same_name_text(excerpt)}")
 
 
 def multi_get(
@@ -67,7 +56,7 @@ def multi_get(
     render_documents(reply.items, output, line_numbers=numbered, where=where)
     if reply.next_file is not None:
         raise_what = "--max-tokens" if "max_tokens" in arguments else "--max-total-bytes"
-        note(
+        terminal.note(
             f"{count(reply.more, 'more document')} left out, the first is {reply.next_file}: "
             f"narrow the pattern, or raise {raise_what}.",
             style="warning",
@@ -85,13 +74,17 @@ def ls(
         reason = "" if listed.documents else kb.why_none(**filters)
         where = places(kb.collections, full_path=full_path)
     if as_json:
-        write_json([{**to_wire(each), "file": where.name(each.file)} for each in listed.documents])
+        terminal.write_json(
+            [{**to_wire(each), "file": where.name(each.file)} for each in listed.documents]
+        )
         return
     render_listing(listed.documents, where)
     if not listed.documents and any((*filters.values(), arguments["collections"])):
-        note(reason or "No documents meet all of this.")
+        terminal.note(reason or "No documents meet all of this.")
     elif not listed.documents:
-        note("No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew.")
+        terminal.note(
+            "No documents. 'qmd up FOLDER' makes a folder searchable, 'qmd index' indexes anew."
+        )
     ListingView(where, None).note_rest(len(listed.documents), listed.total, "document")
 
 
@@ -99,7 +92,7 @@ def status(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool)
     with session().open(use_replica=True) as kb:
         reply = operation.run(kb, **arguments)
     if as_json:
-        write_json(reply.status)
+        terminal.write_json(reply.status)
     else:
         render_status(reply.status, reply.freshness)
 
@@ -132,35 +125,39 @@ def render_document(item: DocumentSlice, output: str, *, line_numbers: bool, whe
     to a file or pipe.
     """
     if output == "json":
-        write_json(document_object(item, where))
+        terminal.write_json(document_object(item, where))
     elif output in ("cli", "md"):
         is_whole = item.from_line == 1 and not item.more_lines
         is_exact = is_whole and not sys.stdout.isatty()
-        write_text(item.text if is_exact and not line_numbers else _lines(item, line_numbers))
+        terminal.write_text(
+            item.text if is_exact and not line_numbers else _lines(item, line_numbers)
+        )
     else:
-        write_text(table([_fields(item, where, line_numbers=line_numbers)], output, _COLUMNS))
+        terminal.write_text(
+            table([_fields(item, where, line_numbers=line_numbers)], output, _COLUMNS)
+        )
 
 
 def render_documents(
     items: Sequence[Item], output: str, *, line_numbers: bool, where: Places = DISPLAY_PATHS
 ) -> None:
     if output == "json":
-        write_json([document_object(item, where) for item in items])
+        terminal.write_json([document_object(item, where) for item in items])
     elif output in ("cli", "md"):
-        color = use_color(sys.stdout)
+        color = terminal.use_color(sys.stdout)
         for position, item in enumerate(items):
             if position:
-                write("\n")
-            name = one_line(where.name(item.document.file))
+                terminal.write("\n")
+            name = terminal.one_line(where.name(item.document.file))
             if output == "md":
-                write(f"## {name}\n\n")
+                terminal.write(f"## {name}\n\n")
             else:
-                heading = paint(f"==> {name} <==", "file", color)
-                write(f"{where.link(heading, item.document.file)}\n")
-            write_text(_text(item, line_numbers, is_ended=True))
+                heading = terminal.paint(f"==> {name} <==", "file", color)
+                terminal.write(f"{where.link(heading, item.document.file)}\n")
+            terminal.write_text(_text(item, line_numbers, is_ended=True))
     else:
         fields = (_fields(item, where, line_numbers=line_numbers) for item in items)
-        write_text(table(fields, output, _COLUMNS))
+        terminal.write_text(table(fields, output, _COLUMNS))
 
 
 def document_object(item: Item, where: Places) -> dict[str, Any]:
@@ -202,7 +199,8 @@ def left_out_text(item: DocumentSlice) -> str:
         return ""
     first, last = left_out.first_line, left_out.last_line
     start = first + 1 if left_out.is_begun else first
-    rest = f"lines {start:,} to {last:,} left out: qmd get '{one_line(item.document.file)}:{start}'"
+    file = terminal.one_line(item.document.file)
+    rest = f"lines {start:,} to {last:,} left out: qmd get '{file}:{start}'"
     if not left_out.is_begun:
         return rest
     end = f"the end of line {first:,}"
@@ -213,13 +211,13 @@ def left_out_text(item: DocumentSlice) -> str:
 
 def same_name_text(item: DocumentSlice) -> str:
     """Where other sections or blocks of the same name are, and the command that prints one."""
-    place = f"{one_line(item.document.file)}:{item.same_name[0]}"
+    place = f"{terminal.one_line(item.document.file)}:{item.same_name[0]}"
     return f"{texts.same_name(item.same_name)}: qmd get '{place}'"
 
 
 def _too_large(item: SkippedDocument) -> str:
-    name = one_line(item.document.file)
-    return f"{name} is {readable_size(item.document.bytes)}; read it with: qmd get {name}"
+    name = terminal.one_line(item.document.file)
+    return f"{name} is {terminal.readable_size(item.document.bytes)}; read it with: qmd get {name}"
 
 
 _COLUMNS = Columns(
@@ -250,12 +248,19 @@ def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, objec
 
 
 def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
-    color = use_color(sys.stdout)
-    sizes = [readable_size(document.bytes) for document in documents]
+    color = terminal.use_color(sys.stdout)
+    sizes = [terminal.readable_size(document.bytes) for document in documents]
     width = max(map(len, sizes), default=0)
-    headings = group_headings([document.group for document in documents], color)
+    headings = terminal.group_headings([document.group for document in documents], color)
     for document, size in zip(documents, sizes, strict=True):
-        write("".join(next(headings)))
+        terminal.write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
-        name = where.link(paint(where.fitting_name(document.file, 2), "file", color), document.file)
-        write(table_row(paint(facts, "dim", color), name, one_line(document.title)) + "\n")
+        name = where.link(
+            terminal.paint(where.fitting_name(document.file, 2), "file", color), document.file
+        )
+        terminal.write(
+            terminal.table_row(
+                terminal.paint(facts, "dim", color), name, terminal.one_line(document.title)
+            )
+            + "\n"
+        )

@@ -6,31 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qmd.cli.formats import (
-    DISPLAY_PATHS,
-    Columns,
-    Places,
-    flat,
-    md_code,
-    md_fenced,
-    numbered,
-    table,
-)
-from qmd.cli.terminal import (
-    columns,
-    fitting,
-    group_headings,
-    hanging,
-    harmless,
-    json_text,
-    one_line,
-    paint,
-    rows,
-    use_color,
-    write,
-    write_json,
-    write_text,
-)
+from qmd.cli import formats, terminal
 from qmd.values.search import rounded, shown_relevance
 
 if TYPE_CHECKING:
@@ -53,7 +29,7 @@ def render_hits(
     *,
     bodies: Sequence[str] | None,
     line_numbers: bool,
-    where: Places = DISPLAY_PATHS,
+    where: formats.Places = formats.DISPLAY_PATHS,
 ) -> None:
     """
     Print the hits of a reply. `HAS_NOTICE` has the formats that print its notice above them.
@@ -64,22 +40,24 @@ def render_hits(
         where: How files are named.
     """
     if bodies is not None and line_numbers:
-        bodies = [numbered(body) for body in bodies]
+        bodies = [formats.numbered(body) for body in bodies]
     texts: Sequence[str | None] = bodies if bodies is not None else [None] * len(reply.hits)
     pairs = list(zip(reply.hits, texts, strict=True))
     if output == "json":
-        write_json([hit_object(hit, body, where) for hit, body in pairs])
+        terminal.write_json([hit_object(hit, body, where) for hit, body in pairs])
     elif output == "md":
         blocks = (_markdown(*pair, where) for pair in pairs)
-        write_text("\n".join((*_paragraph(reply.notice), *blocks)))
+        terminal.write_text("\n".join((*_paragraph(reply.notice), *blocks)))
     elif output == "cli":
         _for_people(reply, pairs, where)
     else:
         columns = _COLUMNS if bodies is None else _COLUMNS_WITH_BODY
-        write_text(table((_fields(*pair, where) for pair in pairs), output, columns))
+        terminal.write_text(
+            formats.table((_fields(*pair, where) for pair in pairs), output, columns)
+        )
 
 
-_COLUMNS = Columns(
+_COLUMNS = formats.Columns(
     files=("docid", "rounded_score", "file", "flat_context"),
     csv=("docid", "score", "file", "title", "context", "line", "snippet"),
     xml=("docid", "file", "uri", "title", "score", "context", "line", "match"),
@@ -88,7 +66,7 @@ _COLUMNS = Columns(
 _COLUMNS_WITH_BODY = _COLUMNS._replace(csv=(*_COLUMNS.csv, "body"))
 
 
-def _fields(hit: Hit, body: str | None, where: Places) -> dict[str, object]:
+def _fields(hit: Hit, body: str | None, where: formats.Places) -> dict[str, object]:
     """The fields of a hit for `_COLUMNS`."""
     return {
         "docid": hit.docid,
@@ -98,7 +76,7 @@ def _fields(hit: Hit, body: str | None, where: Places) -> dict[str, object]:
         "uri": hit.uri,
         "title": hit.title,
         "context": hit.context,
-        "flat_context": flat(hit.context),
+        "flat_context": formats.flat(hit.context),
         "line": hit.line,
         "match": hit.match,
         "snippet": hit.snippet,
@@ -107,7 +85,9 @@ def _fields(hit: Hit, body: str | None, where: Places) -> dict[str, object]:
     }
 
 
-def hit_object(hit: Hit, body: str | None, where: Places = DISPLAY_PATHS) -> dict[str, Any]:
+def hit_object(
+    hit: Hit, body: str | None, where: formats.Places = formats.DISPLAY_PATHS
+) -> dict[str, Any]:
     """The JSON object of one hit; the keys and their order are a contract."""
     from qmd.values.wire import to_wire
 
@@ -122,18 +102,20 @@ def hit_object(hit: Hit, body: str | None, where: Places = DISPLAY_PATHS) -> dic
     return fields
 
 
-def printed_tokens(hit: Hit, output: str, where: Places) -> float:
+def printed_tokens(hit: Hit, output: str, where: formats.Places) -> float:
     """The estimated tokens of a hit as `render_hits` prints it without its whole text."""
     from qmd.values.text import estimate_tokens
 
     if output == "json":
-        return estimate_tokens(json_text([hit_object(hit, None, where)]))
+        return estimate_tokens(terminal.json_text([hit_object(hit, None, where)]))
     if output in ("cli", "md"):
         return estimate_tokens(_for_reading(hit, where))
-    return estimate_tokens(table([_fields(hit, None, where)], output, _COLUMNS, whole=False))
+    return estimate_tokens(
+        formats.table([_fields(hit, None, where)], output, _COLUMNS, whole=False)
+    )
 
 
-def _for_reading(hit: Hit, where: Places) -> str:
+def _for_reading(hit: Hit, where: formats.Places) -> str:
     """All that `_markdown` and `_for_people` print of a hit, without colours."""
     explained = "" if hit.explain is None else "\n".join(explanation(hit.explain))
     return f"{_markdown(hit, None, where)}{explained}"
@@ -144,29 +126,37 @@ def _paragraph(notice: str | None) -> list[str]:
     return [f"{notice}\n"] if notice else []
 
 
-def _markdown(hit: Hit, body: str | None, where: Places) -> str:
-    place = md_code(f"{one_line(where.name(hit.file))}:{hit.line}")
-    facts = [place, hit.place, hit.docid, f"{shown_relevance(hit.relevance)}", flat(hit.context)]
+def _markdown(hit: Hit, body: str | None, where: formats.Places) -> str:
+    place = formats.md_code(f"{terminal.one_line(where.name(hit.file))}:{hit.line}")
+    facts = [
+        place,
+        hit.place,
+        hit.docid,
+        f"{shown_relevance(hit.relevance)}",
+        formats.flat(hit.context),
+    ]
     return (
-        f"## {one_line(' '.join(hit.title.split()))}\n\n"
+        f"## {terminal.one_line(' '.join(hit.title.split()))}\n\n"
         + " · ".join(filter(None, facts))
         + "\n\n"
-        + md_fenced(hit.snippet if body is None else body)
+        + formats.md_fenced(hit.snippet if body is None else body)
     )
 
 
-def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> None:
+def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: formats.Places) -> None:
     """
     Print hits for a person.
 
     On a terminal all of them fit its height, so that the best can be seen without scrolling: the
     more there are, the fewer lines each has. Whole texts and explanations are never shortened.
     """
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     split: Split = lambda text: [(text, False)]  # noqa: E731 - nothing is marked
     room = None
     groups = [hit.group for hit, _ in pairs]
-    notice = _paragraph(reply.notice and paint(hanging(reply.notice, 0), "warning", color))
+    notice = _paragraph(
+        reply.notice and terminal.paint(terminal.hanging(reply.notice, 0), "warning", color)
+    )
     if not any(body is not None or hit.explain is not None for hit, body in pairs):
         room = _lines_of_each(notice, groups)
     if color or room is not None:
@@ -174,7 +164,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
 
         split = splitter(reply.query)
     look = _Look(where, split, color)
-    headings = group_headings(groups, color)
+    headings = terminal.group_headings(groups, color)
     is_dense = room is not None and room < _LINES_WITH_GAP
     blocks = notice
     for hit, body in pairs:
@@ -186,7 +176,7 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: Places) -> Non
         else:
             lines = look.fitted(hit, room - 1)
         blocks.append(heading + "\n".join(lines) + "\n")
-    write(("" if is_dense else "\n").join(blocks))
+    terminal.write(("" if is_dense else "\n").join(blocks))
 
 
 #: The lines that a hit needs for an empty line behind it, and for its file on a line of its own.
@@ -195,7 +185,7 @@ _LINES_WITH_GAP, _LINES_IN_FULL = 3, 4
 
 def _lines_of_each(notice: Sequence[str], groups: Sequence[str | None]) -> int | None:
     """How many lines of a terminal each hit may take; None if there is no limit."""
-    height = rows()
+    height = terminal.rows()
     if height is None or not groups:
         return None
     taken = 1 + sum(block.count("\n") + 1 for block in notice)  # the prompt comes below
@@ -212,7 +202,7 @@ class _Look:
         split: Splits a text into parts, and says of each whether to mark it.
     """
 
-    def __init__(self, where: Places, split: Split, color: bool) -> None:
+    def __init__(self, where: formats.Places, split: Split, color: bool) -> None:
         self._where = where
         self._split = split
         self._color = color
@@ -220,23 +210,26 @@ class _Look:
     def whole(self, hit: Hit, body: str | None) -> list[str]:
         """All there is of a hit."""
         title = f"{self._title(hit.title)}  {self._score(hit)}"
+        shown = terminal.one_line(self._where.name(hit.file))
         lines = [
-            hanging(title, 0),
-            f"{self._place(hit, one_line(self._where.name(hit.file)))}  {self._dim(_facts(hit))}",
+            terminal.hanging(title, 0),
+            f"{self._place(hit, shown)}  {self._dim(_facts(hit))}",
         ]
         if body is None:
             lines += [self._numbered(line, hit.line) for line in _lines(hit.snippet)]
         else:
-            lines.append(self._marked(harmless(body).rstrip("\n")))
+            lines.append(self._marked(terminal.harmless(body).rstrip("\n")))
         if hit.explain is not None:
             lines += [self._dim(line) for line in explanation(hit.explain)]
         return lines
 
     def fitted(self, hit: Hit, room: int) -> list[str]:
         """A hit in at most ``room`` lines, three or more."""
-        title = fitting(one_line(hit.title), columns(score_text(hit)) + 2)
-        name = self._where.fitting_name(hit.file, columns(_line_or_place(hit)))
-        facts = fitting(_facts(hit), columns(f"{name}{_line_or_place(hit)}") + 2)
+        title = terminal.fitting(
+            terminal.one_line(hit.title), terminal.columns(score_text(hit)) + 2
+        )
+        name = self._where.fitting_name(hit.file, terminal.columns(_line_or_place(hit)))
+        facts = terminal.fitting(_facts(hit), terminal.columns(f"{name}{_line_or_place(hit)}") + 2)
         place = f"{self._place(hit, name)}  {self._dim(facts)}".rstrip()
         lines = [f"{self._title(title)}  {self._score(hit)}", place]
         snippet = _lines(hit.snippet)
@@ -250,11 +243,14 @@ class _Look:
 
     def compact(self, hit: Hit, *, has_snippet: bool) -> list[str]:
         """A hit in two lines, or in one."""
-        used = columns(score_text(hit)) + columns(_line_or_place(hit)) + 2
+        used = terminal.columns(score_text(hit)) + terminal.columns(_line_or_place(hit)) + 2
         name = self._where.fitting_name(hit.file, used)
-        if fitting(name, used) != name:  # `qmd get` takes the docid, but no part of a file's name
-            name = f"{hit.docid}  {fitting(name.removeprefix('…/'), used + len(hit.docid) + 2)}"
-        title = fitting(one_line(hit.title), used + columns(name) + 2)
+        if (
+            terminal.fitting(name, used) != name
+        ):  # `qmd get` takes the docid, but no part of a file's name
+            room = used + len(hit.docid) + 2
+            name = f"{hit.docid}  {terminal.fitting(name.removeprefix('…/'), room)}"
+        title = terminal.fitting(terminal.one_line(hit.title), used + terminal.columns(name) + 2)
         parts = (self._score(hit), self._title(title), self._place(hit, name))
         lines = ["  ".join(filter(None, parts))]
         snippet = _lines(hit.snippet) if has_snippet else []
@@ -264,22 +260,22 @@ class _Look:
         return lines
 
     def _title(self, title: str) -> str:
-        return paint(one_line(title), "title", self._color)
+        return terminal.paint(terminal.one_line(title), "title", self._color)
 
     def _score(self, hit: Hit) -> str:
-        return paint(score_text(hit), "score", self._color)
+        return terminal.paint(score_text(hit), "score", self._color)
 
     def _dim(self, text: str) -> str:
-        return paint(text, "dim", self._color)
+        return terminal.paint(text, "dim", self._color)
 
     def _place(self, hit: Hit, name: str) -> str:
-        name = paint(name, "file", self._color)
-        line = paint(_line_or_place(hit), "line", self._color)
+        name = terminal.paint(name, "file", self._color)
+        line = terminal.paint(_line_or_place(hit), "line", self._color)
         return self._where.link(name + line, hit.file, hit.line, hit.anchor)
 
     def _marked(self, text: str) -> str:
         return "".join(
-            paint(part, "match", self._color) if is_match else part
+            terminal.paint(part, "match", self._color) if is_match else part
             for part, is_match in self._split(text)
         )
 
@@ -287,11 +283,11 @@ class _Look:
         """A line of a snippet with its number in colour."""
         number = _number_of(line)
         if number is None:
-            return f"  {hanging(self._marked(line), 2)}"
+            return f"  {terminal.hanging(self._marked(line), 2)}"
         style = "line" if number == best_line else "dim"
-        label = f"  {paint(str(number), style, self._color)}{self._dim(':')} "
+        label = f"  {terminal.paint(str(number), style, self._color)}{self._dim(':')} "
         text = line.partition(": ")[2]
-        return label + hanging(self._marked(text), len(f"  {number}: "))
+        return label + terminal.hanging(self._marked(text), len(f"  {number}: "))
 
     def _around_match(self, line: str, room: int) -> str:
         """A line of a snippet, of which ``room`` lines of the terminal show the first match."""
@@ -304,11 +300,11 @@ class _Look:
                 break
             before += part
         used = len(label) + 2
-        if is_match and fitting(before, used, lines=room) != before:
+        if is_match and terminal.fitting(before, used, lines=room) != before:
             # Some words before the match are kept.
             start = before.rfind(" ", 0, max(0, len(before) - _WORDS_BEFORE)) + 1
             text = "…" + text[start or max(0, len(before) - _WORDS_BEFORE) :]
-        return label + fitting(text, used, lines=room)
+        return label + terminal.fitting(text, used, lines=room)
 
 
 _WORDS_BEFORE = 20  # characters in front of a match that a shortened line keeps
@@ -320,16 +316,16 @@ def score_text(hit: Hit) -> str:
 
 
 def _facts(hit: Hit) -> str:
-    return " · ".join(filter(None, (hit.docid, one_line(flat(hit.context)))))
+    return " · ".join(filter(None, (hit.docid, terminal.one_line(formats.flat(hit.context)))))
 
 
 def _line_or_place(hit: Hit) -> str:
     """What stands behind the file: the page of a PDF, which its viewers know, else the line."""
-    return f":{hit.line}" if hit.place is None else f" {one_line(hit.place)}"
+    return f":{hit.line}" if hit.place is None else f" {terminal.one_line(hit.place)}"
 
 
 def _lines(snippet: str) -> list[str]:
-    return [line for line in harmless(snippet).split("\n") if not _blank(line)]
+    return [line for line in terminal.harmless(snippet).split("\n") if not _blank(line)]
 
 
 def _number_of(line: str) -> int | None:
@@ -349,7 +345,7 @@ def explanation(explain: Mapping[str, Any]) -> list[str]:
     lines = []
     for part in (*explain.get("lists", ()), *explain.get("parts", ())):
         head = " ".join(str(part[key]) for key in ("source", "part", "type") if part.get(key))
-        text = f"{head} {one_line(repr(part.get('query', '')))}"
+        text = f"{head} {terminal.one_line(repr(part.get('query', '')))}"
         for key in ("rank", "score", "value", "standardised", "place", "weight", "contribution"):
             if part.get(key) is not None:
                 text += f"  {key} {_number(part[key])}"
@@ -358,7 +354,7 @@ def explanation(explain: Mapping[str, Any]) -> list[str]:
         if key in ("lists", "parts") or value is None:
             continue
         parts = value if isinstance(value, (list, tuple)) else (value,)
-        lines.append(f"    {key}: {one_line('; '.join(map(_part, parts)))}")
+        lines.append(f"    {key}: {terminal.one_line('; '.join(map(_part, parts)))}")
     return lines
 
 

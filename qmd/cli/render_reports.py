@@ -7,19 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from qmd import libraries
-from qmd.cli.terminal import (
-    beside,
-    columns,
-    hanging,
-    note,
-    note_lines,
-    one_line,
-    padded,
-    paint,
-    readable_size,
-    use_color,
-    write,
-)
+from qmd.cli import terminal
 from qmd.system import clock
 
 if TYPE_CHECKING:
@@ -57,25 +45,27 @@ def duration(seconds: float) -> str:
 
 def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
-    write(
+    terminal.write(
         f"{verb} {count(report.collections, 'collection')}: "
         f"{count(report.total_documents, 'document')}\n"
     )
     changes = ("added", "updated", "moved", "removed", "unchanged")
-    write("  " + " · ".join(f"{getattr(report, name):,} {name}" for name in changes) + "\n")
+    terminal.write(
+        "  " + " · ".join(f"{getattr(report, name):,} {name}" for name in changes) + "\n"
+    )
     sys.stdout.flush()
     if report.skipped:
-        note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
+        terminal.note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
         for line in skipped_lines(report.skipped[:SHOWN], sys.stderr):
-            note_lines(f"  {line}")
+            terminal.note_lines(f"  {line}")
         if len(report.skipped) > SHOWN:
-            note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
+            terminal.note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
     if report.warnings:
-        note(f"{count(len(report.warnings), 'warning')}:", style="warning")
+        terminal.note(f"{count(len(report.warnings), 'warning')}:", style="warning")
         for warning in report.warnings[:SHOWN]:
-            note_lines("  " + hanging(one_line(warning), 2, sys.stderr))
+            terminal.note_lines("  " + terminal.hanging(terminal.one_line(warning), 2, sys.stderr))
         if len(report.warnings) > SHOWN:
-            note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
+            terminal.note(f"  … and {len(report.warnings) - SHOWN:,} more: qmd why FILE")
 
 
 def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
@@ -83,10 +73,10 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
     files: dict[str, list[str]] = {}
     for file in skipped:
         reason = f"{file.reason}: {file.detail}" if file.detail else file.reason
-        files.setdefault(one_line(reason), []).append(one_line(file.file))
+        files.setdefault(terminal.one_line(reason), []).append(terminal.one_line(file.file))
     lines: list[str] = []
     for reason, names in files.items():
-        lines += [hanging(reason, 2, stream), *(f"  {name}" for name in names)]
+        lines += [terminal.hanging(reason, 2, stream), *(f"  {name}" for name in names)]
     return lines
 
 
@@ -102,24 +92,31 @@ def render_embed_report(report: EmbedReport) -> None:
         text += f"; token states for {count(report.token_states, 'chunk')} more"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
-    write(text + "\n")
+    terminal.write(text + "\n")
 
 
 def render_collections(replied: Replied) -> None:
     collections: Sequence[Collection] = replied.value.collections
-    color = use_color(sys.stdout)
-    width = max((columns(one_line(collection.name)) for collection in collections), default=0)
+    color = terminal.use_color(sys.stdout)
+    width = max(
+        (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
+        default=0,
+    )
     for collection in collections:
-        name = paint(padded(one_line(collection.name), width), "title", color)
+        name = terminal.paint(
+            terminal.padded(terminal.one_line(collection.name), width), "title", color
+        )
         documents = count(collection.documents, "document")
-        path = paint(one_line(collection.path), "file", color)
-        excluded = "" if collection.included else paint("  excluded", "dim", color)
+        path = terminal.paint(terminal.one_line(collection.path), "file", color)
+        excluded = "" if collection.included else terminal.paint("  excluded", "dim", color)
         if collection.owner:
-            excluded += paint(f"  pushed by {one_line(collection.owner)}", "dim", color)
-        rest = f"{path}  {one_line(_files_of(collection))}{excluded}"
-        write(beside(f"{name}  {documents:>16}", rest, 0) + "\n")
+            excluded += terminal.paint(
+                f"  pushed by {terminal.one_line(collection.owner)}", "dim", color
+            )
+        rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
+        terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
     if not collections:
-        note("No collections yet: qmd up FOLDER")
+        terminal.note("No collections yet: qmd up FOLDER")
 
 
 def render_collection(replied: Replied) -> None:
@@ -136,7 +133,7 @@ def render_collection(replied: Replied) -> None:
         *(("Context", f"{context.path}: {context.text}") for context in replied.value.contexts),
     ]
     for label, value in rows:
-        write(f"{label:<11}{hanging(one_line(value), 11)}\n")
+        terminal.write(f"{label:<11}{terminal.hanging(terminal.one_line(value), 11)}\n")
 
 
 def _files_of(collection: Collection) -> str:
@@ -146,18 +143,26 @@ def _files_of(collection: Collection) -> str:
 
 def render_contexts(replied: Replied) -> None:
     contexts: Sequence[Context] = replied.value.contexts
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     for context in contexts:
-        place = paint(one_line(context.path), "file", color)
-        write(beside(place, paint(one_line(context.uri), "dim", color), 0) + "\n")
-        write("".join(f"  {hanging(one_line(line), 2)}\n" for line in context.text.splitlines()))
+        place = terminal.paint(terminal.one_line(context.path), "file", color)
+        terminal.write(
+            terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim", color), 0)
+            + "\n"
+        )
+        terminal.write(
+            "".join(
+                f"  {terminal.hanging(terminal.one_line(line), 2)}\n"
+                for line in context.text.splitlines()
+            )
+        )
     if not contexts:
-        note("No contexts yet: qmd context add PATH TEXT")
+        terminal.note("No contexts yet: qmd context add PATH TEXT")
 
 
 def render_new_token(replied: Replied) -> None:
     created: NewAccessToken = replied.value
-    write(f"{created.token}\n")
+    terminal.write(f"{created.token}\n")
     libraries.click.echo(
         f"Token '{created.stored.name}' {_opened_by(created.stored)}. It is not shown again.",
         err=True,
@@ -168,9 +173,9 @@ def render_tokens(replied: Replied) -> None:
     tokens: Sequence[AccessToken] = replied.value.tokens
     for each in tokens:
         used = f"last used {each.last_used}" if each.last_used else "never used"
-        write(f"{one_line(each.name)}: {_opened_by(each)}, {used}\n")
+        terminal.write(f"{terminal.one_line(each.name)}: {_opened_by(each)}, {used}\n")
     if not tokens:
-        write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
+        terminal.write("No tokens. To make one: qmd server token create NAME --read COLLECTION\n")
 
 
 def _opened_by(token: AccessToken) -> str:
@@ -184,24 +189,24 @@ def _opened_by(token: AccessToken) -> str:
         parts.append("opens nothing, since its collections were removed")
     if token.expires is not None:
         parts.append(f"{'expired' if token.expired else 'expires'} {minute(token.expires)}")
-    return one_line(", ".join(parts))
+    return terminal.one_line(", ".join(parts))
 
 
 def render_audit(replied: Replied) -> None:
     entries: Sequence[AuditEntry] = replied.value.entries
     for entry in entries:
         who = entry.actor or "(administrator)"
-        what = one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
-        write(beside(what, one_line(entry.target), 0) + "\n")
+        what = terminal.one_line(f"{minute(entry.at)}  {who}  {entry.face}  {entry.action}")
+        terminal.write(terminal.beside(what, terminal.one_line(entry.target), 0) + "\n")
     if not entries:
-        write("Nothing was written.\n")
+        terminal.write("Nothing was written.\n")
 
 
 def render_status(status: Status, fresh: Freshness) -> None:
     """Print the state of the index."""
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     rows = [
-        ("Database", [f"{status.database} ({readable_size(status.database_bytes)})"]),
+        ("Database", [f"{status.database} ({terminal.readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, fresh.embedding)),
         *((("Pictures", _pictures(status, fresh)),) if status.pictures else ()),
@@ -213,32 +218,46 @@ def render_status(status: Status, fresh: Freshness) -> None:
         rows.append(("Replica", [f"{fresh.replica_lag_s:g} s behind"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
-            write(f"{paint(f'{label:<11}', 'dim', color)}{one_line(line)}\n")
-    write(paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n"))
+            terminal.write(
+                f"{terminal.paint(f'{label:<11}', 'dim', color)}{terminal.one_line(line)}\n"
+            )
+    terminal.write(
+        terminal.paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n")
+    )
     for collection in status.collections:
-        name = paint(one_line(collection.name), "title", color)
-        facts = f"{count(collection.documents, 'document')}, {one_line(_files_of(collection))}"
+        name = terminal.paint(terminal.one_line(collection.name), "title", color)
+        facts = (
+            f"{count(collection.documents, 'document')}, {terminal.one_line(_files_of(collection))}"
+        )
         facts += "" if collection.included else ", excluded"
         changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
-        place = f"{name}  {one_line(collection.path)}"
-        write(f"  {beside(place, f'({facts}{changed})', 2)}\n")
+        place = f"{name}  {terminal.one_line(collection.path)}"
+        terminal.write(f"  {terminal.beside(place, f'({facts}{changed})', 2)}\n")
     if status.skipped:
-        write(paint("Skipped", "warning", color) + f"  {count(len(status.skipped), 'file')}\n")
-        write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
+        terminal.write(
+            terminal.paint("Skipped", "warning", color)
+            + f"  {count(len(status.skipped), 'file')}\n"
+        )
+        terminal.write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
     if status.excluded:
         names = {"mask": "not matched by the mask"}
         reasons = ", ".join(
             f"{number:,} {names.get(reason, reason)}" for reason, number in status.excluded.items()
         )
         kinds = f": {left_out(status, most=8)}" if status.excluded_kinds else ""
-        line = f"Left out   {one_line(reasons + kinds)} (qmd why PATH)"
-        write(hanging(line, 11).replace("Left out", paint("Left out", "dim", color), 1) + "\n")
+        line = f"Left out   {terminal.one_line(reasons + kinds)} (qmd why PATH)"
+        terminal.write(
+            terminal.hanging(line, 11).replace(
+                "Left out", terminal.paint("Left out", "dim", color), 1
+            )
+            + "\n"
+        )
 
 
 def left_out(status: Status, *, most: int) -> str:
     """``4 PDF, 6 photos``: the files that are no documents, of ``most`` kinds."""
     kinds = [
-        f"{number:,} {one_line(kind)}{'s' if kind == 'photo' and number > 1 else ''}"
+        f"{number:,} {terminal.one_line(kind)}{'s' if kind == 'photo' and number > 1 else ''}"
         for kind, number in status.excluded_kinds.items()
     ]
     return ", ".join(kinds[:most]) + (" …" if len(kinds) > most else "")
@@ -285,7 +304,7 @@ def render_ocr_report(report: OcrReport) -> None:
         text += f"; {report.failed:,} cannot be read: qmd why FILE"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd ocr"
-    write(text + "\n")
+    terminal.write(text + "\n")
 
 
 def earlier_titles(status: Status) -> str:
@@ -314,40 +333,45 @@ _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reaso
 
 def render_explanation(replied: Replied) -> None:
     explanation: Explanation = replied.value
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
-    write(f"{one_line(explanation.path)}: {paint(verdict, style, color)}\n")
-    write(f"  {hanging(one_line(explanation.reason), 2)}\n")
+    terminal.write(
+        f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style, color)}\n"
+    )
+    terminal.write(f"  {terminal.hanging(terminal.one_line(explanation.reason), 2)}\n")
     for key, value in explanation.detail.items():
         if key in _IN_REASON:
             continue
         for item in value if isinstance(value, list | tuple) else (value,):
             if str(item) not in explanation.reason:
                 shown = minute(item) if key == "modified" else str(item)
-                write(f"  {key}: {one_line(shown)}\n")
+                terminal.write(f"  {key}: {terminal.one_line(shown)}\n")
     if explanation.remedy:
-        write(f"  {paint('hint:', 'dim', color)} {hanging(one_line(explanation.remedy), 8)}\n")
+        remedy = terminal.hanging(terminal.one_line(explanation.remedy), 8)
+        terminal.write(f"  {terminal.paint('hint:', 'dim', color)} {remedy}\n")
 
 
 def render_checks(checks: Sequence[Check]) -> None:
-    color = use_color(sys.stdout)
+    color = terminal.use_color(sys.stdout)
     for check in checks:
-        word = paint(f"{check.status:<7}", check.status, color)
-        write(f"{word}  {hanging(one_line(f'{check.name}: {check.message}'), 9)}\n")
+        word = terminal.paint(f"{check.status:<7}", check.status, color)
+        terminal.write(
+            f"{word}  {terminal.hanging(terminal.one_line(f'{check.name}: {check.message}'), 9)}\n"
+        )
         if check.remedy:
-            remedy = hanging(one_line(check.remedy), 15)
-            write(f"         {paint('hint:', 'dim', color)} {remedy}\n")
+            remedy = terminal.hanging(terminal.one_line(check.remedy), 15)
+            terminal.write(f"         {terminal.paint('hint:', 'dim', color)} {remedy}\n")
 
 
 def render_cleanup(replied: Replied) -> None:
     report: CleanupReport = replied.value
     verb = "Would remove" if report.dry_run else "Removed"
     removed = _counted(report.removed)
-    write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")
+    terminal.write(f"{verb} {removed}.\n" if removed else "Nothing to remove.\n")
     if not report.dry_run:
-        before, after = map(readable_size, (report.bytes_before, report.bytes_after))
-        write(f"Database: {before} before, {after} now.\n")
+        before, after = map(terminal.readable_size, (report.bytes_before, report.bytes_after))
+        terminal.write(f"Database: {before} before, {after} now.\n")
 
 
 def _counted(removed: Mapping[str, int]) -> str:

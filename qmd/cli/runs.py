@@ -9,15 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from qmd.cli import render_reports
 from qmd.cli.progress import progress_bar
-from qmd.cli.render_reports import (
-    count,
-    duration,
-    earlier_titles,
-    render_embed_report,
-    render_index_report,
-    render_ocr_report,
-)
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, write
 from qmd.errors import InferenceError, QmdError
@@ -50,7 +43,7 @@ def index_and_report(
     session().interrupted = "What was indexed stays: run 'qmd index' to go on."
     with progress_bar() as progress:
         report = kb.index(collections, verify=verify, progress=progress)
-    render_index_report(report)
+    render_reports.render_index_report(report)
     return report
 
 
@@ -73,14 +66,18 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
         if pending:
             note(
                 f"Everything is searchable by words. For search by meaning run 'qmd embed' "
-                f"({count(pending, 'document')}): it fetches a model first."
+                f"({render_reports.count(pending, 'document')}): it fetches a model first."
             )
         return
     # How many documents of some collections wait is not counted.
     is_part = collections and {each.name for each in status.collections} - set(collections)
-    what = ", ".join(map(one_line, collections)) if is_part else count(pending, "document")
+    what = (
+        ", ".join(map(one_line, collections))
+        if is_part
+        else render_reports.count(pending, "document")
+    )
     if status.chunks_outdated:
-        write(f"{earlier_titles(status)}.\n")
+        write(f"{render_reports.earlier_titles(status)}.\n")
     if pending:
         write(f"Everything is searchable by words; making vectors of {what}.\n")
     sys.stdout.flush()
@@ -107,8 +104,11 @@ def ocr_and_report(
     status = kb.status()
     if ocr is None and status.ocr_problem:
         return  # 'qmd status' says so: who has thousands of photos may not want their text
-    left = duration(status.ocr_left_s)
-    write(f"Reading the text of {count(status.pictures_waiting, 'page')} and photos, {left}.\n")
+    left = render_reports.duration(status.ocr_left_s)
+    write(
+        f"Reading the text of {render_reports.count(status.pictures_waiting, 'page')} and photos,"
+        f" {left}.\n"
+    )
     sys.stdout.flush()
     if run_ocr(kb, collections, force=False).read:
         embed_and_report(kb, collections, embed=embed)
@@ -118,7 +118,7 @@ def run_ocr(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> Oc
     session().interrupted = "What was read stays: run 'qmd ocr' to go on."
     with progress_bar() as progress:
         report = kb.ocr(collections, force=force, progress=progress)
-    render_ocr_report(report)
+    render_reports.render_ocr_report(report)
     return report
 
 
@@ -128,7 +128,10 @@ def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[
     missing = 0 if states is None else status.chunks_embedded - states
     if not missing or not kb.can_embed():
         return
-    write(f"Making the token states of {count(missing, 'chunk')}, for a better order of hits.\n")
+    write(
+        f"Making the token states of {render_reports.count(missing, 'chunk')},"
+        " for a better order of hits.\n"
+    )
     sys.stdout.flush()
     with suppress(InferenceError):
         run_embed(kb, collections, force=False)
@@ -139,7 +142,7 @@ def run_embed(kb: KnowledgeBase, collections: Sequence[str], *, force: bool) -> 
     session().interrupted = "The vectors made so far stay: run 'qmd embed' to go on."
     with progress_bar() as progress:
         report = kb.embed(collections, force=force, progress=progress)
-    render_embed_report(report)
+    render_reports.render_embed_report(report)
 
 
 def fail_if_incomplete(report: IndexReport) -> None:

@@ -13,17 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import qmd.server
-from qmd.cli import complete
+from qmd.cli import complete, runs
 from qmd.cli.command import command
 from qmd.cli.indexing import refuse_missing
 from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, left_out, render_index_report, render_status
-from qmd.cli.runs import (
-    embed_and_report,
-    fail_if_incomplete,
-    index_and_report,
-    ocr_and_report,
-)
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, waiting, write
@@ -77,15 +71,15 @@ def up(paths: tuple[str, ...], once: bool, **options: Any) -> None:
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
     """Index and embed. Without ``once``, leave the embedding to a process that is at it already."""
-    report = index_and_report(kb, names)
+    report = runs.index_and_report(kb, names)
     _print_example(kb, names)
     if once or not kb.freshness().embedding:
-        embed_and_report(kb, names, embed=None)
+        runs.embed_and_report(kb, names, embed=None)
     if once:
-        ocr_and_report(kb, names, ocr=None, embed=None)
+        runs.ocr_and_report(kb, names, ocr=None, embed=None)
     write("\n")
     render_status(kb.status(), kb.freshness())
-    fail_if_incomplete(report)
+    runs.fail_if_incomplete(report)
 
 
 def _serve(kb: KnowledgeBase, names: Sequence[str], options: ServerOptions) -> int:

@@ -24,22 +24,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from qmd import values
 from qmd.ingest.rules import LinkFormat
 from qmd.parse import frontmatter
 from qmd.parse.formats import CANVAS, MARKDOWN, FileFormat
 from qmd.parse.links import LinkSpan, PathForm, link_spans
 from qmd.search.lookup.link_targets import LinkedFiles
 from qmd.store.sql.links import NamedFile
-from qmd.values.text import (
-    FOLDER_PAGES,
-    NOTE_SUFFIXES,
-    fold,
-    keys_of_target,
-    link_keys_to,
-    link_path,
-    name_key,
-    path_from,
-)
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -65,7 +56,7 @@ class LinkTree:
         unique = dict.fromkeys(paths)
         self._files = LinkedFiles(is_vault=is_vault)
         self._files.add(NamedFile(path, None) for path in unique)
-        self._names = Counter(fold(path.rpartition("/")[2]) for path in unique)
+        self._names = Counter(values.text.fold(path.rpartition("/")[2]) for path in unique)
 
     def find(self, path: str, source: str, kind: str) -> str | None:
         """The file that a link path in the note ``source`` leads to, as `LinkedFiles.find`."""
@@ -74,7 +65,7 @@ class LinkTree:
 
     def has_one_name(self, path: str) -> bool:
         """Whether no other file has the name of this one, in any letter case."""
-        return self._names[fold(path.rpartition("/")[2])] <= 1
+        return self._names[values.text.fold(path.rpartition("/")[2])] <= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +91,11 @@ class Move:
 
     def meaning_before(self, kind: str, target: str, source: str) -> str | None:
         """The file that a link led to; None for none, and for a link into its own note."""
-        path = link_path(kind, target)
+        path = values.text.link_path(kind, target)
         return self.before.find(path, source, kind) if path else None
 
     def meaning_after(self, kind: str, target: str, source: str) -> str | None:
-        path = link_path(kind, target)
+        path = values.text.link_path(kind, target)
         return self.after.find(path, source, kind) if path else None
 
     def place_after(self, path: str) -> str | None:
@@ -122,11 +113,11 @@ def is_relative(path: str, source: str, target: str) -> bool:
     """
     if not path or path.startswith("/"):
         return False
-    whole = path_from(path, source)
+    whole = values.text.path_from(path, source)
     folder, _, name = target.rpartition("/")
-    if fold(name) in FOLDER_PAGES and (folder or ".") == whole:
+    if values.text.fold(name) in values.text.FOLDER_PAGES and (folder or ".") == whole:
         return True
-    return target == whole or target in [whole + suffix for suffix in NOTE_SUFFIXES]
+    return target == whole or target in [whole + suffix for suffix in values.text.NOTE_SUFFIXES]
 
 
 def written_path(
@@ -145,9 +136,11 @@ def written_path(
         None if no such link can be written, as to a name with ``#`` in a wikilink.
     """
     is_markdown = kind in ("link", "image")
-    path = link_path(kind, old) or ""
+    path = values.text.link_path(kind, old) or ""
     names_folder = path.rpartition("/")[2] in ("", ".", "..")  # and so its README
-    omits_suffix = not is_markdown or not (fold(path).endswith(NOTE_SUFFIXES) or names_folder)
+    omits_suffix = not is_markdown or not (
+        values.text.fold(path).endswith(values.text.NOTE_SUFFIXES) or names_folder
+    )
     style = _style(move, path, is_markdown=is_markdown, was_relative=was_relative)
     for candidate in _candidates(
         move,
@@ -196,7 +189,10 @@ def _candidates(
 def _spellings(path: str, *, omits_suffix: bool) -> Iterator[str]:
     if omits_suffix:
         # Obsidian leaves out .md alone.
-        suffix = next((each for each in NOTE_SUFFIXES if fold(path).endswith(each)), None)
+        suffix = next(
+            (each for each in values.text.NOTE_SUFFIXES if values.text.fold(path).endswith(each)),
+            None,
+        )
         if suffix is not None and path[-len(suffix) - 1 : -len(suffix)] not in ("", "/"):
             yield path[: -len(suffix)]
     yield path
@@ -239,7 +235,10 @@ def plan_move(
         The move for the links in the moved note, and the other notes with links that it concerns:
         the ``collection/path`` of each, with the move as the links of its collection see it.
     """
-    old_keys, new_keys = set(link_keys_to(old[1])), set(link_keys_to(new[1]))
+    old_keys, new_keys = (
+        set(values.text.link_keys_to(old[1])),
+        set(values.text.link_keys_to(new[1])),
+    )
     inside_keys = _link_keys(reader, *old, text)
 
     def tree(collection: str, paths: Iterable[str]) -> LinkTree:
@@ -288,9 +287,9 @@ def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> 
     if document is not None:  # of a canvas, the text of the document has the links of its cards
         stored = reader.links.of_documents([document.id])
         links += [(link.kind, link.target) for link in stored]
-    paths = {link_path(kind, target) for kind, target in links}
-    keys = {key for each in paths if each for key in keys_of_target(each)}
-    return keys | set(map(name_key, FOLDER_PAGES))
+    paths = {values.text.link_path(kind, target) for kind, target in links}
+    keys = {key for each in paths if each for key in values.text.keys_of_target(each)}
+    return keys | set(map(values.text.name_key, values.text.FOLDER_PAGES))
 
 
 NOT_IN_THIS_FORMAT = "links in files of this format are not rewritten"
@@ -382,11 +381,13 @@ def _new_path(text: str, span: LinkSpan, move: Move, source: str, after: str) ->
         return None
     goal = move.place_after(target)
     was_relative = kind in ("link", "image") and is_relative(
-        link_path(kind, span.link.target) or "", source, target
+        values.text.link_path(kind, span.link.target) or "", source, target
     )
     present = move.meaning_after(kind, span.link.target, after)
     if goal is not None and present == goal:
-        stays_relative = is_relative(link_path(kind, span.link.target) or "", after, goal)
+        stays_relative = is_relative(
+            values.text.link_path(kind, span.link.target) or "", after, goal
+        )
         if move.link_format is not None or not was_relative or stays_relative:
             return None
     if goal is None:
@@ -495,7 +496,7 @@ def rewritten_canvas(
 
 def _card_of_file(path: str, move: Move) -> Rewritten:
     """A card that shows a file names it by its whole path."""
-    if move.old is None or fold(path) != fold(move.old):
+    if move.old is None or values.text.fold(path) != values.text.fold(move.old):
         return Rewritten(path)
     if move.before.find(f"/{path}", "", "embed") != move.old:
         return Rewritten(path)  # another file, whose path differs in case

@@ -10,34 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from qmd import errors
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    ConflictError,
-    DecodeError,
-    EditError,
-    FileAccessError,
-    InvalidPathError,
-    NotFoundError,
-    QmdError,
-)
+from qmd.files import moved_links
+from qmd.files.edits import note_editor
 from qmd.files.edits.diff import short_diff
-from qmd.files.edits.note_editor import (
-    NotePlace,
-    docid_of_file,
-    not_there,
-    read_note,
-    require_docid,
-)
 from qmd.files.edits.text_file import TextFile
-from qmd.files.moved_links import (
-    NOT_IN_THIS_FORMAT,
-    REWRITERS,
-    LinkInText,
-    Move,
-    Rewritten,
-    plan_move,
-    rewritten,
-)
 from qmd.files.vault import Vault, plain_path
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case
@@ -50,7 +28,7 @@ from qmd.values.text import NOTE_SUFFIXES, fold
 from qmd.values.writing import MAX_LISTED, MovedNote, RewrittenNote, UnchangedLink
 
 
-def new_place(vault: Vault, file: str, new_path: str) -> NotePlace:
+def new_place(vault: Vault, file: str, new_path: str) -> note_editor.NotePlace:
     """
     The place that a new path means.
 
@@ -76,7 +54,7 @@ def new_place(vault: Vault, file: str, new_path: str) -> NotePlace:
             path += suffix
     new_file = f"{collection}/{path}"
     vault.check_new(new_file)
-    return NotePlace(new_file, _located(vault, file, collection, path))
+    return note_editor.NotePlace(new_file, _located(vault, file, collection, path))
 
 
 def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
@@ -84,7 +62,7 @@ def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
     collection, _, old_path = file.partition("/")
     new_path = new_path.strip()
     if "\0" in new_path:  # which no function of the system takes
-        raise InvalidPathError("Invalid path: contains a NUL character")
+        raise errors.InvalidPathError("Invalid path: contains a NUL character")
     if new_path.startswith("qmd://"):
         plain = plain_path(unquote(new_path.removeprefix("qmd://")))
         return _split(vault, plain, collection, is_whole=True)
@@ -97,7 +75,7 @@ def _place(vault: Vault, file: str, new_path: str) -> tuple[str, str]:
         top = on_disk.parts[1] if len(on_disk.parts) > 2 else ""
         if top and Path(on_disk.anchor, top).is_dir() and not _is_folder(vault, collection, top):
             # `/tmp/x.md`, where the collection has no folder `tmp`: a path on the disk.
-            raise InvalidPathError(
+            raise errors.InvalidPathError(
                 engine_text("{path} lies outside the collections.", path=new_path),
                 hint="Begin with a collection, or at the root of the note's collection.",
             )
@@ -118,7 +96,7 @@ def _split(vault: Vault, path: str, collection: str, *, is_whole: bool) -> tuple
     if first in vault.roots:
         return first, _clean(rest)
     if is_whole:
-        raise InvalidPathError(engine_text("There is no collection {first}.", first=first))
+        raise errors.InvalidPathError(engine_text("There is no collection {first}.", first=first))
     return collection, _clean(path)
 
 
@@ -137,7 +115,7 @@ def _located(vault: Vault, file: str, collection: str, path: str) -> ResolvedPat
     place = vault.locate(f"{collection}/{path}")
     if os.path.islink(written):  # noqa: PTH114 (takes a name that is too long)
         # The link itself is in the way, wherever it leads.
-        raise InvalidPathError(f"{collection}/{path} is a link that exists already.")
+        raise errors.InvalidPathError(f"{collection}/{path} is a link that exists already.")
     old = vault.locate(file).target
     named = place.target.with_name(written.name)
     # Windows resolves a name to the one on the disk, which may differ in case.
@@ -161,7 +139,7 @@ class _NewContent(NamedTuple):
     data: bytes | None = None
     diff: str = ""
     links: int = 0
-    left: tuple[LinkInText, ...] = ()
+    left: tuple[moved_links.LinkInText, ...] = ()
 
 
 class _LinkingNote(NamedTuple):
@@ -174,8 +152,8 @@ class _LinkingNote(NamedTuple):
     """
 
     file: str
-    after: NotePlace
-    move: Move
+    after: note_editor.NotePlace
+    move: moved_links.Move
 
 
 class _Links:
@@ -205,16 +183,18 @@ class _Links:
             self._files.index(self._change.changed)
         content = self._written(note, data, content)
         self._add(note.after.file, content)
-        return docid_of_file(note.after, content.before if content.data is None else content.data)
+        return note_editor.docid_of_file(
+            note.after, content.before if content.data is None else content.data
+        )
 
     def rewrite_other(self, note: _LinkingNote) -> None:
         """Rewrite the links in another note."""
         try:
-            data = read_note(note.after)
+            data = note_editor.read_note(note.after)
             content = self._content(note, data)
-        except NotFoundError:
+        except errors.NotFoundError:
             return  # with its links
-        except QmdError as error:
+        except errors.QmdError as error:
             self._leave(UnchangedLink(note.file, None, None, str(error)))
             return
         self._add(note.file, self._written(note, data, content))
@@ -252,7 +232,7 @@ class _Links:
         def new(present: bytes | None) -> bytes:
             nonlocal content
             if present is None:
-                raise not_there(note.after)
+                raise note_editor.not_there(note.after)
             if present != data:  # changed meanwhile
                 content = self._content(note, present)
             return present if content.data is None else content.data
@@ -262,7 +242,7 @@ class _Links:
                 self._files.policy.resolve(note.after.place)
             else:
                 self._change.rewrite(note.after.place, new)
-        except (QmdError, OSError) as error:
+        except (errors.QmdError, OSError) as error:
             reason = f"{error.strerror}." if isinstance(error, OSError) else error.message
             links = _rewritten(note, _text(note.file, data) or "").changed
             left = tuple(link._replace(reason=reason) for link in links)
@@ -278,12 +258,12 @@ class _Links:
         if not new.changed:
             return _NewContent(data, left=new.left)
         reason = _NOT_ASKED
-        if format_of(note.file) not in REWRITERS:
-            reason = NOT_IN_THIS_FORMAT
+        if format_of(note.file) not in moved_links.REWRITERS:
+            reason = moved_links.NOT_IN_THIS_FORMAT
         elif self._rewrite:
             try:
                 new_data = TextFile.decoded(note.file, data).encode(new.text)
-            except EditError as error:
+            except errors.EditError as error:
                 reason = error.message
             else:
                 diff = short_diff(text, new.text)
@@ -301,8 +281,8 @@ class NoteMover:
 
     def move(
         self,
-        note: NotePlace,
-        target: NotePlace,
+        note: note_editor.NotePlace,
+        target: note_editor.NotePlace,
         *,
         rewrite_links: bool = True,
         preview: bool = False,
@@ -323,14 +303,14 @@ class NoteMover:
             The other errors of `ChangeWriter.move`.
         """
         self._require_free(note, target)
-        data = read_note(note)
-        require_docid(self._files.store, note, data, if_docid)
+        data = note_editor.read_note(note)
+        note_editor.require_docid(self._files.store, note, data, if_docid)
         inside, others = self._plan(note, target, _text(note.file, data))
         moved = MovedNote(target.file, note.file, None, written=False)
         if preview:
             links = _Links(self._files, None, rewrite=rewrite_links)
             links.rewrite_moved(inside, data)
-            moved = replace(moved, docid=docid_of_file(note, data))
+            moved = replace(moved, docid=note_editor.docid_of_file(note, data))
             for other in others:
                 links.rewrite_other(other)
             return links.reply(moved)
@@ -341,9 +321,9 @@ class NoteMover:
             except FileExistsError:
                 raise _exists(target) from None
             except FileNotFoundError:
-                raise not_there(note) from None
+                raise note_editor.not_there(note) from None
             except OSError as error:
-                raise FileAccessError(target.file, error) from error
+                raise errors.FileAccessError(target.file, error) from error
             links = _Links(self._files, change, rewrite=rewrite_links)
             docid = links.rewrite_moved(inside, data)
             for other in others:
@@ -352,18 +332,18 @@ class NoteMover:
         return links.reply(replace(moved, change=change.number, problem=change.problem))
 
     def _plan(
-        self, note: NotePlace, target: NotePlace, text: str | None
+        self, note: note_editor.NotePlace, target: note_editor.NotePlace, text: str | None
     ) -> tuple[_LinkingNote, Iterator[_LinkingNote]]:
         """The moved note, and the other notes with links that the move concerns."""
         old_collection, _, old_path = note.file.partition("/")
         new_collection, _, new_path = target.file.partition("/")
         formats = {name: self._link_format(name) for name in (old_collection, new_collection)}
         with self._files.store.reading() as reader:
-            inside, others = plan_move(
+            inside, others = moved_links.plan_move(
                 reader, (old_collection, old_path), (new_collection, new_path), text, formats
             )
         return _LinkingNote(note.file, target, inside), (
-            _LinkingNote(file, NotePlace(file, self._vault.locate(file)), move)
+            _LinkingNote(file, note_editor.NotePlace(file, self._vault.locate(file)), move)
             for file, move in others
         )
 
@@ -371,11 +351,11 @@ class NoteMover:
         settings = vault_settings(self._vault.roots[collection])
         return None if settings is None else settings.link_format
 
-    def _require_free(self, note: NotePlace, target: NotePlace) -> None:
+    def _require_free(self, note: note_editor.NotePlace, target: note_editor.NotePlace) -> None:
         """Raises ConflictError."""
         old, new = note.place.target, target.place.target
         if old == new:
-            raise ConflictError(
+            raise errors.ConflictError(
                 engine_text("{file} is there already.", file=note.file), hint="Choose another path."
             )
         if not os.path.lexists(new):
@@ -385,9 +365,9 @@ class NoteMover:
         raise _exists(target)
 
 
-def _rewritten(note: _LinkingNote, text: str) -> Rewritten:
+def _rewritten(note: _LinkingNote, text: str) -> moved_links.Rewritten:
     # A format without a rewriter is converted to Markdown, of which this says what it would lose.
-    rewrite = REWRITERS.get(format_of(note.file), rewritten)
+    rewrite = moved_links.REWRITERS.get(format_of(note.file), moved_links.rewritten)
     path, path_after = (each.partition("/")[2] for each in (note.file, note.after.file))
     return rewrite(text, note.move, path, path_after)
 
@@ -397,16 +377,16 @@ def _text(file: str, data: bytes) -> str | None:
     file_format = format_of(file)
     if not file_format.has_links:
         return None
-    if file_format not in REWRITERS:
+    if file_format not in moved_links.REWRITERS:
         return document_text(file, data)
     try:
         return decode(data).text
-    except DecodeError:
+    except errors.DecodeError:
         return None
 
 
-def _exists(target: NotePlace) -> ConflictError:
-    return ConflictError(
+def _exists(target: note_editor.NotePlace) -> errors.ConflictError:
+    return errors.ConflictError(
         engine_text("{file} exists already; nothing was moved.", file=target.file),
         hint="Choose another path.",
     )

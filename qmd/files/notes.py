@@ -15,18 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from qmd.errors import (
-    DecodeError,
-    FileAccessError,
-    FolderNotFoundError,
-    InvalidPathError,
-    NoteAccessError,
-    NoteExistsError,
-    NoteNotFoundError,
-    QmdError,
-    SummaryError,
-    UnencodableTextError,
-)
+from qmd import errors
 from qmd.files.edits.text_file import ended_like, line_end
 from qmd.files.vault import (
     Vault,
@@ -43,18 +32,8 @@ from qmd.files.vault import (
 from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.parse.decode import decode, encoding_of
+from qmd.values import writing
 from qmd.values.text import is_safe_name, is_utf8, one_line, shown
-from qmd.values.writing import (
-    Action,
-    FolderEntry,
-    Language,
-    Listing,
-    Mode,
-    Note,
-    SummaryMode,
-    WrittenNote,
-    WrittenSummary,
-)
 
 MAX_BYTES = 64 * 1024 * 1024
 """A note with more bytes is not read."""
@@ -92,7 +71,7 @@ class Notes:
         """Whether these are the notes of a vault of their own, and not of the collections."""
         return "" in self._vault().roots
 
-    def read(self, path: str) -> Note:
+    def read(self, path: str) -> writing.Note:
         """
         Read a note from the disk.
 
@@ -132,9 +111,9 @@ class Notes:
         path: str,
         content: str | bytes,
         *,
-        mode: Mode | Literal["new"] = "overwrite",
+        mode: writing.Mode | Literal["new"] = "overwrite",
         keep_last_line_end: bool = False,
-    ) -> WrittenNote:
+    ) -> writing.WrittenNote:
         """
         Write a note, or append to one. Missing folders are created.
 
@@ -163,7 +142,7 @@ class Notes:
         _check_can_be_note(place, requested)
         if "" not in vault.roots and not place.root.is_dir():
             # If it were made, all other documents of the collection would count as deleted.
-            raise NoteAccessError(
+            raise errors.NoteAccessError(
                 f"Failed to write file: the collection's folder is not there: {place.root}",
                 hint="Bring it back, or remove the collection.",
             )
@@ -178,25 +157,25 @@ class Notes:
 
             def content_of(present: bytes | None) -> bytes:
                 if mode == "new" and present is not None:
-                    raise NoteExistsError(requested)
+                    raise errors.NoteExistsError(requested)
                 if mode == "append":
                     added = _behind(present, content, requested, keep_last_line_end)
                     return (present or b"") + added
                 return data
 
             written = files.rewrite(place, content_of, tool="create_note")
-            action: Action = "created"
+            action: writing.Action = "created"
             if written.existed:
                 action = "appended" if mode == "append" else "overwritten"
-        except (InvalidPathError, NoteAccessError, NoteExistsError):
+        except (errors.InvalidPathError, errors.NoteAccessError, errors.NoteExistsError):
             raise
-        except QmdError as error:
+        except errors.QmdError as error:
             raise _refused(error) from error
         except OSError as error:
             raise _failed("write file", requested, error) from error
-        return WrittenNote(requested, action, written.bytes, written.problem or exclusion)
+        return writing.WrittenNote(requested, action, written.bytes, written.problem or exclusion)
 
-    def list_folder(self, path: str = "") -> Listing:
+    def list_folder(self, path: str = "") -> writing.Listing:
         """
         List all files and folders directly in a folder.
 
@@ -209,22 +188,24 @@ class Notes:
         folder = folder_path(path)
         vault = self._vault()
         if vault.is_above_collections(folder):
-            return Listing("", tuple(FolderEntry(name, True) for name in vault.collections))
+            return writing.Listing(
+                "", tuple(writing.FolderEntry(name, True) for name in vault.collections)
+            )
         if not can_exist(folder):
-            raise FolderNotFoundError(shown(folder))
+            raise errors.FolderNotFoundError(shown(folder))
         place = vault.locate(folder)
         try:
             entries = _entries(place)
         except NotADirectoryError:
             if os.path.exists(place.target):  # noqa: PTH110 - Path's raises where it may not look
-                raise InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
-            raise FolderNotFoundError(folder or shown(str(place.root))) from None
+                raise errors.InvalidPathError(f"Path is not a folder: {folder or '/'}") from None
+            raise errors.FolderNotFoundError(folder or shown(str(place.root))) from None
         except OSError as error:
             if error.errno in _NOT_THERE:
-                raise FolderNotFoundError(folder or shown(str(place.root))) from error
+                raise errors.FolderNotFoundError(folder or shown(str(place.root))) from error
             raise _failed("read folder", folder or "/", error) from error
         entries.sort(key=lambda entry: (not entry.is_folder, entry.name))
-        return Listing(folder, tuple(entries))
+        return writing.Listing(folder, tuple(entries))
 
 
 # --- reading -------------------------------------------------------------------------
@@ -236,7 +217,7 @@ def _is_there(vault: Vault, path: str, is_such: Callable[[int], bool]) -> bool:
         return False
     try:
         return is_such(vault.locate(path).status().st_mode)
-    except (InvalidPathError, OSError):  # a link that leads out; nothing there
+    except (errors.InvalidPathError, OSError):  # a link that leads out; nothing there
         return False
 
 
@@ -251,30 +232,32 @@ def _bytes(place: ResolvedPath, path: str) -> bytes | None:
     try:
         return place.read(MAX_BYTES)
     except IsADirectoryError as error:
-        raise InvalidPathError(f"Path is not a file: {path}") from error
+        raise errors.InvalidPathError(f"Path is not a file: {path}") from error
     except OSError as error:
         if error.errno in _NOT_THERE:
             return None
         if error.errno == errno.EFBIG:
-            raise NoteAccessError(f"Failed to read file: {path} has {error.strerror}.") from error
+            raise errors.NoteAccessError(
+                f"Failed to read file: {path} has {error.strerror}."
+            ) from error
         raise _failed("read file", path, error) from error
 
 
-def _note(data: bytes, path: str, requested: str) -> Note:
+def _note(data: bytes, path: str, requested: str) -> writing.Note:
     try:
-        return Note(path, data.decode("utf-8"), "utf-8", requested)
+        return writing.Note(path, data.decode("utf-8"), "utf-8", requested)
     except UnicodeDecodeError:
         pass
     try:
         decoded = decode(data)
-    except DecodeError as error:
-        raise NoteAccessError(f"Failed to read file: {error}") from error
-    return Note(path, decoded.text, decoded.encoding, requested)
+    except errors.DecodeError as error:
+        raise errors.NoteAccessError(f"Failed to read file: {error}") from error
+    return writing.Note(path, decoded.text, decoded.encoding, requested)
 
 
 def _not_found(
     vault: Vault, requested: str, plain: str, candidates: list[str], notes: list[str]
-) -> NoteNotFoundError:
+) -> errors.NoteNotFoundError:
     likely = candidates[:3]
     hint = None
     if not likely and _is_there(vault, plain, stat.S_ISDIR):
@@ -283,13 +266,13 @@ def _not_found(
         likely = suggestions(requested, notes)
         if vault.collections and not vault.has_root_for(requested):
             hint = f"A path begins with a collection: {', '.join(vault.collections)}"
-    return NoteNotFoundError(shown(requested), likely, hint=hint)
+    return errors.NoteNotFoundError(shown(requested), likely, hint=hint)
 
 
-def _entries(place: ResolvedPath) -> list[FolderEntry]:
+def _entries(place: ResolvedPath) -> list[writing.FolderEntry]:
     """Raises OSError."""
     with place.entries() as entries:
-        return [FolderEntry(shown(each.name), _is_folder(each)) for each in entries]
+        return [writing.FolderEntry(shown(each.name), _is_folder(each)) for each in entries]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -306,7 +289,7 @@ def _check_can_be_note(place: ResolvedPath, path: str) -> None:
     """Raises InvalidPathError, NoteAccessError."""
     try:
         if not stat.S_ISREG(place.status().st_mode):
-            raise InvalidPathError(f"Path is not a file: {path}")
+            raise errors.InvalidPathError(f"Path is not a file: {path}")
     except OSError as error:
         if error.errno not in _NOT_THERE:
             raise _failed("write file", path, error) from error
@@ -322,8 +305,8 @@ def _behind(
         encoding = encoding_of(present)
         if keep_last_line_end:
             content = ended_like(decode(present).text, content)
-    except DecodeError as error:
-        raise NoteAccessError(f"Failed to write file: {error}") from error
+    except errors.DecodeError as error:
+        raise errors.NoteAccessError(f"Failed to write file: {error}") from error
     return _encoded(content, encoding, path)
 
 
@@ -336,27 +319,27 @@ def _encoded(content: str | bytes, encoding: str, path: str) -> bytes:
         lacking = ascii(content[error.start])
         if encoding == "utf-8":
             message = f"the content holds {lacking}, which is no character."
-            raise NoteAccessError(f"Failed to write file: {message}") from error
-        raise NoteAccessError(
+            raise errors.NoteAccessError(f"Failed to write file: {message}") from error
+        raise errors.NoteAccessError(
             f"Failed to write file: {path} is in {encoding}, which lacks {lacking}.",
             hint="Overwrite it with the whole text to have it in UTF-8.",
         ) from error
 
 
-def _refused(error: QmdError) -> NoteAccessError:
-    return NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
+def _refused(error: errors.QmdError) -> errors.NoteAccessError:
+    return errors.NoteAccessError(f"Failed to write file: {error}", hint=error.hint)
 
 
-def _failed(what: str, path: str, error: OSError) -> NoteAccessError:
+def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:
     reason = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
-    return NoteAccessError(f"Failed to {what}: {reason}: {shown(path)}", hint=remedy)
+    return errors.NoteAccessError(f"Failed to {what}: {reason}: {shown(path)}", hint=remedy)
 
 
 TOOL = "update_summary"
-MODES: tuple[SummaryMode, ...] = ("append", "overwrite")
+MODES: tuple[writing.SummaryMode, ...] = ("append", "overwrite")
 SUFFIXES = (".md", ".markdown")
-HEADINGS: dict[Language, str] = {"zh": "## 总结更新", "en": "## Summary update"}
+HEADINGS: dict[writing.Language, str] = {"zh": "## 总结更新", "en": "## Summary update"}
 
 #: Chinese characters, Latin words, and what only Japanese and Korean have.
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -378,10 +361,10 @@ class Summary:
         self,
         content: str,
         file_path: str,
-        mode: SummaryMode | None = None,
+        mode: writing.SummaryMode | None = None,
         *,
-        language: Language | None = None,
-    ) -> WrittenSummary:
+        language: writing.Language | None = None,
+    ) -> writing.WrittenSummary:
         """
         Check the arguments, and write.
 
@@ -412,19 +395,19 @@ class Summary:
         try:
             written = self._files.rewrite(path, content_of, tool=TOOL)
         except OSError as error:
-            raise FileAccessError(shown(path), error) from error
+            raise errors.FileAccessError(shown(path), error) from error
         problem = written.problem or exclusion_of_file(self._files.store, written.path)
-        return WrittenSummary(written.path, checked_mode, problem)
+        return writing.WrittenSummary(written.path, checked_mode, problem)
 
     def _appendix(
-        self, present: bytes | None, text: str, path: str, language: Language | None
+        self, present: bytes | None, text: str, path: str, language: writing.Language | None
     ) -> bytes:
         """What is put behind the content ``present``, in its encoding."""
         if present is None:
             return text.encode()
         try:
             before, encoding = decode(present).text, encoding_of(present)
-        except DecodeError:  # it is no text, and stays as it is in front of this one
+        except errors.DecodeError:  # it is no text, and stays as it is in front of this one
             before, encoding = "", "utf-8"
         at = time.strftime("%Y-%m-%d %H:%M:%S", self._now())
         if language is None:
@@ -435,10 +418,10 @@ class Summary:
             return appendix.encode(encoding)
         except UnicodeEncodeError as error:
             character = appendix[error.start]
-            raise UnencodableTextError(shown(path), encoding, character) from error
+            raise errors.UnencodableTextError(shown(path), encoding, character) from error
 
 
-def _section(before: str, text: str, at: str, language: Language) -> str:
+def _section(before: str, text: str, at: str, language: writing.Language) -> str:
     """What a person wants behind a note: one blank line, its line ends, and one at its end."""
     if _is_chinese(before + text):
         language = "zh"
@@ -457,7 +440,9 @@ def _is_chinese(text: str) -> bool:
     return len(_HAN.findall(text)) > len(_LATIN_WORD.findall(text))
 
 
-def checked(content: object, file_path: object, mode: object) -> tuple[str, str, SummaryMode]:
+def checked(
+    content: object, file_path: object, mode: object
+) -> tuple[str, str, writing.SummaryMode]:
     """
     The arguments as `Summary.update` needs them; the disk is not looked at.
 
@@ -466,22 +451,22 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
     """
     for name, value in (("content", content), ("file_path", file_path)):
         if value is None:
-            raise SummaryError(f"Invalid {name}: is required")
+            raise errors.SummaryError(f"Invalid {name}: is required")
     if not isinstance(content, str):
-        raise SummaryError("Invalid content: must be a string")
+        raise errors.SummaryError("Invalid content: must be a string")
     if not content.strip():
-        raise SummaryError("Invalid content: must not be empty or only whitespace")
+        raise errors.SummaryError("Invalid content: must not be empty or only whitespace")
     if not isinstance(file_path, str):
-        raise SummaryError("Invalid file_path: must be a string")
+        raise errors.SummaryError("Invalid file_path: must be a string")
     if not file_path.lower().endswith(SUFFIXES):
-        raise SummaryError("Invalid file_path: must end with .md or .markdown")
+        raise errors.SummaryError("Invalid file_path: must end with .md or .markdown")
     if mode is None:
         mode = MODES[0]
     checked_mode = next((each for each in MODES if each == mode), None)
     if checked_mode is None:
-        raise SummaryError("Invalid mode: must be append or overwrite")
+        raise errors.SummaryError("Invalid mode: must be append or overwrite")
     if any(name.strip() == ".." for name in re.split(r"[/\\]", file_path)):
-        raise SummaryError("Invalid file_path: must not contain '..' (path traversal)")
+        raise errors.SummaryError("Invalid file_path: must not contain '..' (path traversal)")
     _check_name(file_path)
     return content, file_path, checked_mode
 
@@ -489,7 +474,7 @@ def checked(content: object, file_path: object, mode: object) -> tuple[str, str,
 def _check_name(path: str) -> None:
     """Raises SummaryError: the name hides something. What no file can be called is told later."""
     if is_utf8(path) and "\0" not in path and not is_safe_name(path):
-        raise SummaryError(
+        raise errors.SummaryError(
             f"Invalid file_path: {one_line(path)} contains control characters or marks of direction"
         )
 
@@ -498,6 +483,6 @@ def _encoded_summary(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise SummaryError(
+        raise errors.SummaryError(
             f"Invalid content: character {error.start + 1} is half of a surrogate pair"
         ) from error

@@ -30,18 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, AnyStr, NamedTuple
 
-from qmd.errors import (
-    ArchiveNotFoundError,
-    AuthorNotFoundError,
-    BlankQueryError,
-    DecodeError,
-    FileVanishedError,
-    IngestError,
-    NotFoundError,
-    PostNotFoundError,
-    QmdError,
-    UnreadablePostsError,
-)
+from qmd import errors
 from qmd.ingest import scan
 from qmd.ingest.new_collection import new_collection
 from qmd.ingest.read_file import read_file
@@ -89,11 +78,11 @@ def require_archive(directory: Path) -> Path:
         raise unusable(directory, error) from error
 
 
-def unusable(directory: Path, error: Exception) -> QmdError:
+def unusable(directory: Path, error: Exception) -> errors.QmdError:
     """The error for a directory that cannot be listed."""
     if isinstance(error, OSError) and not is_vanished(error):
-        return UnreadablePostsError("archive", str(directory), str(error.strerror))
-    return ArchiveNotFoundError(str(directory))
+        return errors.UnreadablePostsError("archive", str(directory), str(error.strerror))
+    return errors.ArchiveNotFoundError(str(directory))
 
 
 def folders(root: Path, path: str = "") -> list[str]:
@@ -297,7 +286,7 @@ class PostArchive:
         """Whether the directory is there and can be read."""
         try:
             require_archive(self._directory)
-        except QmdError:
+        except errors.QmdError:
             return False
         return True
 
@@ -306,7 +295,7 @@ class PostArchive:
         try:
             root = require_archive(self._directory)
             return any((root / name / MOTIONS).is_dir() for name in self._authors(root))
-        except QmdError:
+        except errors.QmdError:
             return False
 
     def authors(self) -> list[str]:
@@ -369,7 +358,7 @@ class PostArchive:
             UnreadablePostsError: It cannot be read.
         """
         root = require_archive(self._directory)
-        missing = PostNotFoundError(path)
+        missing = errors.PostNotFoundError(path)
         parts = path.split("/")
         if not path.endswith(SUFFIX) or path.startswith("/") or ".." in parts or "\0" in path:
             raise missing
@@ -383,10 +372,10 @@ class PostArchive:
             raise missing
         try:
             data = read_file(Path(real_root), real[len(inside) :], max_bytes=MAX_BYTES)[0]
-        except FileVanishedError as error:
+        except errors.FileVanishedError as error:
             raise missing from error
-        except IngestError as error:
-            raise UnreadablePostsError("post", path, str(error), hint=error.hint) from error
+        except errors.IngestError as error:
+            raise errors.UnreadablePostsError("post", path, str(error), hint=error.hint) from error
         clean = "/".join(part for part in parts if part not in ("", "."))
         mark = "\ufeff" if data.startswith(BOM_UTF8) else ""  # part of what is in the file
         return PostText(post_at(clean), mark + _text(data))
@@ -400,7 +389,7 @@ class PostArchive:
             BlankQueryError, AuthorNotFoundError.
         """
         if not query.strip():
-            raise BlankQueryError
+            raise errors.BlankQueryError
         root = require_archive(self._directory)
         if author is None:
             authors = self._authors(root)
@@ -446,7 +435,7 @@ class PostArchive:
         """
         try:
             root = require_archive(self._directory)
-        except (ArchiveNotFoundError, UnreadablePostsError):
+        except (errors.ArchiveNotFoundError, errors.UnreadablePostsError):
             return None
         place = new_collection(root, None, _MASK, ())
 
@@ -490,7 +479,7 @@ class PostArchive:
         ]
         if len(same) == 1:
             return same[0]
-        raise AuthorNotFoundError(name)
+        raise errors.AuthorNotFoundError(name)
 
     @staticmethod
     def _stored(reader: Reader, root: Path, author: str | None) -> Iterator[StoredPost]:
@@ -511,8 +500,8 @@ class PostArchive:
                     yield post._replace(path=post.path[len(above) :]) if above else post
 
 
-def _closed(path: str, error: OSError) -> UnreadablePostsError:
-    return UnreadablePostsError("folder", printable(path), str(error.strerror))
+def _closed(path: str, error: OSError) -> errors.UnreadablePostsError:
+    return errors.UnreadablePostsError("folder", printable(path), str(error.strerror))
 
 
 class _Match(NamedTuple):
@@ -549,9 +538,9 @@ def _on_disk(root: Path, path: str, unread: list[str]) -> bytes:
     """A file's text as UTF-8, empty if it is gone or cannot be read."""
     try:
         return _text(read_file(root, path, max_bytes=MAX_BYTES)[0]).encode()
-    except FileVanishedError:
+    except errors.FileVanishedError:
         pass
-    except IngestError:
+    except errors.IngestError:
         unread.append(printable(path))
     return b""
 
@@ -560,7 +549,7 @@ def _text(data: bytes) -> str:
     """A file's text as the index has it; what is none there is shown as far as it can be."""
     try:
         return decode(data).text
-    except DecodeError:
+    except errors.DecodeError:
         return data.decode("utf-8", "replace")
 
 
@@ -580,7 +569,7 @@ def _includes(collection: Collection, directory: Path) -> bool:
     try:
         path = directory.relative_to(root).as_posix()
         return judge_path(Rules.of_collection(collection), path).indexed
-    except NotFoundError:
+    except errors.NotFoundError:
         return False
 
 

@@ -19,28 +19,11 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from qmd.errors import DiskFullError, InputError
+from qmd.files.writing import locked_folder
 from qmd.files.writing.directories import make_directories
-from qmd.files.writing.locked_folder import (
-    blocks_of,
-    is_temporary_name,
-    locked,
-    sha256_of,
-    temporary_name,
-)
 from qmd.files.writing.policy import is_plain_on_windows
+from qmd.values import transfer
 from qmd.values.text import is_safe_name, is_utf8
-from qmd.values.transfer import (
-    MAX_FILE_BYTES,
-    MAX_LISTED,
-    NeededContent,
-    Push,
-    PushedFile,
-    PushedFiles,
-    PushReport,
-    RefusedFile,
-    SentFile,
-    SentPart,
-)
 
 #: Parts of files that nobody completes are deleted after a day, and the oldest when there are more
 #: than these. A client completes one file after the other, so it needs few.
@@ -77,15 +60,15 @@ class PushedFolder:
 
     # -- what is there -----------------------------------------------------------------
 
-    def listing(self, after: str, limit: int = MAX_LISTED) -> PushedFiles:
+    def listing(self, after: str, limit: int = transfer.MAX_LISTED) -> transfer.PushedFiles:
         """The files whose paths come after ``after``. Raises InputError for an unusable path."""
         start = _parts_of(after) if after else ()
-        files: list[PushedFile] = []
+        files: list[transfer.PushedFile] = []
         for path, status in self._walk("", start):
             if len(files) == limit:
-                return PushedFiles(tuple(files), more=True)
-            files.append(PushedFile(path, status.st_size, status.st_mtime_ns))
-        return PushedFiles(tuple(files), more=False)
+                return transfer.PushedFiles(tuple(files), more=True)
+            files.append(transfer.PushedFile(path, status.st_size, status.st_mtime_ns))
+        return transfer.PushedFiles(tuple(files), more=False)
 
     def _walk(self, folder: str, after: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
         """
@@ -101,7 +84,7 @@ class PushedFolder:
             return
         first = after[0] if after else ""
         for entry in entries:
-            if is_temporary_name(entry.name):
+            if locked_folder.is_temporary_name(entry.name):
                 _discard_leftover(entry)
                 continue
             if entry.name < first:
@@ -115,7 +98,7 @@ class PushedFolder:
 
     # -- what comes --------------------------------------------------------------------
 
-    def apply(self, push: Push, name: str) -> tuple[PushReport, list[Path]]:
+    def apply(self, push: transfer.Push, name: str) -> tuple[transfer.PushReport, list[Path]]:
         """
         Store one step of a push.
 
@@ -126,8 +109,8 @@ class PushedFolder:
             The report, and the paths of all files that were written or deleted.
         """
         _require_each_once(push)
-        refused: list[RefusedFile] = []
-        needed: dict[str, NeededContent] = {}
+        refused: list[transfer.RefusedFile] = []
+        needed: dict[str, transfer.NeededContent] = {}
         for part in push.parts:
             self._add_part(part)
         self._discard_parts(keep={part.sha256 for part in push.parts})
@@ -137,7 +120,7 @@ class PushedFolder:
         for file in push.files:
             reason = self._refusal(file)
             if reason is not None:
-                refused.append(RefusedFile(file.path, reason))
+                refused.append(transfer.RefusedFile(file.path, reason))
                 continue
             try:
                 if self._has(file.path, file):
@@ -147,31 +130,33 @@ class PushedFolder:
                     stored.append(file.path)
                 else:
                     size = self._size_of_part(file.sha256)
-                    needed[file.sha256] = NeededContent(file.sha256, size)
+                    needed[file.sha256] = transfer.NeededContent(file.sha256, size)
             except OSError as error:
                 if error.errno not in _UNUSABLE:
                     raise
-                refused.append(RefusedFile(file.path, f"not on this disk: {error.strerror}"))
+                refused.append(
+                    transfer.RefusedFile(file.path, f"not on this disk: {error.strerror}")
+                )
         # Not before: two files of one push may have the same content.
         for file in push.files:
             if file.sha256 not in needed and _SHA256.fullmatch(file.sha256):
                 self._part(file.sha256).unlink(missing_ok=True)
         gone = [path for path in push.deleted if self._problem_of(path) is None]
         deleted = sum(map(self._delete, gone))
-        report = PushReport(
+        report = transfer.PushReport(
             name, len(stored), unchanged, deleted, tuple(needed.values()), tuple(refused)
         )
         return report, [self.root / path for path in (*stored, *displaced, *gone)]
 
-    def _refusal(self, file: SentFile) -> str | None:
+    def _refusal(self, file: transfer.SentFile) -> str | None:
         """Why the server does not take a file; None if it does."""
         problem = self._problem_of(file.path)
         if problem is not None:
             return problem
         if not _SHA256.fullmatch(file.sha256):
             return "its hash is no SHA-256"
-        if not 0 <= file.bytes <= MAX_FILE_BYTES:
-            return f"it has more than {MAX_FILE_BYTES >> 20} MB"
+        if not 0 <= file.bytes <= transfer.MAX_FILE_BYTES:
+            return f"it has more than {transfer.MAX_FILE_BYTES >> 20} MB"
         if not 0 <= file.mtime_ns < 1 << 63:
             return "its time is no time"
         return None
@@ -200,7 +185,7 @@ class PushedFolder:
                 return True
         return False
 
-    def _has(self, path: str, file: SentFile) -> bool:
+    def _has(self, path: str, file: transfer.SentFile) -> bool:
         """Whether the file at a path has the content of ``file``."""
         place = self.root / path
         try:
@@ -210,7 +195,7 @@ class PushedFolder:
         is_candidate = stat.S_ISREG(status.st_mode) and status.st_size == file.bytes
         return is_candidate and _sha256(place) == file.sha256
 
-    def _store(self, file: SentFile, displaced: list[str]) -> bool:
+    def _store(self, file: transfer.SentFile, displaced: list[str]) -> bool:
         """
         Put a file in its place; False if the content is not complete.
 
@@ -233,10 +218,10 @@ class PushedFolder:
             return False
         self._require_room(file.bytes)
         displaced += self._make_way(place)
-        with locked(place.parent, create=True) as folder:
-            temporary = temporary_name()
+        with locked_folder.locked(place.parent, create=True) as folder:
+            temporary = locked_folder.temporary_name()
             with part.open("rb") as content:
-                folder.create(temporary, blocks_of(content))
+                folder.create(temporary, locked_folder.blocks_of(content))
             self._set_time(place.parent / temporary, file.mtime_ns)
             folder.replace(temporary, place.name)
         return True
@@ -261,7 +246,7 @@ class PushedFolder:
         if place.is_dir():  # a folder has taken the place of the file
             return False
         try:
-            with locked(place.parent) as folder:
+            with locked_folder.locked(place.parent) as folder:
                 folder.remove(place.name)
         except (FileNotFoundError, NotADirectoryError):
             return False
@@ -289,13 +274,13 @@ class PushedFolder:
         except FileNotFoundError:
             return 0
 
-    def _add_part(self, part: SentPart) -> None:
+    def _add_part(self, part: transfer.SentPart) -> None:
         """Append a part. One that does not continue what is there has no effect."""
         if not _SHA256.fullmatch(part.sha256):
             raise InputError(f"No SHA-256: {part.sha256[:80]!r}", hint="Send 64 hex digits.")
-        if part.offset + len(part.content) > MAX_FILE_BYTES:
+        if part.offset + len(part.content) > transfer.MAX_FILE_BYTES:
             raise InputError(
-                f"A file has more than {MAX_FILE_BYTES >> 20} MB.", hint="Leave it out."
+                f"A file has more than {transfer.MAX_FILE_BYTES >> 20} MB.", hint="Leave it out."
             )
         if part.offset != self._size_of_part(part.sha256):
             return
@@ -336,7 +321,7 @@ def _discard_leftover(entry: os.DirEntry[str]) -> None:
             Path(entry.path).unlink()
 
 
-def _require_each_once(push: Push) -> None:
+def _require_each_once(push: transfer.Push) -> None:
     """Raises InputError if a path comes twice: each is hashed, and a file moves to one place."""
     for paths in (
         [file.path for file in push.files],
@@ -376,4 +361,4 @@ def _is_special_on_windows(path: str) -> bool:
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
-        return sha256_of(stream)
+        return locked_folder.sha256_of(stream)

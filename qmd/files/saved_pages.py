@@ -20,15 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
+from qmd import errors
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    FileAccessError,
-    InputError,
-    InvalidPathError,
-    NoteExistsError,
-    QmdError,
-    WebPageError,
-)
 from qmd.files.edits import note_editor, properties
 from qmd.files.vault import Vault, file_name_of
 from qmd.files.writing.policy import ResolvedPath
@@ -155,7 +148,7 @@ def fetched_page(web: Web, url: str) -> PageSource:
         if name:
             return PageSource(name, page.data, "", page.address, named)
         if page.media_type not in _PAGES:
-            raise WebPageError(
+            raise errors.WebPageError(
                 engine_text(
                     *("{url} is no page, but {kind}.",),
                     url=page.address,
@@ -167,7 +160,7 @@ def fetched_page(web: Web, url: str) -> PageSource:
         if target is None:
             return PageSource("page.html", page.data, page.charset, page.address, named)
         address = target
-    raise WebPageError(
+    raise errors.WebPageError(
         engine_text("{url} leads from redirect to redirect.", url=named),
         hint="Open it in a browser, and save the address where that ends.",
     )
@@ -200,7 +193,7 @@ def _refreshed_to(page: Fetched) -> str | None:
         if match:
             try:
                 address = checked_address(urljoin(page.address, match[1].strip("'\" ")))
-            except (InputError, ValueError):
+            except (errors.InputError, ValueError):
                 return None
             return None if address == page.address else address
     return None
@@ -218,9 +211,9 @@ def page_in_file(path: Path) -> PageSource:
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise FileAccessError(str(path), error, reading=True) from error
+        raise errors.FileAccessError(str(path), error, reading=True) from error
     if len(data) > most:
-        raise WebPageError(
+        raise errors.WebPageError(
             engine_text("{file} has more than {most} bytes.", file=path.name, most=f"{most:,}"),
             hint="Save the page alone, without its sound and video.",
         )
@@ -257,7 +250,7 @@ def article_of(source: PageSource, web: Web | None) -> SavedArticle:
         parsed = _parsed(source, targets | kept_at)
     text = parsed["text"].strip()
     if not text:
-        raise WebPageError(
+        raise errors.WebPageError(
             engine_text("{url} has no text.", url=source.address or source.name),
             hint="Pages that scripts make are saved by a browser: qmd save FILE.html",
         )
@@ -313,7 +306,7 @@ class PageKeeper:
         for file in self._notes_with(address) if address else ():
             try:
                 place = self._vault.locate(file)
-            except InvalidPathError:
+            except errors.InvalidPathError:
                 continue
             text = _text_at(place)
             if text is not None and address in _addresses_of(text):
@@ -332,7 +325,7 @@ class PageKeeper:
             InvalidPathError: No note can be in that folder.
         """
         for _ in range(_ATTEMPTS):
-            with suppress(NoteExistsError):  # another page of this title has just been saved
+            with suppress(errors.NoteExistsError):  # another page of this title has just been saved
                 return self._kept(article, folder)
         return self._kept(article, folder)
 
@@ -368,7 +361,7 @@ class PageKeeper:
             nonlocal old, new
             old = "" if present is None else present.decode("utf-8", "replace")
             if present is not None and earlier is None and not _is_of(old, article):
-                raise NoteExistsError(file)
+                raise errors.NoteExistsError(file)
             new = _note_text(old, article, moved)
             if new == old:
                 return present or b""
@@ -381,7 +374,7 @@ class PageKeeper:
                 for name, data in beside.items():
                     change.rewrite(self._vault.locate(name), _always(data))
         except OSError as error:
-            raise FileAccessError(file, error) from error
+            raise errors.FileAccessError(file, error) from error
         return SavedPage(
             file=file,
             title=article.title,
@@ -495,7 +488,7 @@ def _parsed(source: PageSource, pictures: Mapping[str, str]) -> dict[str, Any]:
     argument = (source.name, source.data, source.charset, source.address, dict(pictures))
     [result] = _workers.run([Job(argument, len(source.data), _BUDGET)])
     if isinstance(result, JobFailure):
-        raise WebPageError(
+        raise errors.WebPageError(
             engine_text("{url} cannot be read.", url=source.address or source.name),
             hint=result.detail,
         )
@@ -535,6 +528,6 @@ def _beside(folder: Path | None, name: str, most: int) -> bytes | None:
 def _fetched(web: Web, address: str, limit: TimeLimit, most: int) -> bytes | None:
     try:
         picture: Fetched = web.get(address, limit, max_bytes=most, accept="image/*")
-    except QmdError:
+    except errors.QmdError:
         return None
     return picture.data

@@ -25,15 +25,7 @@ from qmd.files.writing.locked_folder import sha256_of
 from qmd.files.writing.writer import ChangeWriter, FileWriter, is_other_case, one_move_at_a_time
 from qmd.system.beneath import READ
 from qmd.system.session import current_session
-from qmd.values.writing import (
-    FileChange,
-    RefusedChange,
-    Revision,
-    UndoAction,
-    UndoneChange,
-    UndoneFile,
-    UndoReply,
-)
+from qmd.values import writing
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Writer
@@ -73,7 +65,7 @@ class _Write:
     path: str
     hash_now: str
     changes: set[int]
-    target: Revision | None = None
+    target: writing.Revision | None = None
     moved_to: str | None = None
     content: bytes = b""
 
@@ -86,7 +78,9 @@ class Undo:
         self._files = files
         self._name = name
 
-    def changes(self, session: str | None = None, *, limit: int | None = 20) -> list[FileChange]:
+    def changes(
+        self, session: str | None = None, *, limit: int | None = 20
+    ) -> list[writing.FileChange]:
         """
         The latest changes, newest first; with ``session`` only those of this session.
 
@@ -101,7 +95,7 @@ class Undo:
                 if change.files
             ]
 
-    def undo_change(self, number: int) -> UndoReply:
+    def undo_change(self, number: int) -> writing.UndoReply:
         """
         Undo one change. Undoing an undo restores what it undid.
 
@@ -127,12 +121,12 @@ class Undo:
                 )
         return self._undo([change])
 
-    def next_change(self) -> FileChange | None:
+    def next_change(self) -> writing.FileChange | None:
         """The change that `undo_last` undoes; None if there is none."""
         with self._files.store.reading() as reader:
             return _last_in_effect(reader, None)
 
-    def undo_last(self, session: str | None = None) -> UndoReply:
+    def undo_last(self, session: str | None = None) -> writing.UndoReply:
         """
         Undo the last change that is in effect; with ``session`` the last one of this session.
 
@@ -147,7 +141,7 @@ class Undo:
                 raise self._nothing(reader, session)
         return self._undo([change])
 
-    def redo_last(self, session: str | None = None) -> UndoReply:
+    def redo_last(self, session: str | None = None) -> writing.UndoReply:
         """
         Undo the last undo that is in effect; with ``session`` the last one of this session.
 
@@ -166,7 +160,7 @@ class Undo:
             )
         return self._undo([undo])
 
-    def undo_session(self, session: str) -> UndoReply:
+    def undo_session(self, session: str) -> writing.UndoReply:
         """
         Undo all changes of a session, newest first; those that cannot be undone are reported.
 
@@ -209,7 +203,9 @@ class Undo:
             )
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
-    def _undo(self, changes: Sequence[FileChange], *, not_kept: int = 0) -> UndoReply:
+    def _undo(
+        self, changes: Sequence[writing.FileChange], *, not_kept: int = 0
+    ) -> writing.UndoReply:
         with one_move_at_a_time(self._files.store.location):
             plan = _Plan(self._files, self._name)
             for change in changes:
@@ -229,7 +225,7 @@ class Undo:
             if plan.undone:
                 self._files.whole_store.write(record)
         numbers = [change.number for change in changes]
-        return UndoReply(
+        return writing.UndoReply(
             undone=tuple(plan.undone[number] for number in numbers if number in plan.undone),
             refused=tuple(plan.refused[number] for number in numbers if number in plan.refused),
             change=writer.number,
@@ -286,12 +282,12 @@ class _Plan:
         self._name = name
         self._hashes: dict[str, str] = {}  # of the files as they are after the steps so far
         self._open: dict[str, _Write] = {}  # path → the last write of its content
-        self._changes: dict[int, FileChange] = {}
-        self.undone: dict[int, UndoneChange] = {}
-        self.refused: dict[int, RefusedChange] = {}
+        self._changes: dict[int, writing.FileChange] = {}
+        self.undone: dict[int, writing.UndoneChange] = {}
+        self.refused: dict[int, writing.RefusedChange] = {}
         self.writes: list[_Write] = []
 
-    def add(self, change: FileChange) -> None:
+    def add(self, change: writing.FileChange) -> None:
         """Plan to undo a change after those that were added before."""
         self._changes[change.number] = change
         hashes = dict[str, str]()
@@ -304,25 +300,33 @@ class _Plan:
         for revision, action in steps:
             self._add_write(change.number, revision, action)
         files = tuple(self._undone_file(revision, action) for revision, action in steps)
-        self.undone[change.number] = UndoneChange(change.number, change.tool, change.created, files)
+        self.undone[change.number] = writing.UndoneChange(
+            change.number, change.tool, change.created, files
+        )
 
     def refuse(self, numbers: Iterable[int], error: _NotUndoneError) -> None:
         """Undo none of these changes; of several reasons the first counts."""
         for change in (self._changes[number] for number in numbers):
             self.undone.pop(change.number, None)
-            refused = RefusedChange(
+            refused = writing.RefusedChange(
                 *(change.number, change.tool, change.created),
                 *(error.file, error.reason, error.diff),
             )
             self.refused.setdefault(change.number, refused)
 
-    def _undone_file(self, revision: Revision, action: UndoAction) -> UndoneFile:
+    def _undone_file(
+        self, revision: writing.Revision, action: writing.UndoAction
+    ) -> writing.UndoneFile:
         name = self._name(Path(revision.path))
         if action != "moved back" or revision.moved_from is None:
-            return UndoneFile(name, action, revision.action)
-        return UndoneFile(self._name(Path(revision.moved_from)), action, revision.action, name)
+            return writing.UndoneFile(name, action, revision.action)
+        return writing.UndoneFile(
+            self._name(Path(revision.moved_from)), action, revision.action, name
+        )
 
-    def _add_write(self, number: int, revision: Revision, action: UndoAction) -> None:
+    def _add_write(
+        self, number: int, revision: writing.Revision, action: writing.UndoAction
+    ) -> None:
         after = revision.hash_after or ""
         if action == "moved back":
             for path in (revision.path, revision.moved_from):
@@ -357,8 +361,8 @@ class _Plan:
                 write.content = content
 
     def _steps(
-        self, change: FileChange, hashes: MutableMapping[str, str]
-    ) -> list[tuple[Revision, UndoAction]]:
+        self, change: writing.FileChange, hashes: MutableMapping[str, str]
+    ) -> list[tuple[writing.Revision, writing.UndoAction]]:
         """
         The steps that undo a change.
 
@@ -370,7 +374,7 @@ class _Plan:
                 self._name(Path(change.files[0].path)),
                 "An earlier content of one of its files is not kept any more.",
             )
-        steps: list[tuple[Revision, UndoAction]] = []
+        steps: list[tuple[writing.Revision, writing.UndoAction]] = []
         for revision in reversed(change.files):
             place = revision.path
             present = self._hash(place, hashes)
@@ -386,8 +390,8 @@ class _Plan:
         return steps
 
     def _plan_move(
-        self, revision: Revision, present: str, hashes: MutableMapping[str, str]
-    ) -> UndoAction:
+        self, revision: writing.Revision, present: str, hashes: MutableMapping[str, str]
+    ) -> writing.UndoAction:
         old = revision.moved_from
         assert old is not None  # of a move
         present_at_old = self._hash(old, hashes)
@@ -401,7 +405,7 @@ class _Plan:
             raise _NotUndoneError(self._name(Path(old)), "Another file lies there now.")
         raise self._changed_since(revision)
 
-    def _plan_content(self, revision: Revision) -> UndoAction:
+    def _plan_content(self, revision: writing.Revision) -> writing.UndoAction:
         if revision.action == "create":
             return "deleted"
         name = self._name(Path(revision.path))
@@ -432,13 +436,13 @@ class _Plan:
                 raise _NotUndoneError(self._name(Path(path)), reason) from error
         return hashes[path]
 
-    def _content(self, revision: Revision) -> bytes | None:
+    def _content(self, revision: writing.Revision) -> bytes | None:
         with self._files.store.reading() as reader:
             return reader.revisions.content(revision.id)
 
     # -- what has changed since --------------------------------------------------------
 
-    def _changed_since(self, revision: Revision) -> _NotUndoneError:
+    def _changed_since(self, revision: writing.Revision) -> _NotUndoneError:
         """The error for a file that is not as the change left it, with a diff if one is known."""
         path = Path(revision.path)
         name = self._name(path)
@@ -464,7 +468,7 @@ class _Plan:
             short_diff(present, shown_text(before)),
         )
 
-    def _content_with_hash(self, revision: Revision) -> bytes | None:
+    def _content_with_hash(self, revision: writing.Revision) -> bytes | None:
         """The content that a change left, if a later change of the file has kept it."""
         with self._files.store.reading() as reader:
             for later in reader.revisions.history(revision.path):
@@ -473,7 +477,7 @@ class _Plan:
         return None
 
 
-def _last_in_effect(reader: Reader, session: str | None) -> FileChange | None:
+def _last_in_effect(reader: Reader, session: str | None) -> writing.FileChange | None:
     """The last change in effect that is no undo; with ``session`` the last of this session."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
         if change.tool != TOOL and change.files and _is_in_effect(reader, change):
@@ -481,7 +485,7 @@ def _last_in_effect(reader: Reader, session: str | None) -> FileChange | None:
     return None
 
 
-def _last_undo(reader: Reader, session: str | None) -> FileChange | None:
+def _last_undo(reader: Reader, session: str | None) -> writing.FileChange | None:
     """The last undo in effect, of those behind the last other change."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
         if change.tool != TOOL:
@@ -491,7 +495,7 @@ def _last_undo(reader: Reader, session: str | None) -> FileChange | None:
     return None
 
 
-def _is_redo(reader: Reader, undo: FileChange) -> bool:
+def _is_redo(reader: Reader, undo: writing.FileChange) -> bool:
     """Whether an undo took back other undos, so that what these had undone is in effect again."""
     is_redo = False
     undone = reader.revisions.undone(undo.number)
@@ -501,15 +505,15 @@ def _is_redo(reader: Reader, undo: FileChange) -> bool:
     return is_redo
 
 
-def _is_in_effect(reader: Reader, change: FileChange) -> bool:
+def _is_in_effect(reader: Reader, change: writing.FileChange) -> bool:
     """Whether a change was not undone, or its undo was undone in turn."""
     return change.undone_by is None or _redone_by(reader, change) is not None
 
 
-def _redone_by(reader: Reader, change: FileChange) -> int | None:
+def _redone_by(reader: Reader, change: writing.FileChange) -> int | None:
     """The change that undid the undo of a change; None if it was not undone, or is still."""
     undos = []
-    following: FileChange | None = change
+    following: writing.FileChange | None = change
     while following is not None and following.undone_by is not None:
         undos.append(following.undone_by)
         following = reader.revisions.change(following.undone_by)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from qmd.inference import assistant as assistant
     from qmd.inference import crossencoder as crossencoder
     from qmd.inference import embedding_endpoint as embedding_endpoint
-    from qmd.inference import fastembedder as fastembedder
     from qmd.inference import llm as llm
     from qmd.inference import onnx_folder as onnx_folder
     from qmd.inference import protocols as protocols

@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qmd.errors import InferenceError, TransientInferenceError
-from qmd.inference.protocols import (
-    EmbeddedTexts,
-    Embedder,
-    Role,
-    TextEmbedder,
-    TokenStates,
-    embed,
-    no_states,
-)
+from qmd.inference import protocols
 from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
@@ -34,7 +26,7 @@ loading one here.
 """
 
 
-class RemoteEmbedder(TextEmbedder):
+class RemoteEmbedder(protocols.TextEmbedder):
     """
     An `Embedder` that lets the running server embed questions, and does the rest here.
 
@@ -51,7 +43,7 @@ class RemoteEmbedder(TextEmbedder):
         *,
         find: Callable[[], RunningServer | None],
         is_loaded: Callable[[], bool],
-        local: Callable[[], Embedder],
+        local: Callable[[], protocols.Embedder],
     ) -> None:
         self._spec = spec
         self._find = find
@@ -72,23 +64,23 @@ class RemoteEmbedder(TextEmbedder):
         return self._is_loaded()
 
     def embed(
-        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
-    ) -> EmbeddedTexts:
+        self, texts: Sequence[str], role: protocols.Role, *, with_tokens: bool = False
+    ) -> protocols.EmbeddedTexts:
         """A question is embedded by the server, or by this process where that fails."""
         server = self._find() if role == "query" and not self._is_loaded() else None
         if server is not None:
             try:
                 answers = [ask(server, text, self._spec, with_tokens=with_tokens) for text in texts]
                 states = tuple(states for _, states in answers) if with_tokens else ()
-                return EmbeddedTexts(np.stack([vector for vector, _ in answers]), states)
+                return protocols.EmbeddedTexts(np.stack([vector for vector, _ in answers]), states)
             except InferenceError:
                 pass  # it is gone, busy, of an earlier version, or runs another model
-        return embed(self._local(), texts, role, with_tokens=with_tokens)
+        return protocols.embed(self._local(), texts, role, with_tokens=with_tokens)
 
 
 def ask(
     server: RunningServer, text: str, spec: ModelSpec, *, with_tokens: bool = False
-) -> tuple[NDArray[np.float32], TokenStates]:
+) -> tuple[NDArray[np.float32], protocols.TokenStates]:
     """
     The query vector that the server gives: float32[dimension], unit norm, and its token states.
 
@@ -100,7 +92,7 @@ def ask(
     reply = _reply(server, text, spec, with_tokens=with_tokens)
     vector = _vector(server, reply, spec)
     if not with_tokens or "tokens" not in reply:
-        return vector, no_states(spec.dimension)
+        return vector, protocols.no_states(spec.dimension)
     try:
         tokens = reply["tokens"][0]
         ids = np.array(tokens["ids"], np.int32)
@@ -110,7 +102,7 @@ def ask(
         raise TransientInferenceError(f"No token states from {server.url}.") from error
     if ids.ndim != 1 or not np.isfinite(states).all():
         raise TransientInferenceError(f"No token states from {server.url}.")
-    return vector, TokenStates(ids, states)
+    return vector, protocols.TokenStates(ids, states)
 
 
 def _reply(

@@ -15,22 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qmd import errors
 from qmd import parse as parse_package
-from qmd.errors import (
-    FileVanishedError,
-    IngestError,
-    MissingExtraError,
-    UnreadableFileError,
-)
-from qmd.ingest.file_job import (
-    FileJob,
-    NoDocument,
-    ParsedFile,
-    SameText,
-    job_of,
-    plain_file,
-    version_of,
-)
+from qmd.ingest import file_job
 from qmd.ingest.read_file import read_file, read_parts, settled, source_hash
 from qmd.parse.chunk import embedded_text
 from qmd.parse.document import parse, parser_of
@@ -68,7 +55,7 @@ def new_document(
         path=path,
         state=state,
         hash=digest,
-        parser_version=version_of(path),
+        parser_version=file_job.version_of(path),
         parsed=parsed,
         fulltext=FullTextEntry(
             title=_segmented_names(path, parsed),
@@ -134,32 +121,34 @@ def text_hash(text: str) -> bytes:
 
 def parse_plain(job: Any) -> tuple[Any, ...]:
     """`parse_file`, with a job and a result in their plain forms."""
-    return plain_file(parse_file(job_of(job)))
+    return file_job.plain_file(parse_file(file_job.job_of(job)))
 
 
-def parse_file(job: FileJob) -> ParsedFile:
+def parse_file(job: file_job.FileJob) -> file_job.ParsedFile:
     """Read and parse one file; a file that is no document gives a `NoDocument`."""
     started = time.time_ns()
     if job.plugins != turned_on_plugins():
         parse_package.plugins.turn_on(job.plugins)
     try:
         (parsed, pictures), read_state = _parse(job)
-    except FileVanishedError as error:
-        return NoDocument(error.reason, str(error), None, vanished=True)
-    except IngestError as error:
+    except errors.FileVanishedError as error:
+        return file_job.NoDocument(error.reason, str(error), None, vanished=True)
+    except errors.IngestError as error:
         # A new permission, or a new package, does not change the state of a file, so such a file is
         # tried each time.
-        is_lasting = not isinstance(error, (UnreadableFileError, MissingExtraError))
+        is_lasting = not isinstance(error, (errors.UnreadableFileError, errors.MissingExtraError))
         state = settled(job.file.state, started) if is_lasting else None
-        return NoDocument(error.reason, str(error), state)
+        return file_job.NoDocument(error.reason, str(error), state)
     except OSError as error:
         # The system's answer may differ the next time, so such a file is tried each time.
-        unreadable = UnreadableFileError(f"Cannot read {job.file.path}: {error.strerror or error}")
-        return NoDocument(unreadable.reason, str(unreadable), None)
+        unreadable = errors.UnreadableFileError(
+            f"Cannot read {job.file.path}: {error.strerror or error}"
+        )
+        return file_job.NoDocument(unreadable.reason, str(unreadable), None)
     digest = hashlib.sha256(parsed.text.encode()).hexdigest()
     state = settled(read_state, started)
     if digest == job.stored_hash and all(each.source == job.source for each in pictures):
-        return SameText(state)
+        return file_job.SameText(state)
     return new_document(job.file.path, parsed, digest, state, pictures)
 
 
@@ -172,11 +161,11 @@ def text_of(job: Any) -> str | None:
     try:
         source = PhotoSource.of_bytes(data) if file_format.reads_parts else data
         return parse(file_format, path, source).text
-    except IngestError:
+    except errors.IngestError:
         return None
 
 
-def _parse(job: FileJob) -> tuple[tuple[ParsedDocument, list[Picture]], FileState]:
+def _parse(job: file_job.FileJob) -> tuple[tuple[ParsedDocument, list[Picture]], FileState]:
     """The document with its pictures, and the state of the file."""
     root, path = Path(job.root), job.file.path
     file_format = format_of(path)
@@ -188,7 +177,7 @@ def _parse(job: FileJob) -> tuple[tuple[ParsedDocument, list[Picture]], FileStat
 
 
 def _with_pictures(
-    file_format: FileFormat, job: FileJob, source: Any
+    file_format: FileFormat, job: file_job.FileJob, source: Any
 ) -> tuple[ParsedDocument, list[Picture]]:
     if file_format.picture is None:
         return parse(file_format, job.file.path, source), []

@@ -35,18 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from qmd.errors import InputError
-from qmd.ingest.patterns import (
-    MAX_PATTERNS,
-    MAX_WILD_PATTERNS,
-    IgnoreFile,
-    IgnoreRule,
-    RuleSource,
-    compile_mask,
-    expand_braces,
-    fitting,
-    parse_ignore_lines,
-    parse_rule,
-)
+from qmd.ingest import patterns
 from qmd.parse.formats import CANVAS, format_of
 from qmd.records import dataclass
 from qmd.system.beneath import READ, open_beneath
@@ -265,7 +254,7 @@ MASK = BuiltinRule("mask")
 BACKUPS = BuiltinRule("Logseq backups")
 DEPENDENCIES = {name: BuiltinRule(name) for name in ("node_modules", "__pycache__")}
 
-Exclusion = BuiltinRule | IgnoreRule | VaultRule
+Exclusion = BuiltinRule | patterns.IgnoreRule | VaultRule
 
 
 class RuledVault(NamedTuple):
@@ -294,10 +283,10 @@ class RuledFolder:
     """
 
     path: str
-    options: tuple[IgnoreFile, ...]
-    qmdignores: tuple[IgnoreFile, ...]
-    gitignores: tuple[IgnoreFile, ...]
-    ignores: tuple[IgnoreFile, ...]
+    options: tuple[patterns.IgnoreFile, ...]
+    qmdignores: tuple[patterns.IgnoreFile, ...]
+    gitignores: tuple[patterns.IgnoreFile, ...]
+    ignores: tuple[patterns.IgnoreFile, ...]
     problems: tuple[tuple[str, str], ...]
     vault: RuledVault | None = None
 
@@ -331,7 +320,7 @@ class Rules:
         self.root = root
         self.mask = mask
         self.max_bytes = max_bytes
-        self.matches_mask = compile_mask(mask)
+        self.matches_mask = patterns.compile_mask(mask)
         self._options = _compile_options(ignore)
 
     @classmethod
@@ -437,15 +426,15 @@ class Rules:
 
 
 def _ignored(
-    ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
-) -> IgnoreRule | None:
+    ignores: Sequence[patterns.IgnoreFile], path: str, name: str, is_directory: bool
+) -> patterns.IgnoreRule | None:
     rule = _deciding_rule(ignores, path, name, is_directory)
     return None if rule is None or rule.negated else rule
 
 
 def _deciding_rule(
-    ignores: Sequence[IgnoreFile], path: str, name: str, is_directory: bool
-) -> IgnoreRule | None:
+    ignores: Sequence[patterns.IgnoreFile], path: str, name: str, is_directory: bool
+) -> patterns.IgnoreRule | None:
     """The rule that decides about a path; a negated one includes it."""
     if not path.isascii() and not unicodedata.is_normalized("NFC", path):
         # macOS may return decomposed names; people type composed ones into ignore files.
@@ -458,8 +447,8 @@ def _deciding_rule(
     return None
 
 
-def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
-    rules: list[IgnoreRule] = []
+def _compile_options(ignore: Sequence[str]) -> tuple[patterns.IgnoreFile, ...]:
+    rules: list[patterns.IgnoreRule] = []
     groups = count()
     for option_number, option in enumerate(ignore, start=1):
         line = option.strip().removeprefix("./")
@@ -475,8 +464,9 @@ def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
             )
         parsed = [
             rule
-            for glob in (expand_braces(line) if "{" in line else [line])
-            if (rule := parse_rule(glob, "ignore option", "", option_number, groups)) is not None
+            for glob in (patterns.expand_braces(line) if "{" in line else [line])
+            if (rule := patterns.parse_rule(glob, "ignore option", "", option_number, groups))
+            is not None
         ]
         if not parsed:
             raise InputError(
@@ -484,7 +474,7 @@ def _compile_options(ignore: Sequence[str]) -> tuple[IgnoreFile, ...]:
                 hint="Write it like a line of a .gitignore: 'drafts/', '*.tmp.md', '/archive/**'.",
             )
         rules += parsed
-    return (IgnoreFile(rules),) if rules else ()
+    return (patterns.IgnoreFile(rules),) if rules else ()
 
 
 def _read_ignore_file(path: str) -> tuple[str, str | None]:
@@ -509,27 +499,29 @@ def _read_ignore_file(path: str) -> tuple[str, str | None]:
 
 
 @lru_cache(maxsize=8)
-def _ignore_file(text: str, reason: RuleSource, file: str, directory: str) -> IgnoreFile:
+def _ignore_file(
+    text: str, reason: patterns.RuleSource, file: str, directory: str
+) -> patterns.IgnoreFile:
     """Cached, because each change below a directory needs the files above it again."""
-    return IgnoreFile(parse_ignore_lines(text, reason, file), directory=directory)
+    return patterns.IgnoreFile(patterns.parse_ignore_lines(text, reason, file), directory=directory)
 
 
-def _limit_patterns(text: str, above: Sequence[IgnoreFile]) -> tuple[str, str | None]:
+def _limit_patterns(text: str, above: Sequence[patterns.IgnoreFile]) -> tuple[str, str | None]:
     """Cut an ignore file at the limit for patterns; with a sentence if that shortens it."""
-    part = fitting(text, above)
+    part = patterns.fitting(text, above)
     if len(part) == len(text):
         return text, None
     lines = part.count("\n")
     return part, (
         f"Of this ignore file only the first {lines:,} lines were applied: all that hold in one"
-        f" folder may have {MAX_PATTERNS:,} characters of patterns together,"
-        f" {MAX_WILD_PATTERNS:,} of them in patterns with wildcards."
+        f" folder may have {patterns.MAX_PATTERNS:,} characters of patterns together,"
+        f" {patterns.MAX_WILD_PATTERNS:,} of them in patterns with wildcards."
     )
 
 
 def _gitignores_above(
     root: str,
-) -> tuple[tuple[IgnoreFile, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[patterns.IgnoreFile, ...], tuple[tuple[str, str], ...]]:
     """
     Read the .gitignore files above ``root``, up to the top of the git work tree that contains it.
 
@@ -548,7 +540,7 @@ def _gitignores_above(
         directories.append(parent)
         directory = parent
     problems: list[tuple[str, str]] = []
-    files: list[tuple[str, IgnoreFile]] = []
+    files: list[tuple[str, patterns.IgnoreFile]] = []
     for levels, directory in enumerate(directories, start=1):
         text, _ = _read_ignore_file(os.path.join(directory, ".gitignore"))
         name = "../" * levels + ".gitignore"
@@ -556,15 +548,15 @@ def _gitignores_above(
         if cut_notice is not None:
             problems.append((name, cut_notice))
         if text:
-            rules = parse_ignore_lines(text, ".gitignore", name)
-            files.append((directory, IgnoreFile(rules, above=_relative(root, directory))))
+            rules = patterns.parse_ignore_lines(text, ".gitignore", name)
+            files.append((directory, patterns.IgnoreFile(rules, above=_relative(root, directory))))
     if not files or _is_ignored_as_a_whole(root, directories, files):
         return (), ()
     return tuple(file for _, file in files), tuple(problems)
 
 
 def _is_ignored_as_a_whole(
-    root: str, directories: Sequence[str], files: Sequence[tuple[str, IgnoreFile]]
+    root: str, directories: Sequence[str], files: Sequence[tuple[str, patterns.IgnoreFile]]
 ) -> bool:
     for ancestor in (*directories[-2::-1], root):
         for directory, file in files:

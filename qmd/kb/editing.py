@@ -9,17 +9,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import files, ingest, parse, values
+from qmd import errors, files, ingest, parse, values
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    DocumentNotFoundError,
-    FileChangedError,
-    InvalidPathError,
-    NoteExistsError,
-    NotFoundError,
-    QmdError,
-    ReadOnlyError,
-)
 from qmd.files import edits, writing
 from qmd.kb.files import FileMethods
 from qmd.kb.parts import open_to_scopes
@@ -134,7 +125,7 @@ class EditingMethods(FileMethods):
         edit = values.writing.NoteEdit("tick" if done else "untick", line=line)
         try:
             return self.edit_note(name, edit, if_docid=if_docid)
-        except FileChangedError as error:
+        except errors.FileChangedError as error:
             tasks = {
                 task.line: task.text for task in edits.operations.tasks_of(error.text_read or "")
             }
@@ -190,7 +181,7 @@ class EditingMethods(FileMethods):
             try:
                 store.require_writable()
                 policy.permitted(Path(os.path.realpath(each.path), "note.md"))
-            except QmdError:
+            except errors.QmdError:
                 continue
             writable.append(each)
         return writable
@@ -292,7 +283,7 @@ class EditingMethods(FileMethods):
         if not is_there:
             template = notes.pattern(period.kind).template
             text = files.days.read_template(Path(chosen.path), template) if template else ""
-            with suppress(NoteExistsError):  # another client has just created it
+            with suppress(errors.NoteExistsError):  # another client has just created it
                 return self.create_note(file, notes.filled(text, period, datetime.now()))
         place = edits.note_editor.NotePlace(file, vault.locate(file))
         docid = edits.note_editor.docid_of_file(place, edits.note_editor.read_note(place))
@@ -312,11 +303,11 @@ class EditingMethods(FileMethods):
             vault = files.vault.Vault.of_collections(reader.collections.all())
             try:
                 file = lookup.resolve.resolve(reader, name)[0].file
-            except DocumentNotFoundError:
+            except errors.DocumentNotFoundError:
                 path = _note_on_disk(reader, vault, name)
                 folder = None if path is not None else _folder_on_disk(vault, name)
                 if folder is not None:
-                    raise NotFoundError(
+                    raise errors.NotFoundError(
                         engine_text(
                             "{folder} is a folder; notes are edited, moved and deleted one by one.",
                             folder=folder,
@@ -352,7 +343,7 @@ def _note_on_disk(reader: Reader, vault: Vault, name: str) -> str | None:
     rules = ingest.rules.Rules.of_collection(collection)
     try:
         return path if ingest.why.judge_path(rules, relative).indexed else None
-    except NotFoundError:  # it has gone
+    except errors.NotFoundError:  # it has gone
         return None
 
 
@@ -363,7 +354,7 @@ def _path_on_disk(vault: Vault, name: str) -> str | None:
         # Unlike Path.is_file, os.path takes a name that is too long for the disk.
         if files.vault.can_exist(path) and vault.has_root_for(path):
             return path if os.path.isfile(vault.locate(path).target) else None  # noqa: PTH113
-    except InvalidPathError:
+    except errors.InvalidPathError:
         pass
     return None
 
@@ -379,7 +370,7 @@ def _folder_on_disk(vault: Vault, name: str) -> str | None:
                 continue
             if os.path.isdir(vault.locate(each).target):  # noqa: PTH112
                 return each
-    except InvalidPathError:
+    except errors.InvalidPathError:
         pass
     return None
 
@@ -438,7 +429,7 @@ class MovingMethods(EditingMethods):
         """Update the index of the collections of some files, unless it is read-only."""
         try:
             store.require_writable()
-        except ReadOnlyError:
+        except errors.ReadOnlyError:
             return
         names = {file.partition("/")[0] for file in files}
         with store.reading() as reader:

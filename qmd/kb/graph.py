@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import DocumentInfo
     from qmd.values.documents import Link, TaskList
-    from qmd.values.graph import (
-        Backlinks,
-        BrokenLinks,
-        Neighbourhood,
-        NoteLink,
-        NoteLinks,
-        Orphans,
-        RecentChanges,
-        SimilarDocuments,
-        TagTree,
-        View,
-        ViewList,
-    )
 
 
 class GraphMethods(SearchMethods):
@@ -47,7 +34,7 @@ class GraphMethods(SearchMethods):
     """
 
     @open_to_scopes
-    def links(self, file: str, *, limit: int | None = 50) -> NoteLinks:
+    def links(self, file: str, *, limit: int | None = 50) -> values.graph.NoteLinks:
         """
         The links in one note, in the order of its text, and where each leads.
 
@@ -61,7 +48,7 @@ class GraphMethods(SearchMethods):
     @open_to_scopes
     def link_targets(
         self, file: str, links: Sequence[Link], *, check_sections: bool = False
-    ) -> tuple[NoteLink, ...]:
+    ) -> tuple[values.graph.NoteLink, ...]:
         """
         Where links would lead if they stood in a note, in their order.
 
@@ -80,7 +67,7 @@ class GraphMethods(SearchMethods):
             )
 
     @open_to_scopes
-    def backlinks(self, file: str, *, limit: int | None = 50) -> Backlinks:
+    def backlinks(self, file: str, *, limit: int | None = 50) -> values.graph.Backlinks:
         """The links in other notes that lead to one note, by file and line, each with its line."""
         with self._store.reading() as reader:
             return graph.links.backlinks_to(
@@ -88,7 +75,9 @@ class GraphMethods(SearchMethods):
             )
 
     @open_to_scopes
-    def neighbourhood(self, file: str, *, steps: int = 2, most: int = 100) -> Neighbourhood:
+    def neighbourhood(
+        self, file: str, *, steps: int = 2, most: int = 100
+    ) -> values.graph.Neighbourhood:
         """
         The notes at most ``steps`` links away, in either direction, and the links among them.
 
@@ -102,7 +91,9 @@ class GraphMethods(SearchMethods):
             )
 
     @open_to_scopes
-    def broken_links(self, *, collection: str | None = None, limit: int | None = 50) -> BrokenLinks:
+    def broken_links(
+        self, *, collection: str | None = None, limit: int | None = 50
+    ) -> values.graph.BrokenLinks:
         """
         The links that lead nowhere, by file and line, each with the most similar existing name.
 
@@ -112,7 +103,9 @@ class GraphMethods(SearchMethods):
             return graph.links.broken_links(reader, collection=collection, limit=most_listed(limit))
 
     @open_to_scopes
-    def orphans(self, *, collection: str | None = None, limit: int | None = 50) -> Orphans:
+    def orphans(
+        self, *, collection: str | None = None, limit: int | None = 50
+    ) -> values.graph.Orphans:
         """
         The documents to which no other document links, by collection and path.
 
@@ -124,7 +117,7 @@ class GraphMethods(SearchMethods):
     @open_to_scopes
     def similar(
         self, file: str, *, collection: str | None = None, limit: int | None = 10
-    ) -> SimilarDocuments:
+    ) -> values.graph.SimilarDocuments:
         """
         The documents most similar to one, by the vectors of their chunks, the most similar first.
 
@@ -147,7 +140,7 @@ class GraphMethods(SearchMethods):
     @open_to_scopes
     def tags(
         self, prefix: str = "", *, collection: str | None = None, limit: int | None = 50
-    ) -> TagTree:
+    ) -> values.graph.TagTree:
         """
         The tags with most documents, as a tree; each comes with the number of its documents.
 
@@ -162,7 +155,7 @@ class GraphMethods(SearchMethods):
     @open_to_scopes
     def recent(
         self, *, since: str | None = None, collection: str | None = None, limit: int | None = 20
-    ) -> RecentChanges:
+    ) -> values.graph.RecentChanges:
         """
         The documents whose files changed last, the latest first, and which tool wrote them.
 
@@ -220,7 +213,7 @@ class GraphMethods(SearchMethods):
         text: str | None = None,
         collection: str | None = None,
         limit: int | None = 200,
-    ) -> ViewList:
+    ) -> values.graph.ViewList:
         """
         Tables of notes by their properties: those that a note describes, or that a text does.
 
@@ -272,14 +265,16 @@ class GraphMethods(SearchMethods):
         return document.file, described
 
     @open_to_scopes
-    def view_of_block(self, file: str, language: str, text: str, *, limit: int) -> list[View]:
+    def view_of_block(
+        self, file: str, language: str, text: str, *, limit: int
+    ) -> list[values.graph.View]:
         """The views that a block of code of the note ``collection/path`` describes."""
         block = search.views.written.ViewBlock(language, text, 0)
         return list(self._block_views(block, this=file, collection=None, limit=limit))
 
     def _block_views(
         self, block: ViewBlock, *, this: str | None, collection: str | None, limit: int
-    ) -> Iterator[View]:
+    ) -> Iterator[values.graph.View]:
         name = collection or (None if this is None else this.partition("/")[0])
         line = block.line or None
         try:
@@ -312,7 +307,9 @@ class GraphMethods(SearchMethods):
                 yield _not_shown(query.name, line, error)
 
 
-def _not_shown(name: str, line: int | None, error: InputError | RecursionError) -> View:
+def _not_shown(
+    name: str, line: int | None, error: InputError | RecursionError
+) -> values.graph.View:
     problem = error.with_hint if isinstance(error, InputError) else "This view nests too deep."
     return values.graph.View(name, line=line, problem=problem)
 

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.system.web import Web
     from qmd.transfer.conversations import ConversationProgram
-    from qmd.values import Collection, DocumentInfo
-    from qmd.values.documents import (
-        NewFact,
-        NoteContext,
-        RecalledFact,
-        RecalledFacts,
-        RememberedFact,
-    )
+    from qmd.values import Collection, DocumentInfo, documents
     from qmd.values.transfer import ConversationsReport
     from qmd.values.writing import Attached, Attachment, Captured, EditedNote, SavedPage
 
@@ -238,7 +231,9 @@ class MemoryMethods(GraphMethods, CapturingMethods):
     """A fact is a list item of a note: ``- [category] fact #tag (context)``."""
 
     @open_to_scopes
-    def remember(self, fact: NewFact, *, collection: str | None = None) -> RememberedFact:
+    def remember(
+        self, fact: documents.NewFact, *, collection: str | None = None
+    ) -> documents.RememberedFact:
         """
         Write a fact into the note of its subject; a new note if there is none of this name.
 
@@ -283,7 +278,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         expired: bool = False,
         collection: str | None = None,
         limit: int | None = 20,
-    ) -> RecalledFacts:
+    ) -> documents.RecalledFacts:
         """
         The facts of notes, by words and meaning, subject, category, tags and time.
 
@@ -351,7 +346,9 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         )
 
     @open_to_scopes
-    def build_context(self, file: str, *, max_tokens: int = 4000, steps: int = 1) -> NoteContext:
+    def build_context(
+        self, file: str, *, max_tokens: int = 4000, steps: int = 1
+    ) -> documents.NoteContext:
         """
         A note and the notes that it links to or that link to it, within a budget.
 
@@ -465,11 +462,11 @@ class MemoryMethods(GraphMethods, CapturingMethods):
 
     def _remembered(
         self, store: Store, written: EditedNote, line: str, today: str
-    ) -> RememberedFact:
+    ) -> documents.RememberedFact:
         """What is known of a fact that was written, or that the note had."""
         number = 1
         expired = False
-        others: tuple[RecalledFact, ...] = ()
+        others: tuple[documents.RecalledFact, ...] = ()
         with store.reading() as reader:
             name, _, path = written.file.partition("/")
             document = reader.documents.by_path(name, path)

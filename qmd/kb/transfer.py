@@ -16,26 +16,16 @@ from qmd.store import open_store
 from qmd.values.location import database_location
 
 if TYPE_CHECKING:
+    from qmd import values
     from qmd.files.pushed import PushedFolder
     from qmd.transfer.programs import Program
     from qmd.transfer.take_back import Move
     from qmd.values import Collection, ProgressCallback
-    from qmd.values.transfer import (
-        CopyReport,
-        ExportReport,
-        ImportPlan,
-        ImportReport,
-        Push,
-        PushedFiles,
-        PushReport,
-        ReturnReport,
-        UnpackReport,
-    )
 
 
 class TransferMethods(Parts):
     @staticmethod
-    def plan_import(program: Program, file: str | Path | None = None) -> ImportPlan:
+    def plan_import(program: Program, file: str | Path | None = None) -> values.transfer.ImportPlan:
         """
         Read which folders another program has; nothing is changed.
 
@@ -50,7 +40,9 @@ class TransferMethods(Parts):
         path = None if file is None else Path(file).expanduser()
         return transfer.programs.plan(program, path, os.environ, Path.home())
 
-    def import_folders(self, plan: ImportPlan, *, dry_run: bool = False) -> ImportReport:
+    def import_folders(
+        self, plan: values.transfer.ImportPlan, *, dry_run: bool = False
+    ) -> values.transfer.ImportReport:
         """
         Add the collections and contexts of a plan; `index` then fills the collections.
 
@@ -64,7 +56,7 @@ class TransferMethods(Parts):
 
     def export(
         self, target: str | Path, *, settings: bytes | None = None, force: bool = False
-    ) -> ExportReport:
+    ) -> values.transfer.ExportReport:
         """
         Write what only the database holds: collections, contexts, history and conversations.
 
@@ -86,7 +78,7 @@ class TransferMethods(Parts):
 
     def import_export(
         self, source: str | Path, *, moves: Sequence[Move] = (), dry_run: bool = False
-    ) -> ReturnReport:
+    ) -> values.transfer.ReturnReport:
         """
         Add what `export` wrote; nothing that is there is changed. `index` then fills it.
 
@@ -104,7 +96,9 @@ class TransferMethods(Parts):
             self._store, path, moves=moves, dry_run=dry_run, record=record
         )
 
-    def copy_to(self, target: str, *, progress: ProgressCallback | None = None) -> CopyReport:
+    def copy_to(
+        self, target: str, *, progress: ProgressCallback | None = None
+    ) -> values.transfer.CopyReport:
         """
         Copy this knowledge base into another database, on a server or in a file.
 
@@ -140,7 +134,7 @@ class TransferMethods(Parts):
         *,
         encoding: str | None = None,
         dry_run: bool = False,
-    ) -> UnpackReport:
+    ) -> values.transfer.UnpackReport:
         """
         Unpack a ZIP archive of notes into a folder; no file that is there is changed.
 
@@ -169,7 +163,7 @@ class PushingMethods(Parts):
         """Whether there is a directory for folders of other machines (`Settings.push_folder`)."""
         return self._settings.push_folder is not None
 
-    def pushed_files(self, name: str, *, after: str = "") -> PushedFiles:
+    def pushed_files(self, name: str, *, after: str = "") -> values.transfer.PushedFiles:
         """
         The files of a pushed folder, page by page, in the order of their paths.
 
@@ -186,7 +180,7 @@ class PushingMethods(Parts):
         self._pushed_collection(name, folder)
         return folder.listing(after)
 
-    def push(self, name: str, push: Push) -> PushReport:
+    def push(self, name: str, push: values.transfer.Push) -> values.transfer.PushReport:
         """
         Store one step of a push, and index it. The first step makes the collection.
 
@@ -195,7 +189,9 @@ class PushingMethods(Parts):
         """
         return self._push(name, push, actor="")
 
-    def _push(self, name: str, push: Push, *, actor: str) -> PushReport:
+    def _push(
+        self, name: str, push: values.transfer.Push, *, actor: str
+    ) -> values.transfer.PushReport:
         """As `push`; ``actor`` is the name of the client's token for the audit log."""
         self._store.require_writable()
         folder = self._pushed_folder(name)

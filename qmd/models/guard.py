@@ -29,18 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 import numpy as np
 
 from qmd.errors import InferenceError, QmdError, TransientInferenceError
-from qmd.inference.protocols import (
-    EmbeddedTexts,
-    Embedder,
-    EmbedderWrapper,
-    Expander,
-    Expansion,
-    ExpansionKind,
-    Reranker,
-    Role,
-    TokenStates,
-    no_states,
-)
+from qmd.inference import protocols
 from qmd.values import ModelSpec
 
 if TYPE_CHECKING:
@@ -242,7 +231,7 @@ _HINT = (
 )
 
 
-class CheckedEmbedder(EmbedderWrapper):
+class CheckedEmbedder(protocols.EmbedderWrapper):
     """
     Wraps an `Embedder` that a caller has written, and checks the vectors that it returns.
 
@@ -256,24 +245,24 @@ class CheckedEmbedder(EmbedderWrapper):
             return super().gives_token_states
 
     def embed(
-        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
-    ) -> EmbeddedTexts:
+        self, texts: Sequence[str], role: protocols.Role, *, with_tokens: bool = False
+    ) -> protocols.EmbeddedTexts:
         with self._naming_errors():
             returned = super().embed(texts, role, with_tokens=with_tokens)
             states = tuple(returned.states)
         if with_tokens and len(states) != len(texts):
             raise self._unusable(f"token states of {len(states)} texts for {len(texts)}")
         vectors = self._checked(returned.vectors, len(texts))
-        return EmbeddedTexts(vectors, tuple(map(self._checked_states, states)))
+        return protocols.EmbeddedTexts(vectors, tuple(map(self._checked_states, states)))
 
-    def _checked_states(self, returned: TokenStates) -> TokenStates:
+    def _checked_states(self, returned: protocols.TokenStates) -> protocols.TokenStates:
         """Finite, rounded to float16, float32[t, dimension]. Raises InferenceError."""
         try:
             ids, states = np.asarray(returned.ids), np.asarray(returned.states)
         except (AttributeError, TypeError, ValueError) as error:
             raise self._unusable("what are no token states") from error
         if not ids.size and not states.size:
-            return no_states(self.spec.dimension)
+            return protocols.no_states(self.spec.dimension)
         if ids.dtype.kind not in "iu" or states.dtype.kind not in "fiu":
             raise self._unusable("token states that are no numbers")
         if ids.ndim != 1 or states.shape != (len(ids), self.spec.dimension):
@@ -283,7 +272,7 @@ class CheckedEmbedder(EmbedderWrapper):
         ids = ids.astype(np.int32)
         if (np.diff(ids) <= 0).any() or not np.isfinite(states).all():
             raise self._unusable("token states that are not finite, or not in the order of the ids")
-        return TokenStates(ids, states)
+        return protocols.TokenStates(ids, states)
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:
@@ -351,7 +340,9 @@ def checked_scores(scores: Sequence[float | None], count: int) -> list[float | N
     return values
 
 
-def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expansion]:
+def checked_expansions(
+    returned: Sequence[protocols.Expansion], limit: int
+) -> list[protocols.Expansion]:
     """
     The first ``limit`` expansions that are not blank.
 
@@ -360,7 +351,9 @@ def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expans
     """
     try:
         expansions = [expansion for expansion in returned if expansion.text.strip()]
-        wrong = any(expansion.kind not in get_args(ExpansionKind) for expansion in expansions)
+        wrong = any(
+            expansion.kind not in get_args(protocols.ExpansionKind) for expansion in expansions
+        )
     except (AttributeError, TypeError) as error:
         raise InferenceError("The answer is no list of expansions.") from error
     if wrong:
@@ -371,7 +364,7 @@ def checked_expansions(returned: Sequence[Expansion], limit: int) -> list[Expans
 class PluginEmbedder(CheckedEmbedder):
     """The embedder of a plugin, under the name that the settings have for it."""
 
-    def __init__(self, inner: Embedder, name: str) -> None:
+    def __init__(self, inner: protocols.Embedder, name: str) -> None:
         super().__init__(inner)
         spec = inner.spec
         if not isinstance(spec, ModelSpec) or spec.dimension < 1:
@@ -390,10 +383,10 @@ _SHARE_OF_TIME = 0.95
 class CarefulExpander:
     """An `Expander` within a budget."""
 
-    def __init__(self, inner: Expander, guarded: Guarded) -> None:
+    def __init__(self, inner: protocols.Expander, guarded: Guarded) -> None:
         self._inner, self._guarded = inner, guarded
 
-    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[Expansion]:
+    def expand(self, query: str, *, limit: int, timeout_s: float) -> Sequence[protocols.Expansion]:
         key = _digest(query, str(limit))
         remembered = _expansions(self._guarded.recall("expansion", [key]).get(key), limit)
         if remembered is not None:
@@ -414,7 +407,7 @@ class CarefulExpander:
 class CarefulReranker:
     """A `Reranker` within a budget; only passages that it has not scored before are sent."""
 
-    def __init__(self, inner: Reranker, guarded: Guarded) -> None:
+    def __init__(self, inner: protocols.Reranker, guarded: Guarded) -> None:
         self._inner, self._guarded = inner, guarded
         self.name = inner.name
 
@@ -448,10 +441,10 @@ class CarefulReranker:
         return scores
 
 
-class CarefulEmbedder(EmbedderWrapper):
+class CarefulEmbedder(protocols.EmbedderWrapper):
     """An `Embedder` that embeds queries within a budget."""
 
-    def __init__(self, inner: Embedder, guarded: Guarded) -> None:
+    def __init__(self, inner: protocols.Embedder, guarded: Guarded) -> None:
         super().__init__(inner)
         self._guarded = guarded
 
@@ -460,11 +453,11 @@ class CarefulEmbedder(EmbedderWrapper):
         return False  # they are not remembered
 
     def embed(
-        self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
-    ) -> EmbeddedTexts:
+        self, texts: Sequence[str], role: protocols.Role, *, with_tokens: bool = False
+    ) -> protocols.EmbeddedTexts:
         if role == "passage":
             return super().embed(texts, role)
-        return EmbeddedTexts(np.stack([self._question(text) for text in texts]))
+        return protocols.EmbeddedTexts(np.stack([self._question(text) for text in texts]))
 
     def _question(self, text: str) -> NDArray[np.float32]:
         spec, key = self.spec, _digest(text)
@@ -482,12 +475,12 @@ class CarefulEmbedder(EmbedderWrapper):
 # What the database holds may be damaged. Then the model is asked again.
 
 
-def _expansions(value: bytes | None, limit: int) -> list[Expansion] | None:
+def _expansions(value: bytes | None, limit: int) -> list[protocols.Expansion] | None:
     if value is None:
         return None
     try:
         return checked_expansions(
-            [Expansion(*kind_and_text) for kind_and_text in json.loads(value)], limit
+            [protocols.Expansion(*kind_and_text) for kind_and_text in json.loads(value)], limit
         )
     except (InferenceError, ValueError, TypeError, RecursionError):
         return None

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    EditError,
-    FileAccessError,
-    InvalidPathError,
-    NotFoundError,
-    OutsideRootsError,
-    WebPageError,
-)
+from qmd import errors
 from qmd.operations.definition import Replied, operation
 from qmd.values.facts import Describe, InSchema, Shell
 from qmd.values.text import one_line
@@ -22,7 +15,12 @@ if TYPE_CHECKING:
 
 FAMILY = {"toolset": "capture", "group": "write"}
 
-_ERRORS = (OutsideRootsError, InvalidPathError, NotFoundError, FileAccessError)
+_ERRORS = (
+    errors.OutsideRootsError,
+    errors.InvalidPathError,
+    errors.NotFoundError,
+    errors.FileAccessError,
+)
 
 
 def captured(replied: Replied) -> str:
@@ -51,7 +49,7 @@ def captured(replied: Replied) -> str:
     bodies=({"text": "a thought #idea"},),
     lane="write",
     idempotent=False,
-    errors=(*_ERRORS, EditError),
+    errors=(*_ERRORS, errors.EditError),
 )
 def capture(
     kb: KnowledgeBase,
@@ -124,7 +122,7 @@ def _count(number: int, noun: str) -> str:
     bodies=({"url": "https://example.org/article"},),
     lane="web",
     idempotent=False,
-    errors=(*_ERRORS, WebPageError),
+    errors=(*_ERRORS, errors.WebPageError),
 )
 def save_page(
     kb: KnowledgeBase,

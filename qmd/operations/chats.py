@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd.errors import (
-    AmbiguousNameError,
-    ChatNotFoundError,
-    ConflictError,
-    OutsideRootsError,
-)
+from qmd import errors
 from qmd.operations.definition import Replied, operation
 from qmd.values.chats import MAX_NAME, ChatInfo, ChatPage
 from qmd.values.facts import Describe, Inline, InSchema, Range, Shell
@@ -30,12 +25,12 @@ _Chat = Annotated[str, Shell("ID", completes="chats")]
 def resolve(kb: KnowledgeBase, beginning: str) -> ChatInfo:
     """The conversation whose id begins so. Raises ChatNotFoundError, AmbiguousNameError."""
     if not beginning:
-        raise ChatNotFoundError(beginning)
+        raise errors.ChatNotFoundError(beginning)
     chats = [each for each in kb.chats(limit=MOST).chats if each.id.startswith(beginning)]
     if not chats:
-        raise ChatNotFoundError(beginning)
+        raise errors.ChatNotFoundError(beginning)
     if len(chats) > 1:
-        raise AmbiguousNameError(beginning, [each.id for each in chats])
+        raise errors.AmbiguousNameError(beginning, [each.id for each in chats])
     return chats[0]
 
 
@@ -73,7 +68,7 @@ def _chat_renamed(replied: Replied) -> ChatRenamed:
     command="chat rename",
     examples=("qmd chat rename 3f9a 'Backups'",),
     bodies=({"name": "Backups"},),
-    errors=(ChatNotFoundError, AmbiguousNameError),
+    errors=(errors.ChatNotFoundError, errors.AmbiguousNameError),
     lane="write",
 )
 def rename_chat(
@@ -95,7 +90,7 @@ def rename_chat(
     command="chat delete",
     destroys=True,
     examples=("qmd chat delete 3f9a",),
-    errors=(ChatNotFoundError, AmbiguousNameError),
+    errors=(errors.ChatNotFoundError, errors.AmbiguousNameError),
     lane="write",
 )
 def delete_chat(kb: KnowledgeBase, chat: _Chat) -> ChatInfo:
@@ -124,7 +119,12 @@ def _chat_exported(replied: Replied) -> ChatExported:
     command="chat export",
     examples=("qmd chat export 3f9a notes/backups.md",),
     bodies=({"path": "notes/backups.md"},),
-    errors=(ChatNotFoundError, AmbiguousNameError, ConflictError, OutsideRootsError),
+    errors=(
+        errors.ChatNotFoundError,
+        errors.AmbiguousNameError,
+        errors.ConflictError,
+        errors.OutsideRootsError,
+    ),
     lane="write",
 )
 def export_chat(

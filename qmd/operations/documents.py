@@ -6,14 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    AmbiguousNameError,
-    CollectionNotFoundError,
-    DocumentNotFoundError,
-    NotFoundError,
-    OutsideRootsError,
-    SectionNotFoundError,
-)
+from qmd import errors
 from qmd.operations.arguments import DAY, InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
 from qmd.values.days import PeriodicNote
@@ -74,7 +67,7 @@ def _outline_rest(outlined: DocumentOutline, budget: str) -> str:
     title="Outline of a document",
     zh="一篇文档的标题和命名块，附行号。",
     examples=("qmd outline plan", "qmd outline 'plan#Next steps'", "qmd outline MOC --json"),
-    errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
+    errors=(errors.DocumentNotFoundError, errors.SectionNotFoundError, errors.AmbiguousNameError),
 )
 def outline(
     kb: KnowledgeBase,
@@ -134,7 +127,7 @@ def _property_heading(replied: Replied) -> str:
     json_is_list=True,
     zh="所有笔记的属性（frontmatter 与行内字段）或某一属性的取值，附数量。搜索时写成 key:value。",
     examples=("qmd properties", "qmd properties status", "qmd properties --json"),
-    errors=(NotFoundError,),
+    errors=(errors.NotFoundError,),
 )
 def properties(
     kb: KnowledgeBase,
@@ -156,10 +149,10 @@ def properties(
         return PropertyList(keys=tuple(keys[:limit]), total=len(keys))
     try:
         values = kb.property_values(key)
-    except NotFoundError as error:
+    except errors.NotFoundError as error:
         begin = f"{error.hint.removesuffix('.')}. " if error.hint else ""
         hint = f"{begin}To see the properties of one note, get the note."
-        raise NotFoundError(str(error), hint=hint) from error
+        raise errors.NotFoundError(str(error), hint=hint) from error
     return PropertyList(values=tuple(values[:limit]), total=len(values))
 
 
@@ -204,7 +197,7 @@ def _facts(task: ListedTask) -> str:
         "qmd tasks --done -n 20",
         "qmd tasks --due overdue --json",
     ),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def tasks(
     kb: KnowledgeBase,
@@ -273,10 +266,10 @@ def _shows_none(listed: ViewList) -> bool:
     title="Table of notes",
     zh="按属性列出笔记的表格：笔记中 qmd、dataview、base 代码块所描述的，或 text 所描述的。只读。",
     errors=(
-        DocumentNotFoundError,
-        AmbiguousNameError,
-        NotFoundError,
-        CollectionNotFoundError,
+        errors.DocumentNotFoundError,
+        errors.AmbiguousNameError,
+        errors.NotFoundError,
+        errors.CollectionNotFoundError,
     ),
 )
 def view(
@@ -343,7 +336,7 @@ def _note(replied: Replied) -> str:
     examples=("qmd day", "qmd day yesterday", "qmd day 2026-11-20", "qmd day 'last week' --json"),
     title="Note of a day",
     zh="某日、某周、某月、某季或某年的笔记：按 Obsidian 日记插件的设置找到，不新建。",
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def periodic_note(
     kb: KnowledgeBase, when: When = "today", collection: InCollection = None
@@ -375,7 +368,7 @@ def _created(replied: Replied) -> str:
     group="write",
     lane="write",
     bodies=({"when": "today"},),
-    errors=(OutsideRootsError, CollectionNotFoundError, NotFoundError),
+    errors=(errors.OutsideRootsError, errors.CollectionNotFoundError, errors.NotFoundError),
 )
 def create_periodic_note(
     kb: KnowledgeBase, when: When = "today", collection: InCollection = None

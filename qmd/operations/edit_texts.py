@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.system import clock
+from qmd.values import writing
 from qmd.values.text import one_line
-from qmd.values.writing import (
-    EditedNote,
-    FileAction,
-    MovedNote,
-    UndoneChange,
-    UndoneFile,
-    UndoReply,
-)
 
 #: The text for a move shows the diffs of so many notes.
 MAX_DIFFS = 20
 #: What a tool did to a file, in words.
-DONE: dict[FileAction, str] = {
+DONE: dict[writing.FileAction, str] = {
     "create": "created",
     "write": "changed",
     "move": "moved",
@@ -26,7 +19,7 @@ DONE: dict[FileAction, str] = {
 }
 
 
-def edited(note: EditedNote, *, preview: bool) -> str:
+def edited(note: writing.EditedNote, *, preview: bool) -> str:
     """The text for an edit: what was done, the docid, and the diff."""
     if not note.diff:
         return f"Nothing differs; {one_line(note.file)} ({note.docid}) stays as it is."
@@ -37,7 +30,7 @@ def edited(note: EditedNote, *, preview: bool) -> str:
     return _with_problem(f"{first}\n{note.diff}", note.problem)
 
 
-def deleted(note: EditedNote) -> str:
+def deleted(note: writing.EditedNote) -> str:
     """The text for a deletion."""
     file = one_line(note.file)
     if not note.written:
@@ -47,12 +40,12 @@ def deleted(note: EditedNote) -> str:
     return _with_problem(text, note.problem)
 
 
-def moved(note: MovedNote) -> str:
+def moved(note: writing.MovedNote) -> str:
     """The text for a move: the new path, the rewritten notes, and the links without a target."""
     return "\n".join(_moved_lines(note))
 
 
-def _moved_lines(note: MovedNote) -> Iterator[str]:
+def _moved_lines(note: writing.MovedNote) -> Iterator[str]:
     before, after = one_line(note.moved_from), one_line(note.file)
     if note.written:
         now = "" if note.docid is None else f", now {note.docid}"
@@ -84,7 +77,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def undone(reply: UndoReply, *, redo: str) -> str:
+def undone(reply: writing.UndoReply, *, redo: str) -> str:
     """
     The text for an undo: each file of each change, and why others were left alone.
 
@@ -94,7 +87,7 @@ def undone(reply: UndoReply, *, redo: str) -> str:
     return _with_problem("\n".join(_undone_lines(reply, redo)), reply.problem)
 
 
-def _undone_lines(reply: UndoReply, redo: str) -> Iterator[str]:
+def _undone_lines(reply: writing.UndoReply, redo: str) -> Iterator[str]:
     for change in reply.undone:
         yield _undone(change)
         if len(change.files) > 1:
@@ -112,14 +105,14 @@ def _undone_lines(reply: UndoReply, redo: str) -> Iterator[str]:
         yield f"To redo: {redo}"
 
 
-def _undone(change: UndoneChange) -> str:
+def _undone(change: writing.UndoneChange) -> str:
     """What a change had done, which is undone now; or what is done again, as an undo is undone."""
     verb, at = ("Redid", "undone ") if change.is_redo else ("Undid", "")
     by = "" if change.is_redo else f", by {change.tool}"
     return f"{verb}: {_done(change)}, {at}{_ago(change.created)}{by} (change {change.change})"
 
 
-def _done(change: UndoneChange) -> str:
+def _done(change: writing.UndoneChange) -> str:
     """What was undone or is done again, in words: of several files, the first is named."""
     if change.first is None:
         return "a change that left all files as they were"
@@ -144,7 +137,7 @@ def _ago(created: str) -> str:
     return "just now"
 
 
-def _file(file: UndoneFile) -> str:
+def _file(file: writing.UndoneFile) -> str:
     if file.moved_from is not None:
         return f"{file.moved_from} moved back to {file.file}"
     if file.action == "unchanged":

@@ -5,45 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    AmbiguousNameError,
-    CollectionNotFoundError,
-    DocumentNotEmbeddedError,
-    DocumentNotFoundError,
-)
+from qmd import errors
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Joined, Replied, Row, Styled, operation
 from qmd.system import clock
+from qmd.values import graph
 from qmd.values.facts import Describe, Shell
-from qmd.values.graph import (
-    Backlinks,
-    BrokenLinks,
-    NoteLink,
-    NoteLinks,
-    Orphans,
-    RecentChanges,
-    SimilarDocuments,
-    TagTree,
-)
 from qmd.values.search import shown_relevance
 from qmd.values.text import one_line
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
-_OF_A_FILE = (DocumentNotFoundError, AmbiguousNameError)
+_OF_A_FILE = (errors.DocumentNotFoundError, errors.AmbiguousNameError)
 
 
 # --- links ---------------------------------------------------------------------------
 
 
-def _links(listed: NoteLinks) -> Iterator[Row]:
+def _links(listed: graph.NoteLinks) -> Iterator[Row]:
     for link in listed.links:
         place = Styled(f"{link.line:>5}", "line", listed.file, link.line)
         yield Row((place, "  ", link.target), more=tuple(_destination(link)))
 
 
-def _destination(link: NoteLink) -> Iterator[Styled | str]:
+def _destination(link: graph.NoteLink) -> Iterator[Styled | str]:
     if link.state == "nothing":
         yield Styled("→ nothing", "warning")
     elif link.state != "web":
@@ -52,7 +38,7 @@ def _destination(link: NoteLink) -> Iterator[Styled | str]:
         yield Styled(" (no such section)", "warning")
 
 
-def _link_lines(listed: NoteLinks) -> Iterator[str]:
+def _link_lines(listed: graph.NoteLinks) -> Iterator[str]:
     for link in listed.links:
         missing = " (no such section)" if link.state == "section missing" else ""
         leads = "" if link.state == "web" else f" → {link.file or 'nothing'}{missing}"
@@ -69,7 +55,7 @@ def _link_lines(listed: NoteLinks) -> Iterator[str]:
     examples=("qmd links of notes/MOC.md", "qmd links of broken --json"),
     errors=_OF_A_FILE,
 )
-def links(kb: KnowledgeBase, file: File, limit: Limit = 50) -> NoteLinks:
+def links(kb: KnowledgeBase, file: File, limit: Limit = 50) -> graph.NoteLinks:
     """
     List the links in a note, and where each leads.
 
@@ -80,7 +66,7 @@ def links(kb: KnowledgeBase, file: File, limit: Limit = 50) -> NoteLinks:
     return kb.links(file, limit=limit)
 
 
-def _backlinks(listed: Backlinks) -> Iterator[Row]:
+def _backlinks(listed: graph.Backlinks) -> Iterator[Row]:
     return (Row(file=link.file, line=link.line, text=link.text) for link in listed.links)
 
 
@@ -95,7 +81,7 @@ def _backlinks(listed: Backlinks) -> Iterator[Row]:
     examples=("qmd links backlinks notes/MOC.md", "qmd links backlinks MOC -n 20"),
     errors=_OF_A_FILE,
 )
-def backlinks(kb: KnowledgeBase, file: File, limit: Limit = 50) -> Backlinks:
+def backlinks(kb: KnowledgeBase, file: File, limit: Limit = 50) -> graph.Backlinks:
     """
     List the links in other notes that lead to a note.
 
@@ -104,7 +90,7 @@ def backlinks(kb: KnowledgeBase, file: File, limit: Limit = 50) -> Backlinks:
     return kb.backlinks(file, limit=limit)
 
 
-def _broken(listed: BrokenLinks) -> Iterator[Row]:
+def _broken(listed: graph.BrokenLinks) -> Iterator[Row]:
     for link in listed.links:
         nearest: tuple[Styled | str, ...] = ()
         if link.nearest is not None:
@@ -122,10 +108,12 @@ def _broken(listed: BrokenLinks) -> Iterator[Row]:
     other_names=("broken",),
     section="links",
     examples=("qmd links broken", "qmd links broken -c notes --json"),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
     lane="bulk",
 )
-def broken(kb: KnowledgeBase, collection: InCollection = None, limit: Limit = 50) -> BrokenLinks:
+def broken(
+    kb: KnowledgeBase, collection: InCollection = None, limit: Limit = 50
+) -> graph.BrokenLinks:
     """
     List the links that lead nowhere, with the nearest existing name.
 
@@ -134,7 +122,7 @@ def broken(kb: KnowledgeBase, collection: InCollection = None, limit: Limit = 50
     return kb.broken_links(collection=collection, limit=limit)
 
 
-def _orphans(listed: Orphans) -> Iterator[Row]:
+def _orphans(listed: graph.Orphans) -> Iterator[Row]:
     return (Row(file=orphan.file, text=orphan.title) for orphan in listed.documents)
 
 
@@ -147,10 +135,10 @@ def _orphans(listed: Orphans) -> Iterator[Row]:
     other_names=("orphans",),
     section="links",
     examples=("qmd links orphans", "qmd links orphans -c notes --json"),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
     lane="bulk",
 )
-def orphans(kb: KnowledgeBase, collection: InCollection = None, limit: Limit = 50) -> Orphans:
+def orphans(kb: KnowledgeBase, collection: InCollection = None, limit: Limit = 50) -> graph.Orphans:
     """
     List the documents to which no other document links.
 
@@ -179,7 +167,7 @@ CHECK_LINKS = Joined(
 # --- tags ----------------------------------------------------------------------------
 
 
-def _tags(tree: TagTree) -> Iterator[Row]:
+def _tags(tree: graph.TagTree) -> Iterator[Row]:
     width = max((len(f"{tag.total:,}") for tag in tree.tags), default=0)
     for tag in tree.tags:
         name = tag.tag.rpartition("/")[2] if tag.depth else f"#{tag.tag}"
@@ -187,7 +175,7 @@ def _tags(tree: TagTree) -> Iterator[Row]:
         yield Row((count, "  ", "  " * tag.depth, Styled(name, "file")))
 
 
-def _tag_lines(tree: TagTree) -> Iterator[str]:
+def _tag_lines(tree: graph.TagTree) -> Iterator[str]:
     return (f"{'  ' * tag.depth}#{tag.tag} {tag.total}" for tag in tree.tags)
 
 
@@ -205,7 +193,7 @@ def _no_tags(replied: Replied) -> str:
     when_empty=_no_tags,
     zh="标签树，附带有该标签或其下级标签的文档数。",
     examples=("qmd tags", "qmd tags work/", "qmd tags -c notes -n 20"),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def tags(
     kb: KnowledgeBase,
@@ -218,7 +206,7 @@ def tags(
     ] = "",
     collection: InCollection = None,
     limit: Limit = 50,
-) -> TagTree:
+) -> graph.TagTree:
     """
     Show the tags as a tree, with their numbers of documents.
 
@@ -230,14 +218,14 @@ def tags(
 # --- what changed --------------------------------------------------------------------
 
 
-def _recent(listed: RecentChanges) -> Iterator[Row]:
+def _recent(listed: graph.RecentChanges) -> Iterator[Row]:
     width = max((len(change.by) for change in listed.changes), default=0)
     for change in listed.changes:
         facts = Styled(f"{clock.minute(change.modified)}  {change.by:<{width}}", "dim")
         yield Row((facts,), change.file, text=change.title)
 
 
-def _recent_lines(listed: RecentChanges) -> Iterator[str]:
+def _recent_lines(listed: graph.RecentChanges) -> Iterator[str]:
     return (
         f"{change.modified[:16]}Z {change.by} {change.file} - {change.title}"
         for change in listed.changes
@@ -257,7 +245,7 @@ def _recent_lines(listed: RecentChanges) -> Iterator[str]:
     title="Recent changes",
     zh='最近改动了什么、由谁写入：某个工具，其他程序则为 "disk"。',
     examples=("qmd recent", "qmd recent --since 7d", "qmd recent --since 2026-03-01"),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def recent(
     kb: KnowledgeBase,
@@ -272,7 +260,7 @@ def recent(
     ] = None,
     collection: InCollection = None,
     limit: Limit = 20,
-) -> RecentChanges:
+) -> graph.RecentChanges:
     """
     List what changed last, and who wrote it: a tool or the disk.
 
@@ -284,14 +272,14 @@ def recent(
 # --- what is similar -----------------------------------------------------------------
 
 
-def _similar(listed: SimilarDocuments) -> Iterator[Row]:
+def _similar(listed: graph.SimilarDocuments) -> Iterator[Row]:
     for each in listed.documents:
         score = Styled(f"{shown_relevance(each.similarity):>4}", "score")
         linked = Styled("linked" if each.linked else "      ", "dim")
         yield Row((score, "  ", linked), each.file, each.line, each.title)
 
 
-def _similar_lines(listed: SimilarDocuments) -> Iterator[str]:
+def _similar_lines(listed: graph.SimilarDocuments) -> Iterator[str]:
     for each in listed.documents:
         linked = "" if each.linked else " (not linked)"
         score = shown_relevance(each.similarity)
@@ -306,11 +294,11 @@ def _similar_lines(listed: SimilarDocuments) -> Iterator[str]:
     title="Similar documents",
     zh="与一篇文档最相似的文档，以及是否已互相链接。需要向量。",
     examples=("qmd similar notes/plan.md", "qmd similar plan -n 5 --json"),
-    errors=(*_OF_A_FILE, CollectionNotFoundError, DocumentNotEmbeddedError),
+    errors=(*_OF_A_FILE, errors.CollectionNotFoundError, errors.DocumentNotEmbeddedError),
 )
 def similar(
     kb: KnowledgeBase, file: File, collection: InCollection = None, limit: Limit = 10
-) -> SimilarDocuments:
+) -> graph.SimilarDocuments:
     """
     List the documents most similar to one, by their vectors.
 

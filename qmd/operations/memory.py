@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from qmd.errors import (
-    AmbiguousNameError,
-    CollectionNotFoundError,
-    ConflictError,
-    DocumentNotFoundError,
-    EditError,
-    OutsideRootsError,
-)
+from qmd import errors
 from qmd.operations import edit_texts
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
@@ -81,7 +74,7 @@ def _remarks(fact: RecalledFact) -> str:
         "qmd recall --category decision --since 30d",
         "qmd recall --expired --json",
     ),
-    errors=(CollectionNotFoundError, DocumentNotFoundError),
+    errors=(errors.CollectionNotFoundError, errors.DocumentNotFoundError),
 )
 def recall(
     kb: KnowledgeBase,
@@ -155,7 +148,12 @@ def _remembered(replied: Replied) -> str:
         {"about": "Alice", "fact": "Away", "until": "2026-12-31", "source": "her mail"},
     ),
     lane="write",
-    errors=(OutsideRootsError, AmbiguousNameError, ConflictError, EditError),
+    errors=(
+        errors.OutsideRootsError,
+        errors.AmbiguousNameError,
+        errors.ConflictError,
+        errors.EditError,
+    ),
 )
 def remember(
     kb: KnowledgeBase,
@@ -206,7 +204,12 @@ def remember(
     bodies=({"about": "Alice", "fact": "Lives in Paris"},),
     lane="write",
     idempotent=False,
-    errors=(OutsideRootsError, DocumentNotFoundError, AmbiguousNameError, EditError),
+    errors=(
+        errors.OutsideRootsError,
+        errors.DocumentNotFoundError,
+        errors.AmbiguousNameError,
+        errors.EditError,
+    ),
 )
 def forget(
     kb: KnowledgeBase,
@@ -249,7 +252,7 @@ def _context(replied: Replied) -> str:
     text=_context,
     zh="一篇笔记及其周围的笔记（链接与关系），限定在 token 预算之内。",
     examples=("qmd build-context 'Project X'", "qmd build-context notes/MOC.md --steps 2"),
-    errors=(DocumentNotFoundError, AmbiguousNameError),
+    errors=(errors.DocumentNotFoundError, errors.AmbiguousNameError),
 )
 def build_context(
     kb: KnowledgeBase,

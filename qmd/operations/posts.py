@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from qmd.errors import (
-    ArchiveNotFoundError,
-    AuthorNotFoundError,
-    BlankQueryError,
-    InputError,
-    NotFoundError,
-    PostNotFoundError,
-    QmdError,
-    UnreadablePostsError,
-)
+from qmd import errors
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.operations.problems import InvalidArgumentsError, shortened
 from qmd.operations.replies import Reply, TextBlock
@@ -94,35 +85,37 @@ def unread(result: PostHits | AuthorPosts) -> str | None:
     return f"有 {len(result.unread)} 处无法读取，{undone}：{'、'.join(result.unread)}"
 
 
-def error_in_words(error: QmdError) -> QmdError:
+def error_in_words(error: errors.QmdError) -> errors.QmdError:
     """An error of `kb.posts` with its message and hint in Chinese; other errors unchanged."""
     match error:
-        case ArchiveNotFoundError():
-            return NotFoundError(
+        case errors.ArchiveNotFoundError():
+            return errors.NotFoundError(
                 f"数据目录不存在：{error.directory}",
                 hint="请用 --posts-dir 或环境变量 QMD_POSTS_DIR 指定数据目录。",
             )
-        case AuthorNotFoundError():
-            return NotFoundError(
+        case errors.AuthorNotFoundError():
+            return errors.NotFoundError(
                 f"作者不存在：{error.author}", hint="qmd posts authors 会列出所有作者。"
             )
-        case PostNotFoundError():
-            return NotFoundError(
+        case errors.PostNotFoundError():
+            return errors.NotFoundError(
                 f"文件不存在：{error.path}",
                 hint="路径以作者名开头；qmd posts list 会列出每篇文章的路径。",
             )
-        case BlankQueryError():
-            return InputError(NO_QUERY)
-        case UnreadablePostsError(kind="archive"):
-            return InputError(
+        case errors.BlankQueryError():
+            return errors.InputError(NO_QUERY)
+        case errors.UnreadablePostsError(kind="archive"):
+            return errors.InputError(
                 f"数据目录无法读取：{error.path}（{error.reason}）", hint="请检查该目录的权限。"
             )
-        case UnreadablePostsError(kind="folder"):
-            return InputError(
+        case errors.UnreadablePostsError(kind="folder"):
+            return errors.InputError(
                 f"无法读取目录：{error.path}（{error.reason}）", hint="请检查该目录的权限。"
             )
-        case UnreadablePostsError():
-            return InputError(f"无法读取文件：{error.path}（{error.reason}）", hint=error.hint)
+        case errors.UnreadablePostsError():
+            return errors.InputError(
+                f"无法读取文件：{error.path}（{error.reason}）", hint=error.hint
+            )
     return error
 
 
@@ -161,7 +154,7 @@ def _bold(line: str, spans: Sequence[tuple[int, int]]) -> str:
 _MISSING = {"author": NO_AUTHOR, "query": NO_QUERY}
 
 
-def invalid_arguments(tool: str, error: InvalidArgumentsError) -> InputError:
+def invalid_arguments(tool: str, error: InvalidArgumentsError) -> errors.InputError:
     """
     The error for the problems of a call, in Chinese.
 
@@ -176,10 +169,10 @@ def invalid_arguments(tool: str, error: InvalidArgumentsError) -> InputError:
     sentences += [f"参数 {name} 必须是字符串" for name in error.arguments if name in not_texts]
     if not sentences:
         sentences = [_MISSING[problem.name] for problem in error.problems]
-    return InputError("；".join(sentences))
+    return errors.InputError("；".join(sentences))
 
 
-def failed(error: QmdError) -> Reply:
+def failed(error: errors.QmdError) -> Reply:
     """The reply for an error: its message without the hint, verbatim from the specification."""
     return Reply((TextBlock(one_line(str(error_in_words(error)))),), is_error=True)
 
@@ -318,7 +311,7 @@ def read_post(
     if path:
         return PostAnswer(kb.posts.read(path))
     if not author or not title:
-        raise InputError(NO_POST, hint="qmd posts read PATH, or --author and --title.")
+        raise errors.InputError(NO_POST, hint="qmd posts read PATH, or --author and --title.")
     matching = kb.posts.matching(author, title)
     is_one = len(matching.posts) == 1
     return PostAnswer(kb.posts.read(matching.posts[0].path) if is_one else None, matching)

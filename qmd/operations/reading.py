@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd.errors import (
-    AmbiguousNameError,
-    CollectionNotFoundError,
-    DocumentNotFoundError,
-    NoMatchError,
-    SectionNotFoundError,
-)
+from qmd import errors
 from qmd.operations import texts
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.operations.problems import closest
@@ -127,7 +121,7 @@ def _get_reply(replied: Replied) -> GetReply:
     title="Get document",
     zh="按结果的 file 或 docid 读取一篇文档的全部或若干行。路径不存在时给出相近的路径。",
     bodies=({"file": "notes/2025/plan.md:3", "max_lines": 20, "line_numbers": True},),
-    errors=(DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError),
+    errors=(errors.DocumentNotFoundError, errors.SectionNotFoundError, errors.AmbiguousNameError),
 )
 def get(
     kb: KnowledgeBase,
@@ -201,7 +195,7 @@ def _documents_reply(replied: Replied, dialect: Dialect) -> Reply:
 def _multi_get_reply(replied: Replied) -> DocumentBatch:
     reply = _documents_reply(replied, texts.REST)
     if reply.is_error:  # the pattern is a list of names, and none has a document
-        raise NoMatchError(texts.errors_block(replied.value.errors))
+        raise errors.NoMatchError(texts.errors_block(replied.value.errors))
     return DocumentBatch(
         tuple(
             Notice("text", block.text) if isinstance(block, TextBlock) else Document(block)
@@ -224,7 +218,7 @@ def _multi_get_reply(replied: Replied) -> DocumentBatch:
     zh="用通配符或列表一次读取多篇文档。超过 maxBytes 的文件跳过并注明，请用 get 读取。",
     bodies=({"pattern": "journals/2025-05*.md"},),
     lane="bulk",
-    errors=(NoMatchError,),
+    errors=(errors.NoMatchError,),
 )
 def multi_get(
     kb: KnowledgeBase,
@@ -304,7 +298,7 @@ class DocumentPage:
         "qmd ls -p status:draft -p 'rating:>4' --sort -rating",
         "qmd ls notes --group-by status --json",
     ),
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def documents(
     kb: KnowledgeBase,
@@ -421,7 +415,7 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
     examples=("qmd status", "qmd status --json"),
     title="Index status",
     zh="有哪些集合、各有多少文档、向量是否就绪。参数 collection 的取值见此。",
-    errors=(CollectionNotFoundError,),
+    errors=(errors.CollectionNotFoundError,),
 )
 def status(
     kb: KnowledgeBase,
@@ -449,7 +443,7 @@ def _named(name: str, collections: tuple[Collection, ...]) -> tuple[Collection, 
         if collection.name == name:
             return (collection,)
     similar_name = closest(name, [collection.name for collection in collections])
-    raise CollectionNotFoundError(name, [similar_name] if similar_name else ())
+    raise errors.CollectionNotFoundError(name, [similar_name] if similar_name else ())
 
 
 def _collection_status(collection: Collection) -> CollectionStatus:

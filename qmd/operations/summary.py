@@ -13,22 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd import files
-from qmd.errors import (
-    ConflictError,
-    DatabaseBusyError,
-    DatabaseReplacedError,
-    DiskFullError,
-    FileAccessError,
-    FileChangedError,
-    OutsideRootsError,
-    QmdError,
-    ReadOnlyError,
-    SteeringFileError,
-    SummaryError,
-    UnencodableTextError,
-    WriteDeclinedError,
-)
+from qmd import errors, files
 from qmd.files.writing.policy import WritePolicy, lies_below
 from qmd.operations.definition import ByHand, Replied, operation
 from qmd.operations.problems import InvalidArgumentsError, shortened
@@ -104,7 +89,7 @@ def success(summary: WrittenSummary, language: Language = "zh") -> SummaryResult
     return SummaryResult("success", text, str(summary.path), summary.problem)
 
 
-def failure(error: QmdError) -> SummaryResult:
+def failure(error: errors.QmdError) -> SummaryResult:
     return SummaryResult("error", error.with_hint)
 
 
@@ -112,8 +97,8 @@ def failure(error: QmdError) -> SummaryResult:
 
 
 def in_words(
-    error: QmdError, path: str, policy: WritePolicy, language: Language = "zh"
-) -> SummaryError:
+    error: errors.QmdError, path: str, policy: WritePolicy, language: Language = "zh"
+) -> errors.SummaryError:
     """
     An error of `Summary.update`, in Chinese with the text of the specification.
 
@@ -121,27 +106,27 @@ def in_words(
         path: The file as the client named it.
         policy: The write policy that was applied to the file.
     """
-    if isinstance(error, SummaryError):
+    if isinstance(error, errors.SummaryError):
         return error
     if language == "en":
-        return SummaryError(str(error), hint=error.hint)
-    return SummaryError(_FAILED + _problem(error, path, policy))
+        return errors.SummaryError(str(error), hint=error.hint)
+    return errors.SummaryError(_FAILED + _problem(error, path, policy))
 
 
-def _problem(error: QmdError, path: str, policy: WritePolicy) -> str:
-    if isinstance(error, FileAccessError):
+def _problem(error: errors.QmdError, path: str, policy: WritePolicy) -> str:
+    if isinstance(error, errors.FileAccessError):
         return _system_problem(error.os_error, path)
-    if isinstance(error, UnencodableTextError):
+    if isinstance(error, errors.UnencodableTextError):
         return (
             f"文件的编码是 {error.encoding}，无法表示字符“{error.character}”。"
             "请先将文件转换为 UTF-8，或改用 overwrite 模式。"
         )
-    if isinstance(error, SteeringFileError):
+    if isinstance(error, errors.SteeringFileError):
         return (
             f"{error.path} 会影响其他程序的行为（{error.reason}），智能体不得写入。"
             "请换一个文件名，或由用户自己写入。"
         )
-    if isinstance(error, OutsideRootsError):
+    if isinstance(error, errors.OutsideRootsError):
         return _policy_problem(path, policy)
     return _writer_problem(error)
 
@@ -191,26 +176,26 @@ def _policy_problem(path: str, policy: WritePolicy) -> str:
     )
 
 
-def _writer_problem(error: QmdError) -> str:
+def _writer_problem(error: errors.QmdError) -> str:
     """The text for an error of the writer, which has not changed the file."""
-    if isinstance(error, DiskFullError):
+    if isinstance(error, errors.DiskFullError):
         return _FULL
-    if isinstance(error, DatabaseBusyError):
+    if isinstance(error, errors.DatabaseBusyError):
         return "数据库正被其他进程占用，无法保存文件的旧内容，文件未改动。请稍后重试。"
-    if isinstance(error, DatabaseReplacedError):
+    if isinstance(error, errors.DatabaseReplacedError):
         return (
             "数据库文件在使用期间被删除、移动或替换，无法保存文件的旧内容，文件未改动。"
             f"请恢复数据库后重试。（{error.with_hint}）"
         )
-    if isinstance(error, ReadOnlyError):
+    if isinstance(error, errors.ReadOnlyError):
         return "数据库不可写，无法保存文件的旧内容，文件未改动。请检查数据库文件的权限。"
-    if isinstance(error, FileChangedError):
+    if isinstance(error, errors.FileChangedError):
         return "文件在征求用户同意之后发生了变化，未作改动。请重新读取后再试。"
-    if isinstance(error, ConflictError):
+    if isinstance(error, errors.ConflictError):
         return (
             "现有内容过长，无法保存为历史版本，文件未改动。请先将该文件改名，或改用 append 模式。"
         )
-    if isinstance(error, WriteDeclinedError):
+    if isinstance(error, errors.WriteDeclinedError):
         return f"未获用户同意，文件未改动（{error.with_hint}）"
     return error.with_hint
 
@@ -218,18 +203,18 @@ def _writer_problem(error: QmdError) -> str:
 # --- the operation -------------------------------------------------------------------
 
 
-def invalid_arguments(tool: str, error: InvalidArgumentsError) -> SummaryError:
+def invalid_arguments(tool: str, error: InvalidArgumentsError) -> errors.SummaryError:
     """The error for the first problem in the order of the specification; unknown names last."""
     for excess in error.excesses:
-        return SummaryError(f"Invalid {excess.name}: {excess}")
+        return errors.SummaryError(f"Invalid {excess.name}: {excess}")
     arguments = error.arguments
     try:
         files.notes.checked(*map(arguments.get, ("content", "file_path", "mode")))
-    except SummaryError as problem:
+    except errors.SummaryError as problem:
         return problem
     unknown = next(problem.name for problem in error.problems if problem.kind == "unknown")
     names = ", ".join(error.names)
-    return SummaryError(f"Invalid {shortened(unknown)}: unknown argument (known: {names})")
+    return errors.SummaryError(f"Invalid {shortened(unknown)}: unknown argument (known: {names})")
 
 
 def _reply(result: SummaryResult) -> Reply:
@@ -291,5 +276,5 @@ def update_summary(
     """Write a summary that you made into a Markdown file of the user, or append it."""
     try:
         return kb.summary.update(content, file_path, mode)
-    except QmdError as error:
+    except errors.QmdError as error:
         raise in_words(error, file_path, kb.policy) from error

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from qmd import system
 from qmd.engine_text import engine_text
 from qmd.errors import MissingExtraError
-from qmd.parse import frontmatter
+from qmd.parse import frontmatter, notation
 from qmd.parse.chunk import chunk
 from qmd.parse.converted import Anchor, Converted, limit_warnings
 from qmd.parse.dates import find_date
@@ -39,16 +39,6 @@ from qmd.parse.frontmatter import (
 from qmd.parse.lines import line_starts
 from qmd.parse.links import DocumentLinks, find_links, mask_code, mask_comments, may_have_links
 from qmd.parse.markdown import outline
-from qmd.parse.notation import (
-    find_aliases,
-    find_observations,
-    find_tags,
-    find_tasks,
-    frontmatter_tags,
-    may_have_observations,
-    may_have_tags,
-    with_relations,
-)
 from qmd.values import DocumentAnchor, Heading, ParsedDocument
 from qmd.values.pictures import PictureText
 from qmd.values.text import file_stem, journal_day, page_of_file, post_name
@@ -85,7 +75,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
     front = frontmatter.split(text)
     structure = outline(text, front.body_start)
     with_links = may_have_links(text, structure)
-    with_tags = may_have_tags(text)
+    with_tags = notation.may_have_tags(text)
     with_fields = may_have_fields(text)
     without_code = masked = ""
     if with_links or with_tags or with_fields:
@@ -102,8 +92,12 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         properties = merged(properties, (*fields.page, *fields.others))
     title, title_source = find_title(path, page, structure.headings)
     date, date_warnings = find_date(front.properties)
-    page_tags = list(frontmatter_tags(page))
-    observations = find_observations(structure, page_tags) if may_have_observations(text) else ()
+    page_tags = list(notation.frontmatter_tags(page))
+    observations = (
+        notation.find_observations(structure, page_tags)
+        if notation.may_have_observations(text)
+        else ()
+    )
     return ParsedDocument(
         text=text,
         encoding=decoded.encoding,
@@ -112,16 +106,16 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         description=find_description(page),
         body_start=front.body_start,
         headings=structure.headings,
-        tags=find_tags(masked if with_tags else "", links.written, page),
-        aliases=find_aliases(page),
+        tags=notation.find_tags(masked if with_tags else "", links.written, page),
+        aliases=notation.find_aliases(page),
         date=date or _inline_date(fields) or journal_day(path),
         properties=properties,
-        links=with_relations(links.links, structure),
+        links=notation.with_relations(links.links, structure),
         chunks=chunk(text, structure),
         warnings=limit_warnings(
             (*decoded.warnings, *front.warnings, *date_warnings, *links.warnings, *fields.warnings)
         ),
-        tasks=find_tasks(text, structure, page_tags),
+        tasks=notation.find_tasks(text, structure, page_tags),
         observations=observations,
     )
 
@@ -164,8 +158,8 @@ def parse_literal(
         description=find_description(properties),
         body_start=0,
         headings=structure.headings,
-        tags=find_tags("", (), properties),
-        aliases=find_aliases(properties),
+        tags=notation.find_tags("", (), properties),
+        aliases=notation.find_aliases(properties),
         date=journal_day(path),
         properties=properties,
         links=tuple(link for link in links.links if link.kind in ("link", "image")),

@@ -14,18 +14,9 @@ from typing import Any
 from markdown_it.token import Token
 
 from qmd.parse.frontmatter import split
+from qmd.render import values
 from qmd.render.clean import Marked
 from qmd.render.syntax import parser, parser_of_blocks
-from qmd.render.values import (
-    Embedded,
-    LinkResolver,
-    Options,
-    Rendered,
-    RenderedHeading,
-    Target,
-    WrittenTarget,
-    heading_id,
-)
 from qmd.render.writer import HtmlWriter
 
 MAX_EMBEDS = 30
@@ -47,8 +38,12 @@ class Rendering:
     characters_left: int = MAX_EMBEDDED_CHARACTERS
 
     def render(
-        self, text: str, links: LinkResolver, options: Options, inside: tuple[str, ...]
-    ) -> tuple[str, tuple[RenderedHeading, ...]]:
+        self,
+        text: str,
+        links: values.LinkResolver,
+        options: values.Options,
+        inside: tuple[str, ...],
+    ) -> tuple[str, tuple[values.RenderedHeading, ...]]:
         """
         The HTML of a text, not cleaned yet.
 
@@ -62,7 +57,7 @@ class Rendering:
         tokens = markdown.parse(text[body_start:], environment)
         first_line = options.first_line + before
         headings = _number_headings(tokens, first_line, is_outer=not inside)
-        embedded_options = Options(breaks_lines=options.breaks_lines)
+        embedded_options = values.Options(breaks_lines=options.breaks_lines)
         writer = HtmlWriter(
             self.marked,
             _targets(tokens, links),
@@ -76,7 +71,11 @@ class Rendering:
         return writer.html(tokens), headings
 
     def _embed(
-        self, target: str, links: LinkResolver, options: Options, inside: tuple[str, ...]
+        self,
+        target: str,
+        links: values.LinkResolver,
+        options: values.Options,
+        inside: tuple[str, ...],
     ) -> str | None:
         """The HTML of an embedded document; None to show a link instead."""
         if len(inside) >= MAX_EMBED_DEPTH or not self.embeds_left:
@@ -88,23 +87,25 @@ class Rendering:
         return self._inner(embedded, options, inside)
 
     def _view(
-        self, language: str, code: str, links: LinkResolver, inside: tuple[str, ...]
+        self, language: str, code: str, links: values.LinkResolver, inside: tuple[str, ...]
     ) -> str | None:
         """The HTML of the tables that a block of code describes; None to show the code."""
         if len(inside) >= MAX_EMBED_DEPTH or not self.views_left:
             return None
         self.views_left -= 1
         tables = links.view(language, code)
-        return None if tables is None else self._inner(tables, Options(), inside)
+        return None if tables is None else self._inner(tables, values.Options(), inside)
 
-    def _inner(self, embedded: Embedded, options: Options, inside: tuple[str, ...]) -> str | None:
+    def _inner(
+        self, embedded: values.Embedded, options: values.Options, inside: tuple[str, ...]
+    ) -> str | None:
         if len(embedded.text) > self.characters_left:
             return None
         self.characters_left -= len(embedded.text)
         html, _ = self.render(embedded.text, embedded.links, options, (*inside, embedded.identity))
         return html
 
-    def clean(self, html: str, links: LinkResolver) -> str:
+    def clean(self, html: str, links: values.LinkResolver) -> str:
         left = _MAX_RAW_IMAGES
 
         def image_address(source: str) -> str | None:
@@ -112,7 +113,7 @@ class Rendering:
             left -= 1
             if left < 0 or not source or len(source) > 2_000:
                 return None
-            (target,) = links.resolve([WrittenTarget("image", source)])
+            (target,) = links.resolve([values.WrittenTarget("image", source)])
             return target.address if target.kind == "image" else None
 
         return self.marked.clean(html, image_address)
@@ -125,16 +126,20 @@ def _each(tokens: Sequence[Token]) -> Iterator[Token]:
             yield from _each(token.children)
 
 
-def _targets(tokens: Sequence[Token], links: LinkResolver) -> dict[int, Target]:
+def _targets(tokens: Sequence[Token], links: values.LinkResolver) -> dict[int, values.Target]:
     """What the links among some tokens lead to: id of the token → target."""
-    written: list[tuple[int, WrittenTarget]] = []
+    written: list[tuple[int, values.WrittenTarget]] = []
     for token in _each(tokens):
         if token.type in ("wikilink", "embed"):
-            written.append((id(token), WrittenTarget(token.type, token.content)))  # type: ignore[arg-type]
+            written.append((id(token), values.WrittenTarget(token.type, token.content)))  # type: ignore[arg-type]
         elif token.type == "link_open":
-            written.append((id(token), WrittenTarget("link", str(token.attrs.get("href", "")))))
+            written.append(
+                (id(token), values.WrittenTarget("link", str(token.attrs.get("href", ""))))
+            )
         elif token.type == "image":
-            written.append((id(token), WrittenTarget("image", str(token.attrs.get("src", "")))))
+            written.append(
+                (id(token), values.WrittenTarget("image", str(token.attrs.get("src", ""))))
+            )
     if not written:
         return {}
     targets = links.resolve([link for _, link in written])
@@ -143,7 +148,7 @@ def _targets(tokens: Sequence[Token], links: LinkResolver) -> dict[int, Target]:
 
 def _number_headings(
     tokens: Sequence[Token], first_line: int, *, is_outer: bool
-) -> tuple[RenderedHeading, ...]:
+) -> tuple[values.RenderedHeading, ...]:
     """Give the headings ids; those of embedded documents get none."""
     headings = []
     counts: dict[str, int] = {}
@@ -151,14 +156,14 @@ def _number_headings(
         if token.type != "heading_open" or not is_outer:
             continue
         text = _plain_text(tokens[at + 1])
-        name = heading_id(text)
+        name = values.heading_id(text)
         number = counts.get(name, 0)
         counts[name] = number + 1
         if number:
             name = f"{name}-{number}"
         token.meta = {**token.meta, "id": name}
         line = first_line + (token.map[0] if token.map else 0)
-        headings.append(RenderedHeading(int(token.tag[1]), text, name, line))
+        headings.append(values.RenderedHeading(int(token.tag[1]), text, name, line))
     return tuple(headings)
 
 
@@ -197,7 +202,9 @@ MAX_CHARACTERS = 300_000
 """The most characters of a text that are rendered; the rest is left out, and `Rendered` says so."""
 
 
-def render_note(text: str, links: LinkResolver, options: Options = Options()) -> Rendered:
+def render_note(
+    text: str, links: values.LinkResolver, options: values.Options = values.Options()
+) -> values.Rendered:
     """
     Render a text of Markdown; its frontmatter is left out.
 
@@ -207,4 +214,4 @@ def render_note(text: str, links: LinkResolver, options: Options = Options()) ->
     run = Rendering()
     left_out = max(0, len(text) - MAX_CHARACTERS)
     html, headings = run.render(text[:MAX_CHARACTERS], links, options, ())
-    return Rendered(run.clean(html, links), headings, left_out)
+    return values.Rendered(run.clean(html, links), headings, left_out)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from qmd.search import listing as listing
     from qmd.search import meaning as meaning
     from qmd.search import memory as memory
-    from qmd.search import present as present
     from qmd.search import query as query
     from qmd.search import question as question
     from qmd.search import rank as rank

@@ -39,16 +39,7 @@ from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
 from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query import Field, ParsedQuery, Script, Term, loose_parts, script_of, text_parts
-from qmd.store.full_text import (
-    BM25_K1,
-    CONTENT_FIELDS,
-    Expression,
-    Phrase,
-    TextField,
-    all_of,
-    any_of,
-    but_not,
-)
+from qmd.store import full_text
 from qmd.values import Match
 
 if TYPE_CHECKING:
@@ -70,21 +61,21 @@ SHORTEST = 2
 LONGEST = 40
 
 
-def phrase(literal: str, fields: tuple[TextField, ...] = ()) -> Phrase | None:
+def phrase(literal: str, fields: tuple[full_text.TextField, ...] = ()) -> full_text.Phrase | None:
     """The phrase for a literal; None if the literal has no letter or digit."""
     tokens = segment.phrase_tokens(literal)
-    return None if tokens is None else Phrase(*tokens, fields)
+    return None if tokens is None else full_text.Phrase(*tokens, fields)
 
 
 @lru_cache(maxsize=256)
-def expression(term: Term) -> Expression | None:
+def expression(term: Term) -> full_text.Expression | None:
     """The expression for a term; None if the term has no letter or digit."""
-    fields: tuple[TextField, ...] = ()
+    fields: tuple[full_text.TextField, ...] = ()
     if term.field:
         fields = (term.field,)
     elif term.literal or term.chinese:
         # A folder that is named after a Chinese word must not make all files in it hits.
-        fields = CONTENT_FIELDS
+        fields = full_text.CONTENT_FIELDS
     lead = phrase(term.lead, fields)
     if lead is None or not term.prefix or lead.prefix:
         return lead
@@ -92,41 +83,45 @@ def expression(term: Term) -> Expression | None:
     stems = word_stems(term.text)
     if not stems:
         return begun
-    with_e = Phrase(segment.fold(term.text) + "e", True, fields)
-    return any_of(begun, with_e, *(Phrase(stem, False, fields) for stem in stems))
+    with_e = full_text.Phrase(segment.fold(term.text) + "e", True, fields)
+    return full_text.any_of(
+        begun, with_e, *(full_text.Phrase(stem, False, fields) for stem in stems)
+    )
 
 
-def group_expression(group: Sequence[Term]) -> Expression | None:
+def group_expression(group: Sequence[Term]) -> full_text.Expression | None:
     """The expression for any of these terms; None if one of them has no expression."""
     expressions = [e for e in map(expression, group) if e is not None]
     return any_distinct(expressions) if len(expressions) == len(group) else None
 
 
-def any_distinct(expressions: Sequence[Expression]) -> Expression:
+def any_distinct(expressions: Sequence[full_text.Expression]) -> full_text.Expression:
     """Match any of these expressions; a repeated one counts once in bm25."""
-    return any_of(*dict.fromkeys(expressions))
+    return full_text.any_of(*dict.fromkeys(expressions))
 
 
-def without(match: Expression, excluded: Sequence[Term]) -> Expression:
+def without(match: full_text.Expression, excluded: Sequence[Term]) -> full_text.Expression:
     """Exclude terms from a match, except those that must be checked in the raw text."""
-    return but_not(match, *dict.fromkeys(excluded_expressions(excluded)))
+    return full_text.but_not(match, *dict.fromkeys(excluded_expressions(excluded)))
 
 
-def loose_expression(strict: Sequence[Expression], words: Sequence[Phrase]) -> Expression | None:
+def loose_expression(
+    strict: Sequence[full_text.Expression], words: Sequence[full_text.Phrase]
+) -> full_text.Expression | None:
     """
     Match documents with all strict expressions; the words only raise their rank.
 
     Without strict expressions, match documents with any of the words. None if there is nothing.
     """
     if not words:
-        return all_of(*strict) if strict else None
-    any_word = any_of(*words)
+        return full_text.all_of(*strict) if strict else None
+    any_word = full_text.any_of(*words)
     if not strict:
         return any_word
-    return any_of(all_of(*strict, any_word), all_of(*strict))
+    return full_text.any_of(full_text.all_of(*strict, any_word), full_text.all_of(*strict))
 
 
-def excluded_expressions(excluded: Sequence[Term]) -> Iterator[Expression]:
+def excluded_expressions(excluded: Sequence[Term]) -> Iterator[full_text.Expression]:
     """The expressions of the excluded terms that need no check of the raw text."""
     for term in excluded:
         match = expression(term)
@@ -394,7 +389,7 @@ def rank_again(
         frequencies = reader.full_text.frequencies(
             expression, pool, documents, words.document_count
         )
-        most, half = weight * (K1 + 1), K1 / BM25_K1
+        most, half = weight * (K1 + 1), K1 / full_text.BM25_K1
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
             parts[document_id][word] = most * frequency / (frequency + half)

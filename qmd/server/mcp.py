@@ -16,39 +16,16 @@ from typing import Any, TypeVar
 
 import mcp_types as types
 
-from qmd import __version__
-from qmd.errors import (
-    AmbiguousNameError,
-    DatabaseReplacedError,
-    DocumentNotFoundError,
-    ProtocolError,
-    QmdError,
-    SectionNotFoundError,
-)
+from qmd import __version__, errors
 from qmd.kb import KnowledgeBase
 from qmd.operations import texts
 from qmd.operations.bounds import MAX_PATH
 from qmd.operations.problems import closest, shortened
 from qmd.operations.reading import document_block
 from qmd.operations.replies import Reply
+from qmd.server import mcp_wire
 from qmd.server.activity import Activity, Caller, caller_named, session_of
 from qmd.server.mcp_sdk import InitializationOptions, MCPError, NotificationOptions, Server
-from qmd.server.mcp_wire import (
-    ERROR_CODE,
-    MARKDOWN,
-    PROMPT,
-    URI_SCHEME,
-    Context,
-    content_of,
-    contents_of,
-    decoded,
-    document_path,
-    guide,
-    instructions,
-    listed_tool,
-    name_documents,
-    not_found_error,
-)
 from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
@@ -129,7 +106,7 @@ class McpFace:
         knowledge: dict[str, Any] = {}
         if "qmd" in chosen.toolsets:
             knowledge = {
-                "instructions": instructions(kb.collections(), chosen.language),
+                "instructions": mcp_wire.instructions(kb.collections(), chosen.language),
                 "on_list_resources": self._list_resources,
                 "on_list_resource_templates": self._list_resource_templates,
                 "on_read_resource": self._read_resource,
@@ -149,7 +126,7 @@ class McpFace:
             lifespan=self._lifespan,
             **knowledge,
         )
-        self.server.middleware.append(name_documents)
+        self.server.middleware.append(mcp_wire.name_documents)
 
     def selection(self, *, read_only: bool) -> ToolSelection:
         """The tools that are offered; ``read_only``: those that write are withheld."""
@@ -158,26 +135,26 @@ class McpFace:
     # -- tools -------------------------------------------------------------------------
 
     async def _list_tools(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: mcp_wire.Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         self.subscriptions.follow_tools(ctx)
         try:
             tools = await self._in_thread(lambda: self._selection.listed(self._kb))
-        except QmdError as error:
+        except errors.QmdError as error:
             raise MCPError(types.INTERNAL_ERROR, texts.error_text(error)) from error
         if self._listed is None:
             self._listed = tuple(tool.name for tool in tools)
         return types.ListToolsResult(
-            tools=[listed_tool(tool) for tool in listing(tools, texts.MCP)]
+            tools=[mcp_wire.listed_tool(tool) for tool in listing(tools, texts.MCP)]
         )
 
     async def _tools_changed(self) -> bool:
         """Whether the database calls for other tools than when this was last asked."""
         try:
             tools = await self._in_thread(lambda: self._selection.listed(self._kb))
-        except DatabaseReplacedError:  # the store has logged it
+        except errors.DatabaseReplacedError:  # the store has logged it
             return False
-        except QmdError as error:  # the next event, or the next list, sees it
+        except errors.QmdError as error:  # the next event, or the next list, sees it
             _log.warning("The list of tools was not compared: %s", error)
             return False
         names = tuple(tool.name for tool in tools)
@@ -187,7 +164,7 @@ class McpFace:
         return has_changed
 
     async def _call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
+        self, ctx: mcp_wire.Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None and not self._kb.policy.writable:
@@ -201,21 +178,23 @@ class McpFace:
         with self.activity.recorded(self._caller(ctx), tool.name) as outcome:
             try:
                 reply = await self._reply(ctx, tool, params.arguments)
-            except ProtocolError as error:
+            except errors.ProtocolError as error:
                 data = None if error.data is None else dict(error.data)
                 raise MCPError(error.number, str(error), data) from error
             outcome.is_ok = not reply.is_error
             if outcome.kind is not None:
                 outcome.hits = len((reply.structured or {}).get("results", ()))
         return types.CallToolResult(
-            content=content_of(reply, plain_text=self.plain_text or _passes_on_both(ctx, reply)),
+            content=mcp_wire.content_of(
+                reply, plain_text=self.plain_text or _passes_on_both(ctx, reply)
+            ),
             structured_content=reply.structured,
             is_error=reply.is_error,
-            _meta={ERROR_CODE: reply.code} if reply.code else None,
+            _meta={mcp_wire.ERROR_CODE: reply.code} if reply.code else None,
         )
 
     async def _reply(
-        self, ctx: Context, tool: Tool[Any], arguments: dict[str, Any] | None
+        self, ctx: mcp_wire.Context, tool: Tool[Any], arguments: dict[str, Any] | None
     ) -> Reply:
         """
         Run a tool on a worker thread.
@@ -237,19 +216,19 @@ class McpFace:
                 timeout_hint=timeout_hint,
                 bulky=tool.bulky,
             )
-        except ProtocolError:
+        except errors.ProtocolError:
             raise
-        except QmdError as error:  # no thread was free in time
+        except errors.QmdError as error:  # no thread was free in time
             return tool.failure(error)
         except Exception:  # noqa: BLE001 - logged; the SDK would send its message to the client
             _log.exception("%s failed", tool.name)
             raise MCPError(types.INTERNAL_ERROR, texts.INTERNAL) from None
 
-    def _session_of(self, ctx: Context) -> str:
+    def _session_of(self, ctx: mcp_wire.Context) -> str:
         headers = None if ctx.request is None else ctx.request.headers
         return session_of(headers, otherwise=self._session)
 
-    def _caller(self, ctx: Context) -> Caller:
+    def _caller(self, ctx: mcp_wire.Context) -> Caller:
         params = ctx.session.client_params
         name, version = ("", "") if params is None else _name_and_version(params.client_info)
         return caller_named("mcp", name, version, self._session_of(ctx))
@@ -257,41 +236,45 @@ class McpFace:
     # -- resources ---------------------------------------------------------------------
 
     async def _list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: mcp_wire.Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[])  # clients search for documents instead
 
     async def _list_resource_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: mcp_wire.Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
-            uri_template=URI_SCHEME + "{+path}",
+            uri_template=mcp_wire.URI_SCHEME + "{+path}",
             name="document",
             title="QMD Document",
             description=(
                 "A markdown document from your QMD knowledge base. "
                 "Use search tools to discover documents."
             ),
-            mime_type=MARKDOWN,
+            mime_type=mcp_wire.MARKDOWN,
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(
-        self, ctx: Context, params: types.ReadResourceRequestParams
+        self, ctx: mcp_wire.Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        path = document_path(params.uri)
+        path = mcp_wire.document_path(params.uri)
         if path is None:
-            raise not_found_error(ctx, params.uri, f"Document not found: {decoded(params.uri)}")
+            raise mcp_wire.not_found_error(
+                ctx, params.uri, f"Document not found: {mcp_wire.decoded(params.uri)}"
+            )
         try:
             document = await self._in_thread(lambda: self._kb.get(params.uri))
-        except DocumentNotFoundError as error:
-            raise not_found_error(ctx, params.uri, f"Document not found: {path}") from error
-        except (AmbiguousNameError, SectionNotFoundError) as error:
-            raise not_found_error(ctx, params.uri, texts.error_text(error)) from error
-        except QmdError as error:
+        except errors.DocumentNotFoundError as error:
+            raise mcp_wire.not_found_error(
+                ctx, params.uri, f"Document not found: {path}"
+            ) from error
+        except (errors.AmbiguousNameError, errors.SectionNotFoundError) as error:
+            raise mcp_wire.not_found_error(ctx, params.uri, texts.error_text(error)) from error
+        except errors.QmdError as error:
             message = texts.error_text(error)
             raise MCPError(types.INTERNAL_ERROR, message, {"uri": params.uri}) from error
-        contents = contents_of(document_block(document), uri=params.uri)
+        contents = mcp_wire.contents_of(document_block(document), uri=params.uri)
         return types.ReadResourceResult(contents=[contents])
 
     @asynccontextmanager
@@ -300,48 +283,52 @@ class McpFace:
             yield {}
 
     async def _subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
+        self, ctx: mcp_wire.Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        if document_path(params.uri) is None:
-            raise not_found_error(ctx, params.uri, f"Document not found: {decoded(params.uri)}")
+        if mcp_wire.document_path(params.uri) is None:
+            raise mcp_wire.not_found_error(
+                ctx, params.uri, f"Document not found: {mcp_wire.decoded(params.uri)}"
+            )
         await self.subscriptions.add(ctx, params.uri)
         return types.EmptyResult()
 
     async def _unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
+        self, ctx: mcp_wire.Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         self.subscriptions.remove(ctx, params.uri)
         return types.EmptyResult()
 
     async def _document_name(self, uri: str) -> str:
         """The ``collection/path`` of the document that a URI names; else the decoded URI."""
-        if document_path(uri) is None:
+        if mcp_wire.document_path(uri) is None:
             return uri
         try:
             excerpt = await self._in_thread(lambda: self._kb.get(uri, max_lines=1))
             return excerpt.document.file
-        except QmdError:  # the document does not exist yet, or the name is ambiguous
-            return decoded(uri)
+        except errors.QmdError:  # the document does not exist yet, or the name is ambiguous
+            return mcp_wire.decoded(uri)
 
     # -- prompts -----------------------------------------------------------------------
 
     async def _list_prompts(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: mcp_wire.Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[PROMPT])
+        return types.ListPromptsResult(prompts=[mcp_wire.PROMPT])
 
     async def _get_prompt(
-        self, ctx: Context, params: types.GetPromptRequestParams
+        self, ctx: mcp_wire.Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        if params.name != PROMPT.name:
-            raise MCPError(types.INVALID_PARAMS, _unknown("prompt", params.name, [PROMPT.name]))
-        message = types.PromptMessage(role="user", content=types.TextContent(text=guide()))
-        return types.GetPromptResult(description=PROMPT.description, messages=[message])
+        if params.name != mcp_wire.PROMPT.name:
+            raise MCPError(
+                types.INVALID_PARAMS, _unknown("prompt", params.name, [mcp_wire.PROMPT.name])
+            )
+        message = types.PromptMessage(role="user", content=types.TextContent(text=mcp_wire.guide()))
+        return types.GetPromptResult(description=mcp_wire.PROMPT.description, messages=[message])
 
     # -- completion ----------------------------------------------------------------------
 
     async def _complete(
-        self, ctx: Context, params: types.CompleteRequestParams
+        self, ctx: mcp_wire.Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         values: list[str] = []
         is_path = isinstance(params.ref, types.ResourceTemplateReference)
@@ -366,7 +353,7 @@ class McpFace:
             return begun + self._kb.files_named(prefix, limit=max(0, _COMPLETIONS + 1 - len(begun)))
         try:
             documents = self._kb.documents(folder)
-        except QmdError:  # no such collection
+        except errors.QmdError:  # no such collection
             return []
         return [document.file for document in documents if document.file.startswith(prefix)]
 
@@ -393,11 +380,13 @@ class McpFace:
             workers = self._bulk_workers if bulky else self._workers
             return await workers.run(function, timeout_s=_CALL_S)
         except TooBusyError:
-            raise QmdError(
+            raise errors.QmdError(
                 "Too many requests are waiting.", hint="Try again in a moment."
             ) from None
         except TimeoutError:
-            raise QmdError(f"It took longer than {_CALL_S:g} s.", hint=timeout_hint) from None
+            raise errors.QmdError(
+                f"It took longer than {_CALL_S:g} s.", hint=timeout_hint
+            ) from None
 
     def wait_until_idle(self, timeout_s: float) -> bool:
         """Whether all calls have ended within ``timeout_s``."""
@@ -408,7 +397,7 @@ class McpFace:
         )
 
 
-def _passes_on_both(ctx: Context, reply: Reply) -> bool:
+def _passes_on_both(ctx: mcp_wire.Context, reply: Reply) -> bool:
     params = ctx.session.client_params
     name = "" if params is None else params.client_info.name
     return reply.structured is not None and name in _PASS_ON_BOTH

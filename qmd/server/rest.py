@@ -27,15 +27,7 @@ from qmd.operations.bounds import excesses
 from qmd.operations.definition import Lane
 from qmd.server import openapi, streams
 from qmd.server.activity import Activity, caller_of_agent, session_of
-from qmd.server.endpoints import ENDPOINTS, endpoints
-from qmd.server.endpoints.definition import (
-    FILE_PATH,
-    Answer,
-    Call,
-    NoArguments,
-    RestEndpoint,
-    RestError,
-)
+from qmd.server.endpoints import ENDPOINTS, definition, endpoints
 from qmd.server.endpoints.health import Health
 from qmd.server.failures import Failure, failure_of
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
@@ -111,7 +103,7 @@ def rest_routes(
         Route("/chat/stream", Page(("POST",), face.chat_stream)),
         Route("/chats/{chat}/events", Page(("GET", "HEAD"), face.chat_events)),
         *(
-            Route(path.replace("{path}", f"{{path:{FILE_PATH}}}"), _Resource(face, path))
+            Route(path.replace("{path}", f"{{path:{definition.FILE_PATH}}}"), _Resource(face, path))
             for path in sorted({each.operation.path for each in endpoints()})  # "a" before "{"
         ),
     ]
@@ -220,12 +212,14 @@ class _Face:
         self._streams = 0
 
     async def answer(
-        self, endpoint: RestEndpoint, request: Request, parameters: Mapping[str, str]
+        self, endpoint: definition.RestEndpoint, request: Request, parameters: Mapping[str, str]
     ) -> Response:
         session = session_of(request.headers, otherwise=self._session)
         lane = endpoint.operation.lane
         if lane == "health":
-            call = Call(self._kb, NoArguments(), parameters, session, self._chats)
+            call = definition.Call(
+                self._kb, definition.NoArguments(), parameters, session, self._chats
+            )
             seconds = self._limits.seconds(lane)
             return await self._health(endpoint, call, self._lanes[lane], seconds)
         client = caller_of_agent("rest", request.headers.get("user-agent", ""), session)
@@ -237,13 +231,13 @@ class _Face:
 
     async def _reply(
         self,
-        endpoint: RestEndpoint,
+        endpoint: definition.RestEndpoint,
         request: Request,
         parameters: Mapping[str, str],
         session: str,
-    ) -> Answer:
+    ) -> definition.Answer:
         if endpoint.operation.writes and self._read_only:
-            raise RestError(
+            raise definition.RestError(
                 403,
                 "This server is read-only. "
                 "Start it without --read-only to allow what changes the index.",
@@ -254,7 +248,7 @@ class _Face:
         arguments: Arguments = _query(endpoint, request)
         if endpoint.body is not None:
             arguments = await self._body(endpoint, request)
-        call = Call(self._kb, arguments, parameters, session, self._chats)
+        call = definition.Call(self._kb, arguments, parameters, session, self._chats)
         workers = self._lanes[endpoint.operation.lane]
         seconds = self._limits.seconds(endpoint.operation.lane)
         try:
@@ -262,10 +256,14 @@ class _Face:
                 request, lambda: _in_turns(endpoint, call, workers, seconds)
             )
         except TimeoutError:
-            raise RestError(503, _too_long(endpoint, seconds)) from None
+            raise definition.RestError(503, _too_long(endpoint, seconds)) from None
 
     async def _health(
-        self, endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
+        self,
+        endpoint: definition.RestEndpoint,
+        call: definition.Call,
+        workers: CallQueue,
+        seconds: float,
     ) -> Response:
         try:
             return _json(await _in_turns(endpoint, call, workers, seconds))
@@ -276,19 +274,19 @@ class _Face:
                 loaded = False
             return _json(Health(status="unhealthy", model_loaded=loaded), 503)
 
-    async def _body(self, endpoint: RestEndpoint, request: Request) -> Arguments:
+    async def _body(self, endpoint: definition.RestEndpoint, request: Request) -> Arguments:
         data = await request.body()  # `RequestGuard` has limited its size and time
         if data:
             kind = request.headers.get("content-type", "")
             if kind.partition(";")[0].strip().lower() != "application/json":
                 sent = f"this one says {kind[:100]}" if kind else "it has no Content-Type"
-                raise RestError(415, f"The body must be application/json; {sent}.")
+                raise definition.RestError(415, f"The body must be application/json; {sent}.")
             if request.headers.get("content-encoding", "identity").lower() != "identity":
-                raise RestError(415, "The body must not be compressed.")
+                raise definition.RestError(415, "The body must not be compressed.")
             value = _parsed(data, replace_surrogates=endpoint.group == "search")
         else:
             value = {}
-        model = endpoint.body or NoArguments
+        model = endpoint.body or definition.NoArguments
         return parse_arguments(endpoint.name, model, value, camel_case=False)
 
     # -- routes without an endpoint ----------------------------------------------------
@@ -331,7 +329,7 @@ class _Face:
 
     def _require_stream(self) -> None:
         if self._streams >= self._limits.event_streams:
-            raise RestError(503, f"Too many event streams are open ({self._streams}).")
+            raise definition.RestError(503, f"Too many event streams are open ({self._streams}).")
 
     def _streamed(self, events: AsyncGenerator[bytes, None]) -> Response:
         self._streams += 1
@@ -346,8 +344,8 @@ class _Face:
 
 
 async def _in_turns(
-    endpoint: RestEndpoint, call: Call, workers: CallQueue, seconds: float
-) -> Answer:
+    endpoint: definition.RestEndpoint, call: definition.Call, workers: CallQueue, seconds: float
+) -> definition.Answer:
     """
     Run an endpoint. If it is a generator, other calls may run between its steps.
 
@@ -356,7 +354,7 @@ async def _in_turns(
         TimeoutError: The endpoint took longer than ``seconds``.
     """
 
-    def step() -> Answer | Generator[None, None, Answer]:
+    def step() -> definition.Answer | Generator[None, None, definition.Answer]:
         if not isinstance(work, Generator):
             with in_session(call.session, face="rest"):
                 return endpoint.run(call)
@@ -364,26 +362,26 @@ async def _in_turns(
             with in_session(call.session, face="rest"):
                 next(work)
         except StopIteration as end:
-            answer: Answer = end.value
+            answer: definition.Answer = end.value
             return answer
         return work
 
-    work: Answer | Generator[None, None, Answer] | None = None
+    work: definition.Answer | Generator[None, None, definition.Answer] | None = None
     with anyio.fail_after(seconds):
         while work is None or isinstance(work, Generator):
             work = await workers.run(step, timeout_s=seconds)
     return work
 
 
-def _query(endpoint: RestEndpoint, request: Request) -> Arguments:
+def _query(endpoint: definition.RestEndpoint, request: Request) -> Arguments:
     """
     The arguments in the query of the URL.
 
     Raises:
         InputError: They are invalid, or one is given twice.
     """
-    if endpoint.query is NoArguments and not request.query_params:
-        return NoArguments()
+    if endpoint.query is definition.NoArguments and not request.query_params:
+        return definition.NoArguments()
     properties = input_schema(endpoint.query, camel_case=False)["properties"]
     values: dict[str, Any] = {}
     for name, text in request.query_params.multi_items():
@@ -439,11 +437,11 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _json(answer: Answer, status: int = 200) -> Response:
+def _json(answer: definition.Answer, status: int = 200) -> Response:
     return Response(to_json(to_wire(answer)), status, media_type="application/json")
 
 
-def _too_long(endpoint: RestEndpoint, seconds: float) -> str:
+def _too_long(endpoint: definition.RestEndpoint, seconds: float) -> str:
     text = f"{endpoint.name} took longer than {seconds:g} s."
     if endpoint.operation.writes:
         return f"{text} It was stopped; what was finished stays. Ask again to go on."

@@ -27,19 +27,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qmd.errors import InputError, QmdError
-from qmd.server.failures import (
-    MISSING_TOKEN,
-    NO_LOOKUP,
-    OPENS_NOTHING,
-    OTHER_USER,
-    UNKNOWN_TOKEN,
-    UNKNOWN_USER,
-    WRONG_HOST,
-    WRONG_ORIGIN,
-    WRONG_PAGE,
-    Failure,
-    wants_page,
-)
+from qmd.server import failures
 from qmd.server.sessions import (
     IN_SESSION,
     LOGIN_PATH,
@@ -278,10 +266,10 @@ class RequestGuard:
         except ClientDisconnect:
             return
         except TimeoutError:
-            await Failure(408, "The request body did not arrive in time.").refuse(send)
+            await failures.Failure(408, "The request body did not arrive in time.").refuse(send)
         except _RefusedError as refused:
             discard = partial(_discard, receive, refused.unread_bytes)
-            await refused.failure.refuse(send, discard, as_page=wants_page(scope))
+            await refused.failure.refuse(send, discard, as_page=failures.wants_page(scope))
         else:
             await self._app(scope, _replayed(body, receive), send)
 
@@ -290,9 +278,9 @@ class RequestGuard:
     async def _admit(self, scope: Scope, headers: Headers) -> None:
         """Refuse a request for its host, its origin or its sender; keep in its state its access."""
         if not self._is_of_known_host(headers):
-            raise _RefusedError(WRONG_HOST)
+            raise _RefusedError(failures.WRONG_HOST)
         if self._is_of_foreign_page(scope, headers):
-            raise _RefusedError(WRONG_ORIGIN)
+            raise _RefusedError(failures.WRONG_ORIGIN)
         token = _bearer_token(headers)
         is_scoped = token.startswith(TOKEN_PREFIX.encode()) or (
             token.startswith(b"eyJ") and self._security.metadata_url is not None  # it begins a JWT
@@ -308,7 +296,7 @@ class RequestGuard:
         """On a server with a token: who has it, or a session, or asks for what is open to all."""
         if self._is_open(scope):
             if _has_body(headers):
-                raise _RefusedError(Failure(413, "This request takes no body."))
+                raise _RefusedError(failures.Failure(413, "This request takes no body."))
         elif scope["path"] == OPEN_PATH and scope["method"] == "GET":
             self._refuse_other_users(scope)  # the handler checks the code of the link
         elif not (
@@ -316,14 +304,14 @@ class RequestGuard:
             or self._is_expected(token)
             or self._takes_logins(scope)
         ):
-            raise self._challenging(UNKNOWN_TOKEN if token else self._missing_token(scope))
+            raise self._challenging(failures.UNKNOWN_TOKEN if token else self._missing_token(scope))
 
     async def _admit_token(self, scope: Scope, token: str) -> None:
         access = await self._access(token)
         if access is None:
-            raise self._challenging(UNKNOWN_TOKEN)
+            raise self._challenging(failures.UNKNOWN_TOKEN)
         if not access.read:
-            raise self._challenging(OPENS_NOTHING)
+            raise self._challenging(failures.OPENS_NOTHING)
         _note(scope, ACCESS, access)
 
     async def _admit_session(self, scope: Scope, headers: Headers) -> bool:
@@ -334,7 +322,7 @@ class RequestGuard:
         if session is None:
             return False
         if not _is_same_site(scope, headers):
-            raise _RefusedError(WRONG_PAGE)
+            raise _RefusedError(failures.WRONG_PAGE)
         if session.token:
             access = await self._access(session.token)
             if access is None or not access.read:  # the session ends with its token
@@ -352,16 +340,18 @@ class RequestGuard:
             return await self._sessions.find_scope(token)
         except QmdError as error:
             _log.error("a token could not be looked up: %s", error)
-            raise _RefusedError(NO_LOOKUP) from None
+            raise _RefusedError(failures.NO_LOOKUP) from None
 
     def _refuse_other_users(self, scope: Scope) -> None:
         """Refuse the programs of other users of this machine."""
         users = self._security.users
         uid = scope.get("state", {}).get(CLIENT_UID)
         if users is not None and uid not in users:
-            raise _RefusedError(Failure(403, UNKNOWN_USER if uid is None else OTHER_USER))
+            raise _RefusedError(
+                failures.Failure(403, failures.UNKNOWN_USER if uid is None else failures.OTHER_USER)
+            )
 
-    def _challenging(self, refusal: Failure) -> _RefusedError:
+    def _challenging(self, refusal: failures.Failure) -> _RefusedError:
         """A refusal that also says where to learn who issues tokens."""
         url, challenge = self._security.metadata_url, refusal.headers.get("www-authenticate")
         if url is not None and challenge is not None:
@@ -369,14 +359,14 @@ class RequestGuard:
             refusal = replace(refusal, headers={**refusal.headers, **more})
         return _RefusedError(refusal)
 
-    def _missing_token(self, scope: Scope) -> Failure:
+    def _missing_token(self, scope: Scope) -> failures.Failure:
         """A browser that loads a page is sent to the form, and from there to its page."""
-        if not self._sessions.takes_tokens or not wants_page(scope):
-            return MISSING_TOKEN
+        if not self._sessions.takes_tokens or not failures.wants_page(scope):
+            return failures.MISSING_TOKEN
         query = scope.get("query_string", b"").decode("latin-1")
         page = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
         address = LOGIN_PATH if page == "%2F" else f"{LOGIN_PATH}?next={page}"
-        return replace(MISSING_TOKEN, status=303, headers={"location": address})
+        return replace(failures.MISSING_TOKEN, status=303, headers={"location": address})
 
     # -- facts about a request ---------------------------------------------------------
 
@@ -427,7 +417,7 @@ class RequestGuard:
 class _RefusedError(Exception):
     """The request is answered with ``failure``; so many bytes of its body may be unread."""
 
-    def __init__(self, failure: Failure, unread_bytes: int = 0) -> None:
+    def __init__(self, failure: failures.Failure, unread_bytes: int = 0) -> None:
         super().__init__()
         self.failure = failure
         self.unread_bytes = unread_bytes
@@ -456,7 +446,7 @@ async def _body(headers: Headers, receive: Receive, limit: int) -> bytes:
         _RefusedError: The body is larger than the limit.
         ClientDisconnect: The client has closed the connection.
     """
-    too_large = Failure(413, f"Request body too large (at most {limit} bytes)")
+    too_large = failures.Failure(413, f"Request body too large (at most {limit} bytes)")
     length = headers.get(b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
         raise _RefusedError(too_large, DISCARDED * limit)

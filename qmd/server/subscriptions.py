@@ -19,14 +19,7 @@ import anyio
 import mcp_types as types
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from qmd.server.mcp_sdk import (
-    Connection,
-    InMemorySubscriptionBus,
-    ListenHandler,
-    MCPError,
-    ResourceUpdated,
-    ToolsListChanged,
-)
+from qmd.server import mcp_sdk
 from qmd.server.mcp_wire import Context
 
 if TYPE_CHECKING:
@@ -55,10 +48,10 @@ class Subscriptions:
         self._tools_changed = tools_changed
         self._has_new_events = False  # since the tools were compared
         self._comparing = False
-        self._listers: set[Connection] = set()  # clients that know the list of tools
-        self._clients: dict[Connection, dict[str, str]] = {}  # client → URI → document
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
+        self._listers: set[mcp_sdk.Connection] = set()  # clients that know the list of tools
+        self._clients: dict[mcp_sdk.Connection, dict[str, str]] = {}  # client → URI → document
+        self._bus = mcp_sdk.InMemorySubscriptionBus()
+        self._listen = mcp_sdk.ListenHandler(self._bus)
         self._listened: dict[str, Counter[str]] = {}  # document → URIs in open requests
         self._attached = 0
         self._detach: Callable[[], None] = lambda: None
@@ -108,9 +101,11 @@ class Subscriptions:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _notify(self, targets: list[tuple[Connection, str]], listened: list[str]) -> None:
+    async def _notify(
+        self, targets: list[tuple[mcp_sdk.Connection, str]], listened: list[str]
+    ) -> None:
         for uri in listened:
-            await self._bus.publish(ResourceUpdated(uri))
+            await self._bus.publish(mcp_sdk.ResourceUpdated(uri))
         for client, uri in targets:
             with anyio.move_on_after(_NOTIFY_S):  # a client that does not read misses the change
                 await client.send_resource_updated(uri)
@@ -142,7 +137,7 @@ class Subscriptions:
                 self._has_new_events = False
                 if not await self._tools_changed():
                     continue
-                await self._bus.publish(ToolsListChanged())
+                await self._bus.publish(mcp_sdk.ToolsListChanged())
                 for client in list(self._listers):
                     with anyio.move_on_after(_NOTIFY_S):  # one that does not read misses it
                         await client.send_tool_list_changed()
@@ -165,7 +160,9 @@ class Subscriptions:
             client.exit_stack.callback(self._clients.pop, client, None)
         uris = self._clients[client]
         if len(uris) >= MAX_PER_CLIENT and uri not in uris:
-            raise MCPError(types.INVALID_PARAMS, f"At most {MAX_PER_CLIENT} resources at once.")
+            raise mcp_sdk.MCPError(
+                types.INVALID_PARAMS, f"At most {MAX_PER_CLIENT} resources at once."
+            )
         uris[uri] = name
 
     def remove(self, ctx: Context, uri: str) -> None:
@@ -179,7 +176,9 @@ class Subscriptions:
         """Answer one open request until the client leaves or the server stops."""
         uris = tuple(params.notifications.resource_subscriptions or ())
         if len(uris) > MAX_PER_CLIENT:
-            raise MCPError(types.INVALID_PARAMS, f"At most {MAX_PER_CLIENT} resources at once.")
+            raise mcp_sdk.MCPError(
+                types.INVALID_PARAMS, f"At most {MAX_PER_CLIENT} resources at once."
+            )
         with self._listening({uri: await self._name_of(uri) for uri in uris}):
             return await self._listen(ctx, params)
 
@@ -207,7 +206,7 @@ def _previous(event: Event) -> str | None:
     return None if event.previous is None else f"{event.collection}/{event.previous}"
 
 
-def _connection(ctx: Context) -> Connection:
+def _connection(ctx: Context) -> mcp_sdk.Connection:
     # Only the connection identifies a client and shows when it has left. The SDK gives handlers
     # a session for each request, and no public access to its connection.
     return ctx.session._connection

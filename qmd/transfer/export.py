@@ -26,15 +26,7 @@ from qmd.errors import ConflictError, InputError, NotFoundError, StoreError
 from qmd.system import clock
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.temporary import temporary_beside
-from qmd.values.transfer import (
-    EXPORT_VERSION,
-    ExportedChat,
-    ExportedCollection,
-    ExportedContext,
-    ExportedTurn,
-    ExportHead,
-    ExportReport,
-)
+from qmd.values import transfer
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -53,7 +45,7 @@ def turns_name(chat_id: str) -> str:
 
 def export(
     store: Store, target: Path, *, settings: bytes | None, version: str, force: bool
-) -> ExportReport:
+) -> transfer.ExportReport:
     """
     Write an export of one moment, while others may write.
 
@@ -67,16 +59,16 @@ def export(
     """
     with writing(target, force=force) as files, store.reading() as reader:
         counted = _Counted(files)
-        head = ExportHead("qmd export", EXPORT_VERSION, version, clock.now())
+        head = transfer.ExportHead("qmd export", transfer.EXPORT_VERSION, version, clock.now())
         counted.put(HEAD, json.dumps(to_wire(head), indent=1).encode() + b"\n")
         collections = [
-            ExportedCollection(
+            transfer.ExportedCollection(
                 each.name, each.path, each.pattern, each.ignore, each.included, each.owner
             )
             for each in sorted(reader.collections.all(), key=lambda each: each.name)
         ]
         contexts = [
-            ExportedContext(each.collection, each.prefix, each.text)
+            transfer.ExportedContext(each.collection, each.prefix, each.text)
             for each in reader.contexts.all()
         ]
         counted.put_lines(COLLECTIONS, collections)
@@ -87,7 +79,7 @@ def export(
         chats = _export_chats(reader, counted)
         if settings is not None:
             counted.put(SETTINGS, settings)
-    return ExportReport(
+    return transfer.ExportReport(
         str(target),
         counted.bytes,
         len(collections),
@@ -138,12 +130,12 @@ def _export_revisions(reader: Reader, target: _Counted) -> tuple[int, int]:
 
 def _export_chats(reader: Reader, target: _Counted) -> int:
     conversations = reader.conversations
-    chats = list[ExportedChat]()
+    chats = list[transfer.ExportedChat]()
     for info in conversations.latest(limit=conversations.count()):
         summary = conversations.summary(info.id)
         about = (info.id, info.name, info.mode, info.created, info.updated)
-        chats.append(ExportedChat(*about, *summary))
-        turns = [ExportedTurn(*turn) for turn in conversations.turns(info.id)]
+        chats.append(transfer.ExportedChat(*about, *summary))
+        turns = [transfer.ExportedTurn(*turn) for turn in conversations.turns(info.id)]
         target.put_lines(turns_name(info.id), turns)
     chats.sort(key=lambda chat: chat.id)
     target.put_lines(CHATS, chats)

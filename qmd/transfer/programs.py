@@ -24,16 +24,8 @@ from qmd import parse
 from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.ingest.new_collection import check_context_text, check_name, new_collection
 from qmd.system.settings_file import read_settings
-from qmd.values import Collection
+from qmd.values import Collection, transfer
 from qmd.values.text import whole
-from qmd.values.transfer import (
-    ImportedCollection,
-    ImportPlan,
-    ImportReport,
-    NotTaken,
-    PlannedCollection,
-    PlannedContext,
-)
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -107,7 +99,9 @@ def absolute(text: str, base: Path | None = None) -> str | None:
     return expanded if os.path.isabs(expanded) else None  # noqa: PTH117
 
 
-def unknown_keys(values: Mapping[str, object], keys: frozenset[str], owner: str) -> list[NotTaken]:
+def unknown_keys(
+    values: Mapping[str, object], keys: frozenset[str], owner: str
+) -> list[transfer.NotTaken]:
     """
     What a newer version of the program, or a person, wrote beside the keys that are read.
 
@@ -115,7 +109,7 @@ def unknown_keys(values: Mapping[str, object], keys: frozenset[str], owner: str)
         owner: What the settings are of, in front of each key: "notes: ", or "".
     """
     return [
-        NotTaken(f"{owner}{key}", "qmd does not know this setting.")
+        transfer.NotTaken(f"{owner}{key}", "qmd does not know this setting.")
         for key in values
         if key not in keys
     ]
@@ -150,7 +144,9 @@ class _Folders(NamedTuple):
     missing: str
 
 
-def plan(program: Program, file: Path | None, environ: Mapping[str, str], home: Path) -> ImportPlan:
+def plan(
+    program: Program, file: Path | None, environ: Mapping[str, str], home: Path
+) -> transfer.ImportPlan:
     """
     What a program has, in its file; None for the place where the program keeps it.
 
@@ -162,20 +158,20 @@ def plan(program: Program, file: Path | None, environ: Mapping[str, str], home: 
     return read(program, file or _file(program, environ, home))
 
 
-def read(program: Program, file: Path) -> ImportPlan:
+def read(program: Program, file: Path) -> transfer.ImportPlan:
     """The folders that a file names, the one that was opened last first. Raises as `plan`."""
     about = _PROGRAMS[program]
-    collections: list[PlannedCollection] = []
-    not_taken: list[NotTaken] = []
+    collections: list[transfer.PlannedCollection] = []
+    not_taken: list[transfer.NotTaken] = []
     folders = entries(read_json(file).get(about.key), file)
     for name, entry in sorted(folders.items(), key=lambda item: -_opened(item[1])):
         path = _path(entry, about.paths)
         if path is not None:
-            collections.append(PlannedCollection(name if about.is_named else None, path))
+            collections.append(transfer.PlannedCollection(name if about.is_named else None, path))
         else:
             subject = name if about.is_named else f"{about.key.removesuffix('s')} {name}"
-            not_taken.append(NotTaken(subject, about.missing))
-    return ImportPlan(
+            not_taken.append(transfer.NotTaken(subject, about.missing))
+    return transfer.ImportPlan(
         str(file), tuple(collections), not_taken=tuple(not_taken), names_are_free=True
     )
 
@@ -253,7 +249,7 @@ _FILE_KEYS = frozenset(
 _COLLECTION_KEYS = frozenset(("path", "pattern", "ignore", "context", "update", "includeByDefault"))
 
 
-def tobi_plan(file: Path | None, environ: Mapping[str, str], home: Path) -> ImportPlan:
+def tobi_plan(file: Path | None, environ: Mapping[str, str], home: Path) -> transfer.ImportPlan:
     """
     What a configuration file says, or that of the index of this name; None for the default one.
 
@@ -268,7 +264,7 @@ def tobi_plan(file: Path | None, environ: Mapping[str, str], home: Path) -> Impo
     of_index = read_tobi(_file_of("index" if file is None else file.name, environ, home, project))
     if project is None:
         return of_index
-    listed = NotTaken(
+    listed = transfer.NotTaken(
         str(project), f"The index of a project: 'qmd import tobi {project}' reads it."
     )
     return replace(of_index, not_taken=(*of_index.not_taken, listed))
@@ -321,7 +317,7 @@ def _other_indexes(file: Path) -> list[str]:
     return sorted({other.stem for other in files} - {file.stem})
 
 
-def read_tobi(file: Path) -> ImportPlan:
+def read_tobi(file: Path) -> transfer.ImportPlan:
     """
     What a configuration file says.
 
@@ -330,27 +326,27 @@ def read_tobi(file: Path) -> ImportPlan:
     """
     values = read_yaml(file)
     base = file.absolute().parent.parent if file.parent.name == ".qmd" else None
-    collections: list[PlannedCollection] = []
-    not_taken: list[NotTaken] = []
+    collections: list[transfer.PlannedCollection] = []
+    not_taken: list[transfer.NotTaken] = []
     for name, entry in entries(values.get("collections"), file).items():
         path = absolute(_text(entry, "path"), base) if _text(entry, "path") else None
         if not isinstance(entry, dict) or path is None:
-            not_taken.append(NotTaken(name, "It names no folder by an absolute path."))
+            not_taken.append(transfer.NotTaken(name, "It names no folder by an absolute path."))
             continue
         if base is not None and not _is_below(path, base):
             # The file came with the project, perhaps from a stranger; tobi/qmd asks a person.
             reason = f"{path} lies outside of the project. 'qmd collection add' takes it."
-            not_taken.append(NotTaken(name, reason))
+            not_taken.append(transfer.NotTaken(name, reason))
             continue
         collections.append(_collection(name, path, entry))
         not_taken += _left_of(name, entry)
     not_taken += _left_of_file(values)
     if base is None:
         not_taken += [
-            NotTaken(other, f"Another index: {_command(other)} reads it.")
+            transfer.NotTaken(other, f"Another index: {_command(other)} reads it.")
             for other in _other_indexes(file)
         ]
-    return ImportPlan(
+    return transfer.ImportPlan(
         str(file),
         tuple(collections),
         whole(_text(values, "global_context").strip()),
@@ -367,16 +363,16 @@ def _command(index: str) -> str:
     return "'qmd import tobi'" if index == "index" else f"'qmd --index {index} import tobi'"
 
 
-def _collection(name: str, path: str, entry: Mapping[str, object]) -> PlannedCollection:
+def _collection(name: str, path: str, entry: Mapping[str, object]) -> transfer.PlannedCollection:
     contexts = entry.get("context")
-    return PlannedCollection(
+    return transfer.PlannedCollection(
         name,
         path,
         _text(entry, "pattern") or "**/*.md",
         tuple(map(_as_gitignore, _texts(entry.get("ignore")))) + _NEVER_READ,
         entry.get("includeByDefault") is not False,
         tuple(
-            PlannedContext(whole(str(prefix)).strip("/"), whole(text))
+            transfer.PlannedContext(whole(str(prefix)).strip("/"), whole(text))
             for prefix, text in (contexts.items() if isinstance(contexts, dict) else ())
             if isinstance(text, str) and text.strip()
         ),
@@ -389,24 +385,24 @@ def _as_gitignore(pattern: str) -> str:
     return pattern if "/" in pattern.rstrip("/") else f"/{pattern}"
 
 
-def _left_of(name: str, entry: Mapping[str, object]) -> Iterator[NotTaken]:
+def _left_of(name: str, entry: Mapping[str, object]) -> Iterator[transfer.NotTaken]:
     """What qmd does not take of a collection."""
     if update := _text(entry, "update"):
-        yield NotTaken(
+        yield transfer.NotTaken(
             f"{name}: update command '{shown(update)}'",
             "qmd runs no commands before it indexes. 'qmd update --pull' pulls git repositories.",
         )
     yield from unknown_keys(entry, _COLLECTION_KEYS, f"{name}: ")
 
 
-def _left_of_file(values: Mapping[str, object]) -> Iterator[NotTaken]:
+def _left_of_file(values: Mapping[str, object]) -> Iterator[transfer.NotTaken]:
     if values.get("models"):
-        yield NotTaken(
+        yield transfer.NotTaken(
             "models", "GGUF models do not run here. 'qmd models list' names those that do."
         )
     for key in ("editor_uri", "editor_uri_template"):
         if link := _text(values, key):
-            yield NotTaken(
+            yield transfer.NotTaken(
                 key, f"Put it into qmd's config.toml if you want it: editor = '{shown(link)}'"
             )
     yield from unknown_keys(values, _FILE_KEYS, "")
@@ -425,11 +421,11 @@ def _texts(value: object) -> list[str]:
 
 def take_over(
     store: Store,
-    plan: ImportPlan,
+    plan: transfer.ImportPlan,
     *,
     dry_run: bool = False,
     record: Callable[[Writer], object] = lambda writer: None,
-) -> ImportReport:
+) -> transfer.ImportReport:
     """
     Add the collections and contexts of a plan, all in one transaction.
 
@@ -445,27 +441,29 @@ def take_over(
         with store.reading() as reader:
             return FolderImport(plan, reader).run(folders)
 
-    def run(writer: Writer) -> ImportReport:
+    def run(writer: Writer) -> transfer.ImportReport:
         record(writer)
         return FolderImport(plan, writer, writer).run(folders)
 
     return store.write(run)
 
 
-def check_folders(plan: ImportPlan) -> list[PlannedCollection | NotTaken]:
+def check_folders(
+    plan: transfer.ImportPlan,
+) -> list[transfer.PlannedCollection | transfer.NotTaken]:
     """
     The folders that can be collections, with the names and absolute paths that they would have; of
     the others, why not.
 
     It looks at the disk, which may be slow, so it is done before a transaction.
     """
-    folders: list[PlannedCollection | NotTaken] = []
+    folders: list[transfer.PlannedCollection | transfer.NotTaken] = []
     for planned in plan.collections:
         name = _usable(planned.name) if plan.names_are_free else planned.name
         try:
             new = new_collection(planned.path, name, planned.pattern, planned.ignore)
         except QmdError as error:
-            folders.append(NotTaken(planned.name or planned.path, str(error)))
+            folders.append(transfer.NotTaken(planned.name or planned.path, str(error)))
         else:
             folders.append(replace(planned, name=new.name, path=new.path))
     return folders
@@ -483,27 +481,31 @@ def _usable(name: str | None) -> str | None:
 class FolderImport:
     """The import of folders within a transaction; without a writer nothing is changed."""
 
-    def __init__(self, plan: ImportPlan, reader: Reader, writer: Writer | None = None) -> None:
+    def __init__(
+        self, plan: transfer.ImportPlan, reader: Reader, writer: Writer | None = None
+    ) -> None:
         self._plan = plan
         self._writer = writer
         self._before = {each.name: each for each in reader.collections.all()}
         self._contexts = {
             (each.collection, each.prefix): each.text for each in reader.contexts.all()
         }
-        self._not_taken = list[NotTaken]()
+        self._not_taken = list[transfer.NotTaken]()
         self._added_contexts = 0
 
-    def run(self, folders: Sequence[PlannedCollection | NotTaken]) -> ImportReport:
+    def run(
+        self, folders: Sequence[transfer.PlannedCollection | transfer.NotTaken]
+    ) -> transfer.ImportReport:
         """Add the folders that `check_folders` has checked, and their contexts."""
         collections = []
         for folder in folders:
-            if isinstance(folder, NotTaken):
+            if isinstance(folder, transfer.NotTaken):
                 self._not_taken.append(folder)
             elif (collection := self._take(folder)) is not None:
                 collections.append(collection)
         if self._plan.global_context:
-            self._add_context(None, None, PlannedContext("", self._plan.global_context))
-        return ImportReport(
+            self._add_context(None, None, transfer.PlannedContext("", self._plan.global_context))
+        return transfer.ImportReport(
             self._plan.source,
             self._writer is None,
             tuple(collections),
@@ -511,14 +513,14 @@ class FolderImport:
             (*self._not_taken, *self._plan.not_taken),
         )
 
-    def _take(self, planned: PlannedCollection) -> ImportedCollection | None:
+    def _take(self, planned: transfer.PlannedCollection) -> transfer.ImportedCollection | None:
         name = planned.name or ""
         present = self._present(planned, name)
         if present is None and name in self._before:
             if not self._plan.names_are_free:
                 taken = self._before[name].path
                 self._not_taken.append(
-                    NotTaken(
+                    transfer.NotTaken(
                         name,
                         f"There is a collection of this name already: {taken}."
                         f" 'qmd collection rename {name} …' makes room.",
@@ -532,7 +534,7 @@ class FolderImport:
         before = self._added_contexts
         for context in planned.contexts:
             self._add_context(collection.id, collection.name, context)
-        return ImportedCollection(
+        return transfer.ImportedCollection(
             collection.name,
             collection.path,
             collection.pattern,
@@ -542,7 +544,7 @@ class FolderImport:
             "new" if present is None else "present",
         )
 
-    def _present(self, planned: PlannedCollection, name: str) -> Collection | None:
+    def _present(self, planned: transfer.PlannedCollection, name: str) -> Collection | None:
         """The collection that this folder is already."""
         same = self._before.get(name)
         if same is None or same.path != planned.path:
@@ -550,14 +552,14 @@ class FolderImport:
             same = next(others, None) if self._plan.names_are_free else None
         if same is not None and same.pattern != planned.pattern:
             self._not_taken.append(
-                NotTaken(
+                transfer.NotTaken(
                     f"{same.name}: mask {planned.pattern}",
                     f"It is a collection already, with the mask {same.pattern}.",
                 )
             )
         return same
 
-    def _add(self, planned: PlannedCollection, name: str) -> Collection:
+    def _add(self, planned: transfer.PlannedCollection, name: str) -> Collection:
         if self._writer is None:
             added = Collection(
                 0, name, planned.path, planned.pattern, planned.ignore, 0, None, None,
@@ -578,21 +580,21 @@ class FolderImport:
         return added
 
     def _add_context(
-        self, collection_id: int | None, collection: str | None, context: PlannedContext
+        self, collection_id: int | None, collection: str | None, context: transfer.PlannedContext
     ) -> None:
         place = f"{collection}/{context.prefix}".rstrip("/") if collection else "all collections"
         text = context.text.strip()
         try:
             check_context_text(text)
         except QmdError as error:
-            self._not_taken.append(NotTaken(f"context of {place}", str(error)))
+            self._not_taken.append(transfer.NotTaken(f"context of {place}", str(error)))
             return
         present = self._contexts.get((collection, context.prefix))
         if present == text:
             return
         if present is not None:
             self._not_taken.append(
-                NotTaken(
+                transfer.NotTaken(
                     f"context of {place}",
                     "It has another text here. 'qmd context add' replaces it.",
                 )

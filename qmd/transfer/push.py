@@ -18,34 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from qmd.errors import (
-    ConfigError,
-    ConflictError,
-    InputError,
-    QmdError,
-    ServerUnreachableError,
-    UnreadableFileError,
-    WritesForbiddenError,
-)
+from qmd import errors
 from qmd.ingest.keep.watch import ChangedPaths, WatchFactory
 from qmd.ingest.read_file import read_file
 from qmd.ingest.rules import Rules
 from qmd.ingest.scan import ScannedFile, ScanSkip, scan
 from qmd.system import http_client
 from qmd.system.http_client import ProxyError
-from qmd.values import Collection, Progress, ProgressCallback
-from qmd.values.transfer import (
-    MAX_FILE_BYTES,
-    MAX_FILES,
-    NeededContent,
-    Push,
-    PushedFile,
-    PushedFiles,
-    PushReport,
-    RefusedFile,
-    SentFile,
-    SentPart,
-)
+from qmd.values import Collection, Progress, ProgressCallback, transfer
 from qmd.values.wire import from_wire, to_wire
 
 #: Seconds that the server may take for one step: it indexes what it stores.
@@ -77,13 +57,13 @@ class PushServer:
         self.url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def files(self, name: str) -> dict[str, PushedFile]:
+    def files(self, name: str) -> dict[str, transfer.PushedFile]:
         """What the server has of a folder, by path. Raises as `push`."""
-        files: dict[str, PushedFile] = {}
+        files: dict[str, transfer.PushedFile] = {}
         after = ""
         while True:
             address = f"/push/{quote(name)}?after={quote(after, safe='', errors='replace')}"
-            page = self._value(PushedFiles, self._ask(address))
+            page = self._value(transfer.PushedFiles, self._ask(address))
             files |= {file.path: file for file in page.files}
             if not page.more or not page.files:
                 return files
@@ -92,7 +72,7 @@ class PushServer:
                 raise self._is_no_server("its list of files does not end")
             after = last
 
-    def push(self, name: str, push: Push) -> PushReport:
+    def push(self, name: str, push: transfer.Push) -> transfer.PushReport:
         """
         Send one step of a push.
 
@@ -106,7 +86,7 @@ class PushServer:
             for part in push.parts
         ]
         body = {**to_wire(push), "parts": parts}
-        return self._value(PushReport, self._ask(f"/push/{quote(name)}", body))
+        return self._value(transfer.PushReport, self._ask(f"/push/{quote(name)}", body))
 
     def _value(self, value_type: type[ValueT], reply: dict[str, Any]) -> ValueT:
         try:
@@ -114,8 +94,8 @@ class PushServer:
         except ValueError:  # its message may repeat all of the reply
             raise self._is_no_server(f"its reply is no {value_type.__name__}") from None
 
-    def _is_no_server(self, reason: str) -> QmdError:
-        return QmdError(
+    def _is_no_server(self, reason: str) -> errors.QmdError:
+        return errors.QmdError(
             f"What answers at {self.url} is no qmd server: {reason}.",
             hint="Give the address that 'qmd server' prints.",
         )
@@ -131,7 +111,7 @@ class PushServer:
             ) as reply:
                 status, data = reply.status, reply.read(MAX_REPLY_BYTES)
         except (http_client.HttpError, ProxyError) as error:
-            raise ServerUnreachableError(
+            raise errors.ServerUnreachableError(
                 f"The server {self.url} does not answer: {error}",
                 hint="Is it running, and is the address right? What was sent before is stored.",
             ) from error
@@ -150,18 +130,18 @@ class PushServer:
         raise _error_for(status)(f"The server says: {message}", hint=_hint(status, hint.strip()))
 
 
-def _error_for(status: int) -> type[QmdError]:
+def _error_for(status: int) -> type[errors.QmdError]:
     return {
-        400: InputError,
-        401: ConfigError,
-        403: WritesForbiddenError,
-        409: ConflictError,
-        413: InputError,
-        429: ServerUnreachableError,
-        502: ServerUnreachableError,
-        503: ServerUnreachableError,
-        504: ServerUnreachableError,
-    }.get(status, QmdError)
+        400: errors.InputError,
+        401: errors.ConfigError,
+        403: errors.WritesForbiddenError,
+        409: errors.ConflictError,
+        413: errors.InputError,
+        429: errors.ServerUnreachableError,
+        502: errors.ServerUnreachableError,
+        503: errors.ServerUnreachableError,
+        504: errors.ServerUnreachableError,
+    }.get(status, errors.QmdError)
 
 
 def _hint(status: int, hint: str) -> str:
@@ -183,7 +163,7 @@ def _checked(url: str) -> Any:
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment or parts.username or parts.password:
-        raise InputError(
+        raise errors.InputError(
             f"Not the address of a server: {url[:200]}",
             hint="Give it as https://qmd.example.org or http://127.0.0.1:18765.",
         )
@@ -197,7 +177,7 @@ def _require_this_machine(host: str) -> None:
     except ValueError:
         is_here = host == "localhost" or host.endswith(".localhost")
     if not is_here:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"The token would be sent to {host} unencrypted.",
             hint="Use https://, or --allow-plain-http in a network that you trust.",
         )
@@ -229,7 +209,7 @@ class PushSummary:
     unchanged: int = 0
     deleted: int = 0
     sent_bytes: int = 0
-    refused: list[RefusedFile] = field(default_factory=list)
+    refused: list[transfer.RefusedFile] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
 
 
@@ -249,7 +229,7 @@ class FolderPush:
         self._server = server
         self.folder = folder
         self._checksum = checksum
-        self._remote: dict[str, PushedFile] | None = None
+        self._remote: dict[str, transfer.PushedFile] | None = None
 
     def run(self, progress: ProgressCallback = lambda tick: None) -> PushSummary:
         """
@@ -272,15 +252,15 @@ class FolderPush:
             progress(Progress("push", start, len(changed), changed[start].path))
             self._send(changed[start : start + BATCH_FILES], moves, summary)
         left = [path for path in gone if path in remote]
-        for start in range(0, len(left), MAX_FILES):
-            self._step(summary, (), (), left[start : start + MAX_FILES])
+        for start in range(0, len(left), transfer.MAX_FILES):
+            self._step(summary, (), (), left[start : start + transfer.MAX_FILES])
         progress(Progress("push", len(changed), len(changed)))
         self._checksum = False  # the next run of a watch compares what has changed since
         return summary
 
     def _gone(
         self,
-        remote: Mapping[str, PushedFile],
+        remote: Mapping[str, transfer.PushedFile],
         local: Mapping[str, ScannedFile],
         unreadable: Sequence[str],
     ) -> list[str]:
@@ -288,7 +268,7 @@ class FolderPush:
         below = tuple(f"{folder}/" for folder in unreadable)
         gone = [path for path in remote if path not in local and not path.startswith(below)]
         if gone and not local:
-            raise InputError(
+            raise errors.InputError(
                 f"{self.folder.path} has no files, but the server has {len(gone):,} of it.",
                 hint="Is its disk mounted? To delete them, remove the collection on the server.",
             )
@@ -308,14 +288,14 @@ class FolderPush:
             if isinstance(item, ScanSkip) and item.reason == "symlink inside the collection":
                 continue  # the file that it leads to is pushed under its own name
             if not isinstance(item, ScannedFile):
-                summary.refused.append(RefusedFile(item.path, item.detail or item.reason))
+                summary.refused.append(transfer.RefusedFile(item.path, item.detail or item.reason))
                 if item.is_directory:
                     unreadable.append(item.path)
             else:
                 local[item.path] = item
         return local, unreadable
 
-    def _is_new(self, file: ScannedFile, remote: PushedFile | None) -> bool:
+    def _is_new(self, file: ScannedFile, remote: transfer.PushedFile | None) -> bool:
         if remote is None or self._checksum:
             return True
         return (file.state.bytes, file.state.mtime_ns) != (remote.bytes, remote.mtime_ns)
@@ -324,13 +304,15 @@ class FolderPush:
 
     def _send(self, batch: Sequence[ScannedFile], moves: _Moves, summary: PushSummary) -> None:
         """Send the hashes of a batch, then the content that the server lacks."""
-        files: dict[str, SentFile] = {}
+        files: dict[str, transfer.SentFile] = {}
         for file in batch:
             data = self._read(file, summary)
             if data is not None:
                 digest = hashlib.sha256(data).hexdigest()
                 old = moves.take(file)
-                files[file.path] = SentFile(file.path, len(data), file.state.mtime_ns, digest, old)
+                files[file.path] = transfer.SentFile(
+                    file.path, len(data), file.state.mtime_ns, digest, old
+                )
         if not files:
             return
         moved_from = [file.moved_from for file in files.values() if file.moved_from is not None]
@@ -342,13 +324,13 @@ class FolderPush:
     def _send_content(
         self,
         scanned: Mapping[str, ScannedFile],
-        lacking: Sequence[SentFile],
-        needed: dict[str, NeededContent],
+        lacking: Sequence[transfer.SentFile],
+        needed: dict[str, transfer.NeededContent],
         summary: PushSummary,
     ) -> None:
         """Send the content that the server lacks, and with it the files that it completes."""
-        parts: list[SentPart] = []
-        complete: list[SentFile] = []
+        parts: list[transfer.SentPart] = []
+        complete: list[transfer.SentFile] = []
         for sent in lacking:
             content = needed.pop(sent.sha256, None)
             for part in self._parts(scanned[sent.path], sent, content, summary):
@@ -367,42 +349,46 @@ class FolderPush:
     def _parts(
         self,
         scanned: ScannedFile,
-        file: SentFile,
-        content: NeededContent | None,
+        file: transfer.SentFile,
+        content: transfer.NeededContent | None,
         summary: PushSummary,
-    ) -> Iterator[SentPart]:
+    ) -> Iterator[transfer.SentPart]:
         """The content that the server lacks; none if another file of the batch has the same."""
         data = None if content is None else self._read(scanned, summary)
         if data is None or content is None:
             return
         for offset in range(content.offset, len(data), PART_BYTES):
-            yield SentPart(file.sha256, offset, data[offset : offset + PART_BYTES])
+            yield transfer.SentPart(file.sha256, offset, data[offset : offset + PART_BYTES])
 
     def _read(self, file: ScannedFile, summary: PushSummary) -> bytes | None:
         """The bytes of a file; None if it cannot be read or is gone."""
         try:
-            return read_file(Path(self.folder.path), file.path, max_bytes=MAX_FILE_BYTES)[0]
-        except UnreadableFileError as error:
-            summary.refused.append(RefusedFile(file.path, str(error)))
+            return read_file(Path(self.folder.path), file.path, max_bytes=transfer.MAX_FILE_BYTES)[
+                0
+            ]
+        except errors.UnreadableFileError as error:
+            summary.refused.append(transfer.RefusedFile(file.path, str(error)))
         return None
 
     def _step(
         self,
         summary: PushSummary,
-        files: Iterable[SentFile],
-        parts: Sequence[SentPart],
+        files: Iterable[transfer.SentFile],
+        parts: Sequence[transfer.SentPart],
         deleted: Sequence[str] = (),
-    ) -> PushReport:
+    ) -> transfer.PushReport:
         """Send one step, and remember what the server has after it."""
         assert self._remote is not None
         sent = tuple(files)
-        push = Push(self.folder.owner, self.folder.pattern, sent, tuple(parts), tuple(deleted))
+        push = transfer.Push(
+            self.folder.owner, self.folder.pattern, sent, tuple(parts), tuple(deleted)
+        )
         report = self._server.push(self.folder.name, push)
         lacking = {each.sha256 for each in report.needed}
         refused = {each.path for each in report.refused}
         for file in sent:
             if file.sha256 not in lacking and file.path not in refused:
-                self._remote[file.path] = PushedFile(file.path, file.bytes, file.mtime_ns)
+                self._remote[file.path] = transfer.PushedFile(file.path, file.bytes, file.mtime_ns)
             elif parts and file.path not in refused:
                 summary.waiting.append(file.path)
         for path in deleted:
@@ -418,7 +404,7 @@ class FolderPush:
 class _Moves:
     """Files that are gone, one of which a new file of the same size and time may have been."""
 
-    def __init__(self, gone: Iterable[PushedFile]) -> None:
+    def __init__(self, gone: Iterable[transfer.PushedFile]) -> None:
         self._paths: dict[tuple[int, int], list[str]] = {}
         for file in gone:
             self._paths.setdefault((file.bytes, file.mtime_ns), []).append(file.path)
@@ -466,7 +452,7 @@ def follow(
                 push = pushes[number]
                 try:
                     yield push.run()
-                except ServerUnreachableError as error:
+                except errors.ServerUnreachableError as error:
                     push.forget()
                     problem = str(error).rstrip(".")
                     notice(f"{problem}. It is tried again in {pause_s:.0f} s.")

@@ -20,23 +20,9 @@ from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.transfer import export
 from qmd.transfer.export import content_name, turns_name
 from qmd.transfer.programs import FolderImport, check_folders
+from qmd.values import transfer
 from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
 from qmd.values.text import is_utf8
-from qmd.values.transfer import (
-    EXPORT_VERSION,
-    ExportedChat,
-    ExportedCollection,
-    ExportedContext,
-    ExportedTurn,
-    ExportHead,
-    ImportPlan,
-    KeptChange,
-    KeptRevision,
-    NotTaken,
-    PlannedCollection,
-    PlannedContext,
-    ReturnReport,
-)
 from qmd.values.wire import from_wire
 
 if TYPE_CHECKING:
@@ -68,7 +54,7 @@ def take_back(
     dry_run: bool = False,
     has_folders: bool = True,
     record: Callable[[Writer], object] = lambda writer: None,
-) -> ReturnReport:
+) -> transfer.ReturnReport:
     """
     Add what an export holds, all in one transaction; what is there already stays as it is.
 
@@ -94,7 +80,7 @@ def take_back(
         chats = list(_chats(read))
         settings = read(export.SETTINGS, _MAX_SETTINGS)
 
-        def run(reader: Reader, writer: Writer | None) -> ReturnReport:
+        def run(reader: Reader, writer: Writer | None) -> transfer.ReturnReport:
             folders = FolderImport(plan, reader, writer).run(checked_folders)
             changes, revisions, not_taken = history.add(reader, writer)
             new, too_many = _new_chats(reader, chats)
@@ -104,7 +90,7 @@ def take_back(
                     writer.conversations.restore(*chat)
             folders = replace(folders, not_taken=(*folders.not_taken, *not_taken, *too_many))
             text = None if settings is None else settings.decode(errors="replace")
-            return ReturnReport(folders, changes, revisions, len(new), text)
+            return transfer.ReturnReport(folders, changes, revisions, len(new), text)
 
         if dry_run:
             with store.reading() as reader:
@@ -112,14 +98,16 @@ def take_back(
         return store.write(lambda writer: run(writer, writer))
 
 
-def _new_chats(reader: Reader, chats: Sequence[_Chat]) -> tuple[list[_Chat], list[NotTaken]]:
+def _new_chats(
+    reader: Reader, chats: Sequence[_Chat]
+) -> tuple[list[_Chat], list[transfer.NotTaken]]:
     """The conversations that are not here yet, as far as there is room."""
     new = [chat for chat in chats if reader.conversations.get(chat[0].id) is None]
     room = max(0, MAX_CHATS - reader.conversations.count())
     if len(new) <= room:
         return new, []
     reason = f"At most {MAX_CHATS:,} are kept. Delete some, then import again."
-    return new[:room], [NotTaken(f"{len(new) - room:,} conversations", reason)]
+    return new[:room], [transfer.NotTaken(f"{len(new) - room:,} conversations", reason)]
 
 
 def _check_head(read: export.Read) -> None:
@@ -129,33 +117,33 @@ def _check_head(read: export.Read) -> None:
             "This is no export of qmd: it has no export.json.",
             hint="For an archive of notes: 'qmd import markdown-zip FILE FOLDER'.",
         )
-    head = _record(ExportHead, data, export.HEAD)
-    if head.version > EXPORT_VERSION:
+    head = _record(transfer.ExportHead, data, export.HEAD)
+    if head.version > transfer.EXPORT_VERSION:
         raise InputError(
             f"The export was written by qmd {head.qmd}, which is newer.", hint="Upgrade qmd."
         )
 
 
-def _plan(read: export.Read, path: Path, moves: Sequence[Move]) -> ImportPlan:
-    contexts = list(_records(read, export.CONTEXTS, ExportedContext))
+def _plan(read: export.Read, path: Path, moves: Sequence[Move]) -> transfer.ImportPlan:
+    contexts = list(_records(read, export.CONTEXTS, transfer.ExportedContext))
     overall = [context.text for context in contexts if context.collection is None]
-    return ImportPlan(
+    return transfer.ImportPlan(
         str(path),
         tuple(
-            PlannedCollection(
+            transfer.PlannedCollection(
                 each.name,
                 _moved(each.path, moves),
                 each.pattern,
                 each.ignore,
                 each.included,
                 tuple(
-                    PlannedContext(context.prefix, context.text)
+                    transfer.PlannedContext(context.prefix, context.text)
                     for context in contexts
                     if context.collection == each.name
                 ),
                 each.owner,
             )
-            for each in _records(read, export.COLLECTIONS, ExportedCollection)
+            for each in _records(read, export.COLLECTIONS, transfer.ExportedCollection)
         ),
         overall[0] if overall else "",
     )
@@ -166,28 +154,30 @@ class _History:
 
     def __init__(self, read: export.Read, moves: Sequence[Move]) -> None:
         self._read = read
-        self._changes = list(_records(read, export.CHANGES, KeptChange))
+        self._changes = list(_records(read, export.CHANGES, transfer.KeptChange))
         self._revisions = [
             replace(
                 each,
                 path=_moved(each.path, moves),
                 moved_from=None if each.moved_from is None else _moved(each.moved_from, moves),
             )
-            for each in _records(read, export.REVISIONS, KeptRevision)
+            for each in _records(read, export.REVISIONS, transfer.KeptRevision)
         ]
         _check_numbers([each.number for each in self._changes])
         _check_numbers([each.number for each in self._revisions])
         if any("\0" in f"{each.path}{each.moved_from}" for each in self._revisions):
             raise _damaged(export.REVISIONS, "a path holds a NUL")
 
-    def add(self, reader: Reader, writer: Writer | None) -> tuple[int, int, list[NotTaken]]:
+    def add(
+        self, reader: Reader, writer: Writer | None
+    ) -> tuple[int, int, list[transfer.NotTaken]]:
         """How many changes and revisions were added, and what was not."""
         present = (reader.revisions.kept_changes(), reader.revisions.kept_revisions())
         if present == (self._changes, self._revisions):
             return 0, 0, []
         if any(present) and (self._changes or self._revisions):
             reason = "This database has a history already. A new one takes it: --index NAME"
-            return 0, 0, [NotTaken("history", reason)]
+            return 0, 0, [transfer.NotTaken("history", reason)]
         if writer is not None:
             for change in self._changes:
                 writer.revisions.put_change(change)
@@ -202,7 +192,7 @@ class _History:
                 writer.revisions.put_revision(revision, content)
         return len(self._changes), len(self._revisions), []
 
-    def _content(self, revision: KeptRevision) -> RevisionContent:
+    def _content(self, revision: transfer.KeptRevision) -> RevisionContent:
         if revision.kind == "none":
             return NO_FILE
         if not _HASH.fullmatch(revision.hash):
@@ -216,11 +206,11 @@ class _History:
 
 
 def _chats(read: export.Read) -> Iterator[_Chat]:
-    for chat in _records(read, export.CHATS, ExportedChat):
+    for chat in _records(read, export.CHATS, transfer.ExportedChat):
         if not _CHAT_ID.fullmatch(chat.id):
             raise _damaged(export.CHATS, f"{chat.id!r} is no id of a conversation")
         name = turns_name(chat.id)
-        exported = list(_records(read, name, ExportedTurn, limit=4 * MAX_CHAT_BYTES))
+        exported = list(_records(read, name, transfer.ExportedTurn, limit=4 * MAX_CHAT_BYTES))
         _check_numbers([turn.number for turn in exported])
         # The process that ran a turn is not here.
         turns = [

@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from qmd import errors
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    EditError,
-    FileAccessError,
-    FileChangedError,
-    InputError,
-    NoteExistsError,
-    NotFoundError,
-    QmdError,
-)
 from qmd.files.edits import operations, properties
 from qmd.files.edits.diff import short_diff
 from qmd.files.edits.text_file import TextFile, shown_text, with_line_ends
@@ -103,12 +95,12 @@ class NoteEditor:
         require_note(note)
         text = TextFile.decoded(note.file, data).text
         if "\0" in text:
-            raise EditError(f"{note.file} has NUL characters, which an editor would lose.")
+            raise errors.EditError(f"{note.file} has NUL characters, which an editor would lose.")
         refusal = None
         try:
             self._files.policy.permitted(note.place.target)
             self._files.store.require_writable()
-        except QmdError as error:
+        except errors.QmdError as error:
             refusal = error.with_hint
         return NoteSource(note.file, with_line_ends(text, "\n"), _hash(text), refusal)
 
@@ -152,7 +144,7 @@ class NoteEditor:
         try:
             written = self._files.rewrite(note.place, content, tool=tool)
         except OSError as error:
-            raise FileAccessError(note.file, error) from error
+            raise errors.FileAccessError(note.file, error) from error
         return EditedNote(
             file=note.file,
             docid=draft.docid,
@@ -184,15 +176,15 @@ class NoteEditor:
 
         def new_content(present: bytes | None) -> bytes:
             if present is not None:
-                raise NoteExistsError(note.file)
+                raise errors.NoteExistsError(note.file)
             return content
 
         try:
             written = self._files.rewrite(note.place, new_content, tool=tool)
         except IsADirectoryError:
-            raise NoteExistsError(note.file) from None
+            raise errors.NoteExistsError(note.file) from None
         except OSError as error:
-            raise FileAccessError(note.file, error) from error
+            raise errors.FileAccessError(note.file, error) from error
         return EditedNote(
             file=note.file,
             docid=docid_of(text),
@@ -220,7 +212,7 @@ class NoteEditor:
         except FileNotFoundError:
             raise not_there(note) from None
         except OSError as error:
-            raise FileAccessError(note.file, error) from error
+            raise errors.FileAccessError(note.file, error) from error
         return EditedNote(
             note.file, None, written=True, diff=diff, change=change.number, problem=change.problem
         )
@@ -247,7 +239,7 @@ def require_note(note: NotePlace) -> None:
     """Raises EditError: the file is of a format that is only read."""
     file_format = format_of(note.file)
     if not file_format.is_edited:
-        raise EditError(
+        raise errors.EditError(
             engine_text(
                 "{file} is only read here: its format is {kind}.",
                 file=note.file,
@@ -272,15 +264,15 @@ def read_note(note: NotePlace) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         raise not_there(note) from None
     except IsADirectoryError:
-        raise EditError(engine_text("{file} is no file.", file=note.file)) from None
+        raise errors.EditError(engine_text("{file} is no file.", file=note.file)) from None
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise _too_long(note, "{file} has more than {most} bytes.", most) from error
-        raise FileAccessError(note.file, error, reading=True) from error
+        raise errors.FileAccessError(note.file, error, reading=True) from error
 
 
-def _too_long(note: NotePlace, template: str, most: int = MAX_BYTES) -> EditError:
-    return EditError(
+def _too_long(note: NotePlace, template: str, most: int = MAX_BYTES) -> errors.EditError:
+    return errors.EditError(
         engine_text(template, file=note.file, most=f"{most:,}"),
         hint="Change, move or delete it with another program; searches follow.",
     )
@@ -301,14 +293,16 @@ def require_docid(store: Store, note: NotePlace, data: bytes, if_docid: str | No
         return
     match = _DOCID.fullmatch(if_docid.strip())
     if match is None:
-        raise InputError(f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits.")
+        raise errors.InputError(
+            f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits."
+        )
     digits = match[1].lower()
     text = document_text(note.file, data)
     if text is not None and _hash(text).startswith(digits):
         return
     with store.reading() as reader:
         read_text = _text_with_hash(reader, note, digits)
-    raise FileChangedError(
+    raise errors.FileChangedError(
         note.file,
         since=f"it was read as #{digits} (it is {docid_of_file(note, data) or 'no document'} now)",
         diff=None if read_text is None else short_diff(read_text, text or ""),
@@ -345,9 +339,9 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def not_there(note: NotePlace) -> NotFoundError:
+def not_there(note: NotePlace) -> errors.NotFoundError:
     """The error for a file that is gone."""
-    return NotFoundError(
+    return errors.NotFoundError(
         f"The file of {note.file} is not there any more.", hint="It was moved or deleted meanwhile."
     )
 
@@ -362,18 +356,20 @@ def edited(text: str, edit: NoteEdit) -> str:
     """
     action = ACTIONS.get(edit.action)
     if action is None:
-        raise EditError(
+        raise errors.EditError(
             f"There is no action {edit.action!r}.", hint=f"One of {', '.join(ACTIONS)}."
         )
     for name in action.needs:
         if getattr(edit, name) is None and name != "value":
-            raise EditError(f"The action {edit.action} needs {name}.")
+            raise errors.EditError(f"The action {edit.action} needs {name}.")
     if action.may_have == ("old", "line") and edit.old is None and edit.line is None:
-        raise EditError(f"The action {edit.action} needs old, the text of the task, or line.")
+        raise errors.EditError(
+            f"The action {edit.action} needs old, the text of the task, or line."
+        )
     fields = (*action.needs, *action.may_have)
     for name in _FIELDS:
         if getattr(edit, name) is not None and name not in fields:
-            raise EditError(
+            raise errors.EditError(
                 f"The action {edit.action} does not take {name}.",
                 hint=f"It takes {', '.join(fields)}.",
             )

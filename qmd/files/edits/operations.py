@@ -16,18 +16,8 @@ from qmd.engine_text import engine_text
 from qmd.errors import EditError
 from qmd.files.edits.diff import kept_lines
 from qmd.files.edits.text_file import LINE_END, UniformText, line_end, with_line_ends
-from qmd.parse import frontmatter
+from qmd.parse import frontmatter, notation
 from qmd.parse.markdown import Outline, outline
-from qmd.parse.notation import (
-    MAX_TEXT,
-    OBSERVATION,
-    TASK,
-    is_tag,
-    observation_lines,
-    observation_of,
-    status_of,
-    task_lines,
-)
 from qmd.parse.sections import Section, heading_path, outline_of, section
 from qmd.values.documents import NewFact, Observation
 from qmd.values.text import UNSAFE
@@ -309,7 +299,7 @@ class TaskLine:
 def tasks_of(text: str) -> list[TaskLine]:
     """The tasks of a text, in its order."""
     return [
-        TaskLine(number + 1, (match["text"] or "").strip(), status_of(match) == "done")
+        TaskLine(number + 1, (match["text"] or "").strip(), notation.status_of(match) == "done")
         for number, match in _tasks(text)[1].items()
     ]
 
@@ -327,7 +317,7 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
         EditError: There is no such task any more, or more than one.
     """
     lines = text.split("\n")
-    match = TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
+    match = notation.TASK.match(lines[line - 1].rstrip("\r")) if 0 < line <= len(lines) else None
     is_there = match is not None and (match["text"] or "").strip() == task.strip()
     return set_task(text, task, line if is_there else None, done=done)
 
@@ -335,7 +325,7 @@ def set_seen_task(text: str, *, done: bool, task: str, line: int) -> str:
 def _tasks(text: str) -> tuple[Outline, dict[int, re.Match[str]]]:
     """The outline of a text, and its tasks by the number of the line, from 0."""
     parsed = outline(text, frontmatter.split(text).body_start)
-    return parsed, dict(task_lines(text, parsed))
+    return parsed, dict(notation.task_lines(text, parsed))
 
 
 def _at_line(tasks: dict[int, re.Match[str]], line: int) -> int:
@@ -390,7 +380,7 @@ def fact_line(fact: NewFact, today: str) -> str:
         raise EditError("Which fact?", hint="Write one sentence.")
     for tag in fact.tags:
         name = tag.strip().lstrip("#")
-        if not is_tag(name) or _SPACES.search(name):
+        if not notation.is_tag(name) or _SPACES.search(name):
             raise EditError(
                 engine_text("No tag is written so: {tag}", tag=repr(tag[:60])),
                 hint="A tag has letters, digits, -, _ and /, such as work/plans.",
@@ -402,22 +392,22 @@ def fact_line(fact: NewFact, today: str) -> str:
         context.append(f"until {_day(fact.until)}")
     category = _one_line(fact.category).strip("[]")
     line = f"- [{category}] {text} ({'; '.join(context)})"
-    match = OBSERVATION.match(line)
+    match = notation.OBSERVATION.match(line)
     if match is None or match["category"] != category:
         raise EditError(
             engine_text("No category is written so: {category}", category=repr(category[:60])),
             hint="It is a word or a few, such as decision, preference or fact.",
         )
-    if len(match["text"]) > MAX_TEXT:
+    if len(match["text"]) > notation.MAX_TEXT:
         raise EditError(
             engine_text(
                 "The fact has {count} characters, more than {most}.",
                 count=f"{len(match['text']):,}",
-                most=f"{MAX_TEXT:,}",
+                most=f"{notation.MAX_TEXT:,}",
             ),
             hint="Split it, or write a note.",
         )
-    if observation_of(1, match).text != text:
+    if notation.observation_of(1, match).text != text:
         raise EditError(
             "The fact ends in parentheses that are read as its source.",
             hint="Write it without them.",
@@ -433,8 +423,8 @@ def with_fact(text: str, line: str) -> str:
     """
     new = _observed(line)
     parsed = outline(text, frontmatter.split(text).body_start)
-    for number, match in observation_lines(parsed):
-        each = observation_of(number + 1, match)
+    for number, match in notation.observation_lines(parsed):
+        each = notation.observation_of(number + 1, match)
         if (each.category, each.text) == (new.category, new.text):
             if _same(each, new):
                 return text
@@ -458,8 +448,8 @@ def line_of(text: str, line: str) -> Observation | None:
     """The fact of a note that says the same as a line; None without one."""
     new = _observed(line)
     parsed = outline(text, frontmatter.split(text).body_start)
-    for number, match in observation_lines(parsed):
-        each = observation_of(number + 1, match)
+    for number, match in notation.observation_lines(parsed):
+        each = notation.observation_of(number + 1, match)
         if (each.category, each.text) == (new.category, new.text):
             return each
     return None
@@ -477,7 +467,10 @@ def without_fact(text: str, fact: str) -> str:
     """
     words = " ".join(fact.split())
     parsed = outline(text, frontmatter.split(text).body_start)
-    facts = {number: observation_of(number + 1, each) for number, each in observation_lines(parsed)}
+    facts = {
+        number: notation.observation_of(number + 1, each)
+        for number, each in notation.observation_lines(parsed)
+    }
     same = [
         number
         for number, each in facts.items()
@@ -504,9 +497,9 @@ def without_fact(text: str, fact: str) -> str:
 
 
 def _observed(line: str) -> Observation:
-    match = OBSERVATION.match(line)
+    match = notation.OBSERVATION.match(line)
     assert match is not None, line
-    return observation_of(1, match)
+    return notation.observation_of(1, match)
 
 
 def _same(one: Observation, other: Observation) -> bool:

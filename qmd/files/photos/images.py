@@ -22,15 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd.errors import (
-    ExifToolError,
-    FileChangedError,
-    NotAPhotoError,
-    OutsideRootsError,
-    PhotoError,
-    PhotoProblem,
-    WriteDeclinedError,
-)
+from qmd import errors
 from qmd.files.photos import photo_plan
 from qmd.files.photos.exiftool import ExifTool, Turn
 from qmd.files.photos.photo_plan import (
@@ -46,15 +38,8 @@ from qmd.files.photos.photo_plan import (
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
 from qmd.files.writing.writer import NewMetadata
 from qmd.parse.formats import is_photo
-from qmd.parse.photo import containers
+from qmd.parse.photo import containers, source
 from qmd.parse.photo.metadata import read_kind, read_metadata
-from qmd.parse.photo.source import (
-    MetadataBlocks,
-    MeteredSource,
-    PhotoKind,
-    PhotoSource,
-    TooMuchMetadataError,
-)
 from qmd.parse.photo.standards import read_iptc
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
@@ -133,15 +118,15 @@ class Images:
 
         try:
             written = files.rewrite(place, content, tool=TOOL)
-        except ExifToolError as error:
+        except errors.ExifToolError as error:
             if error.cause in ("refused", "ended") and is_full(named_path):
                 raise disk_full(named_path) from error
             raise not_written(named_path, error.cause, error.reason, hint=error.hint) from error
-        except OutsideRootsError as error:
+        except errors.OutsideRootsError as error:
             raise outside(error) from error
-        except WriteDeclinedError as error:
+        except errors.WriteDeclinedError as error:
             raise not_written(named_path, "declined", error.with_hint) from error
-        except FileChangedError as error:
+        except errors.FileChangedError as error:
             raise not_written(
                 named_path,
                 "changed",
@@ -167,7 +152,7 @@ class _Copy:
         fields: What the photo says.
     """
 
-    def __init__(self, turn: Turn, named_path: str, kind: PhotoKind, data: bytes) -> None:
+    def __init__(self, turn: Turn, named_path: str, kind: source.PhotoKind, data: bytes) -> None:
         self._turn = turn
         self._named_path = named_path
         self._kind = kind
@@ -193,7 +178,7 @@ class _Copy:
         self._write([*self._encoding, *arguments])
         try:
             now = read_fields(self._turn, self._new, self._encoding, None)
-        except ExifToolError as error:
+        except errors.ExifToolError as error:
             if error.cause != "refused":
                 raise
             raise not_verified(self._named_path, error.reason) from error
@@ -217,7 +202,7 @@ class _Copy:
         turn = self._turn
         try:
             turn.write(self._photo, arguments, self._new)
-        except ExifToolError as error:
+        except errors.ExifToolError as error:
             if error.cause != "refused" or "[minor]" not in error.reason:
                 raise
             all_tags = ["-b", "-n", "-all", *_UNLISTED]
@@ -231,15 +216,15 @@ class _Copy:
 
 def _iptc_records(data: bytes, named_path: str) -> bytes:
     """All IPTC records, since all are written anew. Raises PhotoError: There are too many."""
-    blocks = MetadataBlocks("JPG")
+    blocks = source.MetadataBlocks("JPG")
     try:
-        containers.jpeg_blocks(MeteredSource(PhotoSource.of_bytes(data)), blocks)
-    except TooMuchMetadataError as error:
+        containers.jpeg_blocks(source.MeteredSource(source.PhotoSource.of_bytes(data)), blocks)
+    except source.TooMuchMetadataError as error:
         raise not_written(named_path, "refused", str(error).rstrip(".")) from error
     return blocks.iptc or b""
 
 
-def _kept(present: FieldValues, kind: PhotoKind) -> bytes:
+def _kept(present: FieldValues, kind: source.PhotoKind) -> bytes:
     """The metadata that the photo had, in JSON, for the revisions."""
     people = present.get(photo_plan.PEOPLE, ())
     tags = [name for name in photo_plan.keywords(present, kind) if name not in people]
@@ -268,7 +253,9 @@ _IMAGE_DATA = {
 }
 
 
-def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoKind, ResolvedPath]:
+def require_writable_photo(
+    named_path: str, policy: WritePolicy
+) -> tuple[source.PhotoKind, ResolvedPath]:
     """
     The format of a photo that may be written, and where it lies. Raises PhotoError: what is
     wrong first.
@@ -277,13 +264,13 @@ def require_writable_photo(named_path: str, policy: WritePolicy) -> tuple[PhotoK
     """
     try:
         policy.require_writable()
-    except OutsideRootsError as error:
+    except errors.OutsideRootsError as error:
         raise outside(error) from error
     _require_permissions(named_path)
     try:
         place = policy.resolve(named_path)
         str(place.target).encode()
-    except OutsideRootsError as error:
+    except errors.OutsideRootsError as error:
         raise outside(error) from error
     except UnicodeEncodeError as error:
         raise not_written(
@@ -318,7 +305,7 @@ def _require_permissions(named_path: str) -> None:
 
 
 @contextmanager
-def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSource]:
+def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[source.PhotoSource]:
     """
     The bytes of a photo; ``open_it`` gives a descriptor.
 
@@ -339,15 +326,15 @@ def open_photo(named_path: str, open_it: Callable[[], int]) -> Iterator[PhotoSou
             os.fdopen(descriptor, "rb", buffering=0, closefd=False) as stream,
         ):
             if not is_photo(named_path):
-                raise NotAPhotoError("its name does not end in .jpg, .jpeg, .png or .heic")
-            yield PhotoSource(stream, status.st_size)
+                raise errors.NotAPhotoError("its name does not end in .jpg, .jpeg, .png or .heic")
+            yield source.PhotoSource(stream, status.st_size)
     finally:
         os.close(descriptor)
 
 
-def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
+def image_digest(data: bytes, kind: source.PhotoKind) -> bytes | None:
     """A digest of the image data alone; None if the photo ends in the middle of it."""
-    places = _IMAGE_DATA[kind](PhotoSource.of_bytes(data))
+    places = _IMAGE_DATA[kind](source.PhotoSource.of_bytes(data))
     if places is None:
         return None
     digest = hashlib.blake2b(digest_size=32)
@@ -361,7 +348,7 @@ def image_digest(data: bytes, kind: PhotoKind) -> bytes | None:
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _METADATA = 256 * 1024  # more than all that may be written
 
-_WORDS: dict[PhotoProblem, tuple[str, str]] = {
+_WORDS: dict[errors.PhotoProblem, tuple[str, str]] = {
     "not_found": ("There is no file {path}", "Check the path."),
     "not_readable": (
         "The file cannot be read: {path} ({reason}).",
@@ -385,10 +372,14 @@ _WORDS: dict[PhotoProblem, tuple[str, str]] = {
 
 
 def photo_error(
-    problem: PhotoProblem, named_path: str, cause: str, reason: str = "", hint: str | None = None
-) -> PhotoError:
+    problem: errors.PhotoProblem,
+    named_path: str,
+    cause: str,
+    reason: str = "",
+    hint: str | None = None,
+) -> errors.PhotoError:
     message, usual_hint = _WORDS[problem]
-    return PhotoError(
+    return errors.PhotoError(
         problem,
         message.format(path=named_path, reason=reason.rstrip(".")),
         cause=cause,
@@ -397,32 +388,34 @@ def photo_error(
     )
 
 
-def not_found(named_path: str) -> PhotoError:
+def not_found(named_path: str) -> errors.PhotoError:
     return photo_error("not_found", named_path, "not_found")
 
 
-def unreadable(named_path: str, reason: str) -> PhotoError:
+def unreadable(named_path: str, reason: str) -> errors.PhotoError:
     return photo_error("not_readable", named_path, "unreadable", reason)
 
 
-def unwritable(named_path: str, reason: str) -> PhotoError:
+def unwritable(named_path: str, reason: str) -> errors.PhotoError:
     return photo_error("not_writable", named_path, "permission", reason)
 
 
-def not_written(named_path: str, cause: str, reason: str, hint: str | None = None) -> PhotoError:
+def not_written(
+    named_path: str, cause: str, reason: str, hint: str | None = None
+) -> errors.PhotoError:
     return photo_error("not_written", named_path, cause, reason, hint)
 
 
-def not_verified(named_path: str, reason: str) -> PhotoError:
+def not_verified(named_path: str, reason: str) -> errors.PhotoError:
     return photo_error("not_verified", named_path, "different", reason)
 
 
-def disk_full(named_path: str) -> PhotoError:
+def disk_full(named_path: str) -> errors.PhotoError:
     return not_written(named_path, "disk_full", "the disk is full", "Free some space.")
 
 
-def outside(error: OutsideRootsError) -> PhotoError:
-    return PhotoError(
+def outside(error: errors.OutsideRootsError) -> errors.PhotoError:
+    return errors.PhotoError(
         "not_writable", str(error), cause="outside", reason=error.with_hint, hint=error.hint
     )
 
@@ -432,7 +425,7 @@ def reading(named_path: str) -> Iterator[None]:
     """Errors of the block, which reads a photo, as a `PhotoError`."""
     try:
         yield
-    except NotAPhotoError as error:
+    except errors.NotAPhotoError as error:
         raise photo_error("unsupported", named_path, "format", str(error), error.hint) from error
     except OSError as error:
         gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
@@ -441,7 +434,7 @@ def reading(named_path: str) -> Iterator[None]:
         raise unreadable(named_path, error.strerror or str(error)) from error
 
 
-def disk_error(named_path: str, error: OSError) -> PhotoError:
+def disk_error(named_path: str, error: OSError) -> errors.PhotoError:
     """An error of the disk or of permissions, while the photo was written."""
     reason = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -31,12 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from qmd import libraries
-from qmd.files.writing.directories import (
-    make_directories,
-    open_directory,
-    rename_exclusive,
-    sync_directory,
-)
+from qmd.files.writing import directories
 
 if sys.platform != "win32":
     import fcntl
@@ -118,9 +113,9 @@ class LockedFolder:
         self._fd: int | None = None
         self._lock: BaseFileLock | None = None
         if _CAN_OPEN_RELATIVE:
-            self._fd = open_directory(path, create, created)
+            self._fd = directories.open_directory(path, create, created)
         elif create:
-            make_directories(path, created)
+            directories.make_directories(path, created)
         try:
             self._acquire(deadline)
         except BaseException:
@@ -283,7 +278,7 @@ class LockedFolder:
         except OSError as error:
             raise self._named(error, target) from error
         if self._fd is not None:
-            sync_directory(self._fd)
+            directories.sync_directory(self._fd)
 
     def remove(self, name: str) -> None:
         """Delete a file, and make that durable. Raises FileNotFoundError."""
@@ -292,7 +287,7 @@ class LockedFolder:
         except OSError as error:
             raise self._named(error, name) from error
         if self._fd is not None:
-            sync_directory(self._fd)
+            directories.sync_directory(self._fd)
 
     def move(self, name: str, folder: LockedFolder, new_name: str) -> None:
         """
@@ -310,7 +305,7 @@ class LockedFolder:
                     dst_dir_fd=self._fd,
                 )
             else:
-                rename_exclusive(
+                directories.rename_exclusive(
                     self._name_for_system(name),
                     folder._name_for_system(new_name),
                     source_dir=self._fd,
@@ -320,7 +315,7 @@ class LockedFolder:
             raise folder._named(error, new_name) from error
         for each in {self, folder}:
             if each._fd is not None:
-                sync_directory(each._fd)
+                directories.sync_directory(each._fd)
 
     def _is_in_other_case(self, name: str, new_name: str) -> bool:
         """Whether both names mean one file, of which the directory lists the first name alone."""

@@ -18,37 +18,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import libraries
+from qmd import libraries, values
 from qmd.errors import ConflictError, FileChangedError, QmdError
-from qmd.files.writing.locked_folder import (
-    FileContent,
-    LockedFolder,
-    is_temporary_name,
-    locked,
-    sha256_of,
-    temporary_name,
-)
+from qmd.files.writing import locked_folder
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
-from qmd.store.sql.revisions import (
-    MAX_REVISION_BYTES,
-    NO_FILE,
-    FileStep,
-    RevisionContent,
-    pack_revision,
-)
+from qmd.store.sql import revisions
 from qmd.system import cancellation, clock
 from qmd.system.session import current_face, current_session
 from qmd.system.user_dirs import lock_beside
 from qmd.values.access import AuditEntry
-from qmd.values.proposed import (
-    Confirm,
-    Proposed,
-    ProposedDeletion,
-    ProposedFields,
-    ProposedMove,
-    ProposedText,
-    require_consent,
-)
 from qmd.values.text import fold
 from qmd.values.writing import FileAction
 
@@ -77,7 +55,7 @@ class FileWriter:
         policy: WritePolicy,
         update_index: Callable[[Sequence[Path]], None],
         *,
-        confirm: Confirm | None = None,
+        confirm: values.proposed.Confirm | None = None,
         actor: str = "",
         whole_store: Store | None = None,
     ) -> None:
@@ -221,7 +199,10 @@ class ChangeWriter:
         if self._files.confirm is not None:
             content = self._agreed(target, content, self._files.confirm)
         cancellation.check()
-        with cancellation.uninterrupted(), locked(target.parent, create=True) as folder:
+        with (
+            cancellation.uninterrupted(),
+            locked_folder.locked(target.parent, create=True) as folder,
+        ):
             for _ in range(_ATTEMPTS):
                 old = folder.read(target.name)
                 present = None if old is None else old.data
@@ -279,9 +260,11 @@ class ChangeWriter:
         if old == new:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
         if self._files.confirm is not None:
-            with locked(old.parent) as folder, folder.original(old.name):
+            with locked_folder.locked(old.parent) as folder, folder.original(old.name):
                 pass  # it is there, and may be moved
-            self._require_consent(self._files.confirm, ProposedMove(self._tool, old, new))
+            self._require_consent(
+                self._files.confirm, values.proposed.ProposedMove(self._tool, old, new)
+            )
         cancellation.check()
         with cancellation.uninterrupted(), _both_locked(old.parent, new.parent) as folders:
             from_folder, to_folder = folders
@@ -290,13 +273,15 @@ class ChangeWriter:
                 size = os.fstat(descriptor).st_size
             if if_hash is not None and digest != if_hash:
                 raise FileChangedError(str(old), since="it was read")
-            before = RevisionContent(digest, size, b"", "none")
+            before = revisions.RevisionContent(digest, size, b"", "none")
 
             def move() -> bool:
                 from_folder.move(old.name, to_folder, new.name)
                 return True
 
-            self._do(to_folder, FileStep(str(new), "move", before, digest, str(old)), move)
+            self._do(
+                to_folder, revisions.FileStep(str(new), "move", before, digest, str(old)), move
+            )
         self.changed += [old, new]
         return Written(new, True, size)
 
@@ -322,7 +307,9 @@ class ChangeWriter:
 
     # -- consent -----------------------------------------------------------------------
 
-    def _agreed(self, target: Path, content: NewContentOf, confirm: Confirm) -> NewContentOf:
+    def _agreed(
+        self, target: Path, content: NewContentOf, confirm: values.proposed.Confirm
+    ) -> NewContentOf:
         """
         Ask ``confirm`` to allow what ``content`` makes of the file, and return what gives just
         that. No lock is held while it waits.
@@ -331,7 +318,7 @@ class ChangeWriter:
             WriteDeclinedError: ``confirm`` did not allow it.
         """
         before = None
-        with suppress(FileNotFoundError), locked(target.parent) as folder:
+        with suppress(FileNotFoundError), locked_folder.locked(target.parent) as folder:
             old = folder.read(target.name)
             before = None if old is None else old.data
         new = content(before)
@@ -345,7 +332,9 @@ class ChangeWriter:
 
         return agreed
 
-    def _require_consent(self, confirm: Confirm, proposed: Proposed) -> None:
+    def _require_consent(
+        self, confirm: values.proposed.Confirm, proposed: values.proposed.Proposed
+    ) -> None:
         """
         Ask ``confirm``. A move or undo lets others run while it waits for the answer.
 
@@ -354,11 +343,11 @@ class ChangeWriter:
             ConflictError: Another note was moved meanwhile, and this one was planned without it.
         """
         if not holds_move_lock():
-            require_consent(confirm, proposed)
+            values.proposed.require_consent(confirm, proposed)
             return
         before = self._latest_move()
         with move_lock_given_up():
-            require_consent(confirm, proposed)
+            values.proposed.require_consent(confirm, proposed)
         if self._latest_move() != before:
             raise ConflictError(
                 f"Other notes were moved while the person was asked; {proposed.path} was not"
@@ -373,7 +362,11 @@ class ChangeWriter:
     # -- the one way in which a file changes -------------------------------------------
 
     def _put(
-        self, folder: LockedFolder, target: Path, old: FileContent | None, new: NewContent
+        self,
+        folder: locked_folder.LockedFolder,
+        target: Path,
+        old: locked_folder.FileContent | None,
+        new: NewContent,
     ) -> bool:
         """
         Give the file a new content, and keep its old one.
@@ -385,9 +378,9 @@ class ChangeWriter:
         if data == present:
             return True
         action: FileAction = "delete" if data is None else "create" if old is None else "write"
-        before = NO_FILE if present is None else _kept(target, present, new)
-        step = FileStep(str(target), action, before, "" if data is None else _hash(data))
-        temporary = None if data is None else temporary_name()
+        before = revisions.NO_FILE if present is None else _kept(target, present, new)
+        step = revisions.FileStep(str(target), action, before, "" if data is None else _hash(data))
+        temporary = None if data is None else locked_folder.temporary_name()
 
         def put() -> bool:
             if temporary is not None:
@@ -406,8 +399,8 @@ class ChangeWriter:
 
     def _do(
         self,
-        folder: LockedFolder,
-        step: FileStep,
+        folder: locked_folder.LockedFolder,
+        step: revisions.FileStep,
         act: Callable[[], bool],
         temporary: str | None = None,
     ) -> bool:
@@ -430,7 +423,12 @@ class ChangeWriter:
                 self._end(temporaries, undone_revision=None if is_done else revision)
         return is_done
 
-    def _begin(self, folder: LockedFolder, step: FileStep, temporaries: Sequence[str]) -> int:
+    def _begin(
+        self,
+        folder: locked_folder.LockedFolder,
+        step: revisions.FileStep,
+        temporaries: Sequence[str],
+    ) -> int:
         """
         Record a step and its temporary files in one transaction; the step is an entry of the audit
         log, too. Returns the number of the revision.
@@ -519,7 +517,7 @@ def clean_up(store: Store) -> None:
     removed: list[str] = []
     for directory, abandoned in by_directory.items():
         try:
-            with locked(directory, wait_s=0) as folder:
+            with locked_folder.locked(directory, wait_s=0) as folder:
                 # The directory is locked, so the processes that recorded these files have ended.
                 _discard(folder, abandoned)
         except (FileNotFoundError, NotADirectoryError):
@@ -535,10 +533,10 @@ def clean_up(store: Store) -> None:
             _log.warning("%s", error)
 
 
-def _discard(folder: LockedFolder, temporaries: Sequence[str]) -> None:
+def _discard(folder: locked_folder.LockedFolder, temporaries: Sequence[str]) -> None:
     """Remove files of this directory, given by absolute paths, if their names are temporary."""
     for name in (Path(temporary).name for temporary in temporaries):
-        if is_temporary_name(name):
+        if locked_folder.is_temporary_name(name):
             folder.discard(name)
 
 
@@ -546,7 +544,7 @@ def _data(new: NewContent) -> bytes | None:
     return new.data if isinstance(new, NewMetadata) else new
 
 
-def _kept(path: Path, present: bytes, new: NewContent) -> RevisionContent:
+def _kept(path: Path, present: bytes, new: NewContent) -> revisions.RevisionContent:
     """
     What the history keeps of a file that gets a new content.
 
@@ -554,12 +552,14 @@ def _kept(path: Path, present: bytes, new: NewContent) -> RevisionContent:
         ConflictError: It is too long.
     """
     if isinstance(new, NewMetadata):
-        kept = pack_revision(new.kept, "metadata")
-    elif new is not None and len(present) > MAX_REVISION_BYTES and new.startswith(present):
+        kept = revisions.pack_revision(new.kept, "metadata")
+    elif (
+        new is not None and len(present) > revisions.MAX_REVISION_BYTES and new.startswith(present)
+    ):
         # An append loses nothing, so a content that is too long for a revision is not kept.
-        kept = RevisionContent(_hash(present), len(present), b"", "none")
+        kept = revisions.RevisionContent(_hash(present), len(present), b"", "none")
     else:
-        kept = pack_revision(present)
+        kept = revisions.pack_revision(present)
     if kept is None:
         raise ConflictError(
             f"{path} holds {len(present):,} bytes, more than the history of a file can keep.",
@@ -570,16 +570,20 @@ def _kept(path: Path, present: bytes, new: NewContent) -> RevisionContent:
     return kept
 
 
-def _proposed(tool: str, path: Path, before: bytes | None, new: NewContent) -> Proposed:
+def _proposed(
+    tool: str, path: Path, before: bytes | None, new: NewContent
+) -> values.proposed.Proposed:
     if isinstance(new, NewMetadata):
-        return ProposedFields(tool, path, new.before, new.after)
+        return values.proposed.ProposedFields(tool, path, new.before, new.after)
     if new is None:
-        return ProposedDeletion(tool, path, before or b"")
-    return ProposedText(tool, path, before, new)
+        return values.proposed.ProposedDeletion(tool, path, before or b"")
+    return values.proposed.ProposedText(tool, path, before, new)
 
 
 @contextmanager
-def _both_locked(source: Path, target: Path) -> Iterator[tuple[LockedFolder, LockedFolder]]:
+def _both_locked(
+    source: Path, target: Path
+) -> Iterator[tuple[locked_folder.LockedFolder, locked_folder.LockedFolder]]:
     """
     Lock the directories of a move; they may be the same. ``target`` is created.
 
@@ -587,11 +591,11 @@ def _both_locked(source: Path, target: Path) -> Iterator[tuple[LockedFolder, Loc
     """
     with ExitStack() as stack:
         if _is_same_directory(source, target):
-            folder = stack.enter_context(locked(source))
+            folder = stack.enter_context(locked_folder.locked(source))
             yield folder, folder
             return
         folders = {
-            path: stack.enter_context(locked(path, create=path == target))
+            path: stack.enter_context(locked_folder.locked(path, create=path == target))
             for path in sorted((source, target))
         }
         yield folders[source], folders[target]
@@ -612,7 +616,7 @@ def _hash(data: bytes) -> str:
 def _hash_of_file(descriptor: int) -> str:
     """The SHA-256 of an open file, in hexadecimal."""
     with open(descriptor, "rb", buffering=0, closefd=False) as file:
-        return sha256_of(file)
+        return locked_folder.sha256_of(file)
 
 
 _held: ContextVar[BaseFileLock | None] = ContextVar("qmd_move", default=None)

@@ -17,14 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from qmd import errors
 from qmd.engine_text import engine_text
-from qmd.errors import (
-    ConfigError,
-    InferenceError,
-    NativeCallsRefusedError,
-    QmdError,
-    TransientInferenceError,
-)
 from qmd.inference.llm.answer import MASK
 from qmd.inference.llm.settings import VARIABLE, LlmSettings
 from qmd.system import http_client, installation
@@ -66,7 +60,7 @@ class ModelEndpoint:
             with self._request(path, body, TimeLimit(timeout_s, timeout_s)) as reply:
                 data = reply.read(max_bytes) if reply.status == 200 else error_bytes(reply)
         except http_client.TimeLimitError:
-            raise TransientInferenceError(
+            raise errors.TransientInferenceError(
                 f"{self.name} has not answered within {timeout_s:.1f} s."
             ) from None
         except (http_client.HttpError, http_client.ProxyError) as error:
@@ -189,7 +183,7 @@ def status_error(
     headers: Mapping[str, str],
     *,
     offered_tools: bool = False,
-) -> InferenceError:
+) -> errors.InferenceError:
     """
     The error for a reply with a bad HTTP status.
 
@@ -204,7 +198,7 @@ def status_error(
         message=f": {message}" if message else ".",
     )
     if offered_tools and status in _REFUSES_TOOLS and _WORDS_ABOUT_TOOLS.search(str(body)):
-        return NativeCallsRefusedError(
+        return errors.NativeCallsRefusedError(
             problem,
             hint=f"{settings.model} or its server takes no tools: use --tool-calls blocks, or auto"
             " (QMD_LLM_TOOL_CALLS, llm_tool_calls).",
@@ -213,16 +207,16 @@ def status_error(
     if status in _TEMPORARY or (status >= 500 and status not in (501, 505)):
         if "insufficient_quota" in message or _code(body) == "insufficient_quota":
             hint = "Your account with this server is used up."
-            return InferenceError(problem, hint=hint, quoted=message)
+            return errors.InferenceError(problem, hint=hint, quoted=message)
         retry_after_s = _retry_after_s(headers)
         when = f"in {retry_after_s:.0f} s, as it asks" if retry_after_s else "in a while"
-        return TransientInferenceError(
+        return errors.TransientInferenceError(
             problem,
             hint=engine_text("The server is busy or in trouble: try again {moment}.", moment=when),
             quoted=message,
             retry_after_s=retry_after_s,
         )
-    return InferenceError(problem, hint=_hint(settings, status, headers), quoted=message)
+    return errors.InferenceError(problem, hint=_hint(settings, status, headers), quoted=message)
 
 
 def server_words(body: object, key: str | None) -> str:
@@ -249,10 +243,10 @@ def shortened(text: str) -> str:
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
 
 
-def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError:
+def not_an_answer(settings: LlmSettings, what: str, text: str) -> errors.InferenceError:
     """The reply is not that of a model server; ``text`` is the beginning of it."""
     beginning = server_words(text, settings.key)
-    return InferenceError(
+    return errors.InferenceError(
         engine_text(
             "{url} does not answer as a language model does: {what}{beginning}",
             url=settings.url,
@@ -266,7 +260,7 @@ def not_an_answer(settings: LlmSettings, what: str, text: str) -> InferenceError
 
 def http_error(
     settings: LlmSettings, error: http_client.HttpError | http_client.ProxyError, wait_s: float
-) -> QmdError:
+) -> errors.QmdError:
     """
     An error of the HTTP client as one that says what to do.
 
@@ -280,20 +274,20 @@ def http_error(
         case http_client.UnreadableReplyError():
             return not_an_answer(settings, str(error), "")
         case http_client.SocksSupportError():
-            return ConfigError(
+            return errors.ConfigError(
                 f"Cannot ask {settings.url}: the proxy in the environment speaks SOCKS, which needs"
                 " the package 'socksio'.",
                 hint=f"{installation.current().install('socksio')}, or name a proxy that speaks"
                 " HTTP in HTTPS_PROXY and unset ALL_PROXY.",
             )
         case http_client.ProxyError():
-            return ConfigError(
+            return errors.ConfigError(
                 f"Cannot ask {settings.url}: the address of the proxy in the environment is none.",
                 hint="Check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. For example:"
                 " http://proxy.example:3128",
             )
     where = "Is it running?" if settings.is_loopback else "Are you online?"
-    return TransientInferenceError(
+    return errors.TransientInferenceError(
         engine_text(
             "Cannot reach {url}: {reason}",
             url=settings.url,
@@ -307,8 +301,8 @@ def http_error(
     )
 
 
-def timed_out(settings: LlmSettings, timeout_s: float) -> TransientInferenceError:
-    return TransientInferenceError(
+def timed_out(settings: LlmSettings, timeout_s: float) -> errors.TransientInferenceError:
+    return errors.TransientInferenceError(
         engine_text(
             "No answer from {url} within {seconds} s.", url=settings.url, seconds=f"{timeout_s:g}"
         ),
@@ -322,8 +316,8 @@ def _setting(settings: LlmSettings) -> str:
     return f"{variable}, or --llm-url of 'qmd ask'" if variable == "QMD_LLM_URL" else variable
 
 
-def broke_off(settings: LlmSettings) -> TransientInferenceError:
-    return TransientInferenceError(
+def broke_off(settings: LlmSettings) -> errors.TransientInferenceError:
+    return errors.TransientInferenceError(
         engine_text(
             "The connection to {url} broke off in the middle of the answer.", url=settings.url
         ),

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from qmd.errors import DatabaseReplacedError, QmdError, StoreError
 from qmd.ingest import parse_workers
 from qmd.ingest.events import EventBus
-from qmd.ingest.keep.background import (
-    BackgroundEmbedder,
-    BackgroundOcr,
-    EmbedderProvider,
-    gathering_loop,
-)
+from qmd.ingest.keep import background
 from qmd.ingest.keep.freshness import IndexLock, KeeperState, lock_of
 from qmd.ingest.keep.loop import ChangeListener, IndexFollower, Loop, LoopStopped
 from qmd.ingest.keep.maintain import KeeperOptions, Maintenance
@@ -45,7 +40,7 @@ class Keeper:
         self,
         store: Callable[[], Store],
         events: EventBus,
-        models: EmbedderProvider,
+        models: background.EmbedderProvider,
         options: KeeperOptions | None = None,
     ) -> None:
         """
@@ -196,9 +191,9 @@ class Keeper:
         options, state = self._options, self.state
         loops: list[Loop] = []
         if options.embed:
-            loops.append(BackgroundEmbedder(store, self._events, state, self._models))
+            loops.append(background.BackgroundEmbedder(store, self._events, state, self._models))
         if options.ocr is not None:
-            loops.append(BackgroundOcr(store, self._events, state, options.ocr))
+            loops.append(background.BackgroundOcr(store, self._events, state, options.ocr))
         for loop in loops:
             loop.start()
         self._background = tuple(loops)
@@ -216,7 +211,7 @@ class Keeper:
         state.forget_record()
         state.leader = True
         state.embeds = self._options.embed
-        gathering = gathering_loop(store)
+        gathering = background.gathering_loop(store)
         gathering.start()
 
         def wake() -> None:

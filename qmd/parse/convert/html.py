@@ -25,15 +25,8 @@ from urllib.parse import unquote
 from lxml import etree
 
 from qmd.errors import DamagedFileError
+from qmd.parse.convert import html_blocks
 from qmd.parse.convert.blocks import Blocks, heading_line
-from qmd.parse.convert.html_blocks import (
-    SILENT,
-    Element,
-    ElementWriter,
-    is_hidden,
-    local_name,
-    walk,
-)
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 from qmd.parse.decode import decode
@@ -98,10 +91,12 @@ def convert_page(
     if title and next(_elements(article.root, "h1"), None) is None:
         blocks.markdown(heading_line(1, title))
     base = meta.base or address
-    writer = ElementWriter(blocks, base=base, skipped=article.skipped, pictures=pictures)
+    writer = html_blocks.ElementWriter(
+        blocks, base=base, skipped=article.skipped, pictures=pictures
+    )
     writer.write(article.root)
     if blocks.is_empty:  # a page of nothing but links
-        ElementWriter(blocks, base=base, pictures=pictures).write(article.root)
+        html_blocks.ElementWriter(blocks, base=base, pictures=pictures).write(article.root)
     return blocks.converted(
         title=title,
         date=meta.date(),
@@ -117,7 +112,7 @@ def convert_page(
 class _Meta:
     """What a page says about itself, in JSON-LD and in ``<meta>``."""
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: html_blocks.Element) -> None:
         self._names: dict[str, str] = {}
         self._json: list[Mapping[str, object]] = []
         self._title = self._time = self._canonical = self.base = ""
@@ -125,8 +120,8 @@ class _Meta:
             self._add(element)
         self.address = self._canonical or _web_address(self.named("og:url"))
 
-    def _add(self, element: Element) -> None:
-        name = local_name(element)
+    def _add(self, element: html_blocks.Element) -> None:
+        name = html_blocks.local_name(element)
         if name == "meta":
             self._add_name(element)
         elif name == "title":
@@ -140,7 +135,7 @@ class _Meta:
         elif element.get("itemprop") == "datePublished":
             self._time = element.get("datetime") or element.get("content") or self._time
 
-    def _add_name(self, element: Element) -> None:
+    def _add_name(self, element: html_blocks.Element) -> None:
         name = element.get("property") or element.get("name") or element.get("itemprop") or ""
         content = " ".join((element.get("content") or "").split())
         if name and content and len(content) < 5000:
@@ -150,7 +145,7 @@ class _Meta:
         """The content of the first of these that the page has."""
         return next((self._names[name] for name in names if self._names.get(name)), "")
 
-    def title(self, root: Element) -> str:
+    def title(self, root: html_blocks.Element) -> str:
         """The page's title: its main heading if its ``<title>`` repeats that, else what it says."""
         headings = [_line(each) for each in islice(_elements(root, "h1"), 5)]
         headings = [heading for heading in headings if heading]
@@ -216,11 +211,11 @@ def _json_of(text: str) -> Iterator[Mapping[str, object]]:
             )
 
 
-def _elements(root: Element, name: str) -> Iterator[Element]:
-    return (element for element in root.iter() if local_name(element) == name)
+def _elements(root: html_blocks.Element, name: str) -> Iterator[html_blocks.Element]:
+    return (element for element in root.iter() if html_blocks.local_name(element) == name)
 
 
-def _line(element: Element) -> str:
+def _line(element: html_blocks.Element) -> str:
     return " ".join("".join(islice(element.itertext(), 200)).split())[:1000].rstrip("¶#").strip()
 
 
@@ -356,7 +351,7 @@ def html_text(data: bytes, charset: str = "") -> str:
     return decode(data).text
 
 
-def html_tree(text: str) -> tuple[Element | None, tuple[str, ...]]:
+def html_tree(text: str) -> tuple[html_blocks.Element | None, tuple[str, ...]]:
     """The root of a page's tree, None if it has no elements, and warnings."""
     parser = etree.HTMLParser(
         encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True, huge_tree=True
@@ -372,7 +367,7 @@ def html_tree(text: str) -> tuple[Element | None, tuple[str, ...]]:
     return root, warnings
 
 
-def _complete_body(root: Element) -> None:
+def _complete_body(root: html_blocks.Element) -> None:
     """
     Put into ``<body>`` what begins it.
 
@@ -381,7 +376,9 @@ def _complete_body(root: Element) -> None:
     head, body = root.find("head"), root.find("body")
     if head is None:
         return
-    begin = next((n for n, each in enumerate(head) if local_name(each) not in _OF_HEAD), None)
+    begin = next(
+        (n for n, each in enumerate(head) if html_blocks.local_name(each) not in _OF_HEAD), None
+    )
     if begin is None:
         return
     if body is None:
@@ -443,11 +440,11 @@ class _Size(NamedTuple):
 class Article(NamedTuple):
     """The element that holds an article, and those in it that are left out."""
 
-    root: Element
-    skipped: frozenset[Element]
+    root: html_blocks.Element
+    skipped: frozenset[html_blocks.Element]
 
 
-def find_article(page: Element) -> Article:
+def find_article(page: html_blocks.Element) -> Article:
     """The article of a page."""
     sizes = _sizes(page)
     whole = sizes[page]
@@ -463,10 +460,12 @@ def find_article(page: Element) -> Article:
 
 
 def _candidates(
-    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
-) -> Iterator[Element]:
+    page: html_blocks.Element,
+    skipped: frozenset[html_blocks.Element],
+    sizes: dict[html_blocks.Element, _Size],
+) -> Iterator[html_blocks.Element]:
     for element in _outside(page, skipped, sizes):
-        name, attributes = local_name(element), element.attrib
+        name, attributes = html_blocks.local_name(element), element.attrib
         if (
             name in ("main", "article")
             or attributes.get("role") in ("main", "article")
@@ -477,7 +476,9 @@ def _candidates(
             yield element
 
 
-def _others(page: Element, sizes: dict[Element, _Size]) -> Iterator[Element]:
+def _others(
+    page: html_blocks.Element, sizes: dict[html_blocks.Element, _Size]
+) -> Iterator[html_blocks.Element]:
     """The outermost elements that are no part of any article."""
     prose = sizes[page].prose
     stack = [page]
@@ -492,8 +493,8 @@ def _others(page: Element, sizes: dict[Element, _Size]) -> Iterator[Element]:
                 stack.append(child)
 
 
-def _is_other(element: Element, size: _Size, prose: int) -> bool:
-    name, attributes = local_name(element), element.attrib
+def _is_other(element: html_blocks.Element, size: _Size, prose: int) -> bool:
+    name, attributes = html_blocks.local_name(element), element.attrib
     names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
     if _EDIT_LINKS.search(names):
         return True
@@ -521,8 +522,10 @@ def _is_beside_text(size: _Size, prose: int, *, is_navigation: bool) -> bool:
 
 
 def _outside(
-    page: Element, skipped: frozenset[Element], sizes: dict[Element, _Size]
-) -> Iterator[Element]:
+    page: html_blocks.Element,
+    skipped: frozenset[html_blocks.Element],
+    sizes: dict[html_blocks.Element, _Size],
+) -> Iterator[html_blocks.Element]:
     """The elements that are shown, those that are left out excepted."""
     stack = [page]
     while stack:
@@ -531,14 +534,14 @@ def _outside(
         stack += [child for child in element if child in sizes and child not in skipped]
 
 
-def _sizes(page: Element) -> dict[Element, _Size]:
+def _sizes(page: html_blocks.Element) -> dict[html_blocks.Element, _Size]:
     """The size of each element that is shown."""
-    sizes: dict[Element, _Size] = {}
+    sizes: dict[html_blocks.Element, _Size] = {}
     open_sizes: list[list[int]] = [[0, 0, 0, 0]]
     hidden = links = kept = 0
-    for element, begins in walk(page):
-        name = local_name(element)
-        is_silent = name in SILENT or not name or is_hidden(element)
+    for element, begins in html_blocks.walk(page):
+        name = html_blocks.local_name(element)
+        is_silent = name in html_blocks.SILENT or not name or html_blocks.is_hidden(element)
         step = 1 if begins else -1
         hidden += step * is_silent
         links += step * (name == "a")

@@ -9,27 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qmd.errors import EncryptedFileError
+from qmd.parse.convert import blocks, office
 from qmd.parse.convert.archive import Archive
-from qmd.parse.convert.blocks import (
-    MAX_COLUMNS,
-    Blocks,
-    inert,
-    inert_beginnings,
-    link,
-    main_heading,
-    write_rows,
-)
 from qmd.parse.convert.html_blocks import Element
-from qmd.parse.convert.office import (
-    MAX_SHEETS,
-    About,
-    SheetRow,
-    attribute,
-    child,
-    children,
-    write_sheet,
-    xml_name,
-)
 from qmd.parse.converted import Converted
 
 #: Lists, tables and text boxes inside each other that are read.
@@ -67,47 +49,53 @@ def convert(path: str, data: bytes) -> Converted:
     if manifest is not None and next(manifest.iter("{*}encryption-data"), None) is not None:
         raise EncryptedFileError("OpenDocument file")
     root = archive.xml("content.xml")
-    body = child(root, "body")
+    body = office.child(root, "body")
     if body is None:
         raise archive.damaged("it holds no text")
     document = _OpenDocument()
     for part in body:
         document.write_body(part)
     document.write_notes()
-    about = About(archive, "meta.xml")
+    about = office.About(archive, "meta.xml")
     converted = document.blocks.converted(
         title=about.title, date=about.date, properties=about.properties
     )
-    return converted._replace(title=converted.title or main_heading(converted.markdown))
+    return converted._replace(title=converted.title or blocks.main_heading(converted.markdown))
 
 
 class _OpenDocument:
     def __init__(self) -> None:
-        self.blocks = Blocks()
+        self.blocks = blocks.Blocks()
         self.notes: list[Element] = []
 
     def write_body(self, part: Element) -> None:
-        kind = xml_name(part)
+        kind = office.xml_name(part)
         if kind == "spreadsheet":
-            for number, table in enumerate(children(part, "table")):
-                if number < MAX_SHEETS:
-                    write_sheet(self.blocks, attribute(table, "name") or "", _rows_of(table))
+            for number, table in enumerate(office.children(part, "table")):
+                if number < office.MAX_SHEETS:
+                    office.write_sheet(
+                        self.blocks, office.attribute(table, "name") or "", _rows_of(table)
+                    )
         elif kind == "presentation":
-            for number, page in enumerate(children(part, "page"), start=1):
+            for number, page in enumerate(office.children(part, "page"), start=1):
                 self.blocks.anchor("slide", str(number))
                 self.slide(page)
         else:
             self.write_all(part, 0)
 
     def slide(self, page: Element) -> None:
-        titles = [each for each in children(page, "frame") if attribute(each, "class") == "title"]
+        titles = [
+            each
+            for each in office.children(page, "frame")
+            if office.attribute(each, "class") == "title"
+        ]
         self.blocks.heading(2, " ".join(map(_plain_text, titles)))
         for shape in page:
-            if xml_name(shape) == "notes":
-                frames = children(shape, "frame")
-                notes = [each for each in frames if attribute(each, "class") == "notes"]
+            if office.xml_name(shape) == "notes":
+                frames = office.children(shape, "frame")
+                notes = [each for each in frames if office.attribute(each, "class") == "notes"]
                 text = " ".join(map(_plain_text, notes)).strip()
-                self.blocks.markdown(f"Notes: {inert(text)}" if text else "")
+                self.blocks.markdown(f"Notes: {blocks.inert(text)}" if text else "")
             elif shape not in titles:
                 self.write(shape, 0)
 
@@ -118,19 +106,19 @@ class _OpenDocument:
             self.write(element, depth)
 
     def write(self, element: Element, depth: int) -> None:
-        name = xml_name(element)
+        name = office.xml_name(element)
         if name == "h":
-            level = attribute(element, "outline-level") or "1"
+            level = office.attribute(element, "outline-level") or "1"
             self.blocks.heading(
                 int(level) if level.isdecimal() and len(level) < 3 else 1, _plain_text(element)
             )
         elif name == "p":
             boxes: list[Element] = []
-            self.blocks.markdown(inert_beginnings(self.text_of(element, boxes).strip()))
+            self.blocks.markdown(blocks.inert_beginnings(self.text_of(element, boxes).strip()))
             for box in boxes:
                 self.write_all(box, depth + 1)
         elif name == "list":
-            for item in children(element, "list-item", "list-header"):
+            for item in office.children(element, "list-item", "list-header"):
                 self.blocks.open_item()
                 self.write_all(item, depth + 1)
                 self.blocks.close()
@@ -142,10 +130,10 @@ class _OpenDocument:
     def table(self, table: Element, depth: int) -> None:
         rows = [row.cells for row in _rows_of(table)]
         if max(map(len, rows), default=0) > 1:
-            write_rows(self.blocks, rows)
+            blocks.write_rows(self.blocks, rows)
             return
         for row in _row_elements(table):
-            for cell in children(row, "table-cell"):
+            for cell in office.children(row, "table-cell"):
                 self.write_all(cell, depth + 1)
 
     def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
@@ -161,17 +149,19 @@ class _OpenDocument:
                 if opened:
                     plain.append(opened.pop().tail or "")
                 continue
-            name = xml_name(element)
+            name = office.xml_name(element)
             if name == "a":
-                target = attribute(element, "href") or ""
+                target = office.attribute(element, "href") or ""
                 is_outside = "://" in target or target.startswith("mailto:")
                 label = _plain_text(element)
-                pieces += [inert("".join(plain))]
-                pieces += [link(inert(label), target) if is_outside else inert(label)]
+                pieces += [blocks.inert("".join(plain))]
+                pieces += [
+                    blocks.link(blocks.inert(label), target) if is_outside else blocks.inert(label)
+                ]
                 plain = []
             elif name == "note":
                 self.notes.append(element)
-                pieces += [inert("".join(plain)), f"[^{len(self.notes)}]"]
+                pieces += [blocks.inert("".join(plain)), f"[^{len(self.notes)}]"]
                 plain = []
             elif name == "text-box":
                 boxes.append(element)
@@ -181,13 +171,13 @@ class _OpenDocument:
                 stack.append(iter(element))
                 continue
             plain.append(element.tail or "")
-        return "".join([*pieces, inert("".join(plain))])
+        return "".join([*pieces, blocks.inert("".join(plain))])
 
     def write_notes(self) -> None:
         for number, note in enumerate(self.notes, start=1):
             text = _plain_text(note).strip()
             if text:
-                self.blocks.markdown(f"[^{number}]: {inert(text)}")
+                self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
 
 
 def _plain_text(element: Element) -> str:
@@ -201,7 +191,7 @@ def _plain_text(element: Element) -> str:
             stack.pop()
             if opened:
                 pieces.append(opened.pop().tail or "")
-        elif xml_name(part) in _SILENT or xml_name(part) == "note":
+        elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
             pieces.append(part.tail or "")
         else:
             pieces.append(_blank(part) + (part.text or ""))
@@ -212,7 +202,7 @@ def _plain_text(element: Element) -> str:
 
 def _blank(element: Element) -> str:
     """What stands for an element between words."""
-    name = xml_name(element)
+    name = office.xml_name(element)
     if name == "line-break":
         return "\n"
     return " " if name in ("s", "tab", "p", "h", "list-item") else ""
@@ -225,29 +215,31 @@ def _row_elements(table: Element) -> Iterator[Element]:
         element = next(stack[-1], None)
         if element is None:
             stack.pop()
-        elif xml_name(element) == "table-row":
+        elif office.xml_name(element) == "table-row":
             yield element
-        elif xml_name(element) in ("table-header-rows", "table-rows", "table-row-group"):
+        elif office.xml_name(element) in ("table-header-rows", "table-rows", "table-row-group"):
             stack.append(iter(element))
 
 
-def _rows_of(table: Element) -> Iterator[SheetRow]:
+def _rows_of(table: Element) -> Iterator[office.SheetRow]:
     """The rows of a table; rows and cells may say that they are there several times."""
     number = 1
     for element in _row_elements(table):
         cells: list[str] = []
-        for cell in children(element, "table-cell", "covered-table-cell"):
-            text = " ".join(map(_plain_text, children(cell, "p")))
-            times = min(_times(cell, "number-columns-repeated"), MAX_COLUMNS + 1 - len(cells))
+        for cell in office.children(element, "table-cell", "covered-table-cell"):
+            text = " ".join(map(_plain_text, office.children(cell, "p")))
+            times = min(
+                _times(cell, "number-columns-repeated"), blocks.MAX_COLUMNS + 1 - len(cells)
+            )
             cells += [text] * times
         while cells and not cells[-1]:
             cells.pop()
         times = _times(element, "number-rows-repeated")
         for again in range(min(times, MAX_REPEATED if any(cells) else 0)):
-            yield SheetRow(number + again, cells)
+            yield office.SheetRow(number + again, cells)
         number += times
 
 
 def _times(element: Element, name: str) -> int:
-    text = attribute(element, name) or "1"
+    text = office.attribute(element, name) or "1"
     return max(1, int(text)) if text.isdecimal() and len(text) < 9 else 1

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 import re
 
-from qmd.parse.convert.blocks import (
-    MarkupLines,
-    code_span,
-    dedented,
-    indent_of,
-    inert,
-    link,
-    rewritten,
-)
+from qmd.parse.convert import blocks
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 from qmd.parse.decode import decode
@@ -56,7 +48,7 @@ def convert(path: str, data: bytes) -> Converted:
 class _Org:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.written = MarkupLines(lines)
+        self.written = blocks.MarkupLines(lines)
         self.title = ""
         self.date: str | None = None
         self.tags: dict[str, None] = {}
@@ -122,7 +114,7 @@ class _Org:
             kind = block[1].lower()
             self.end_of_block = f"#+end_{kind}"
             self.shown_block = kind not in ("comment", "export")
-            self.columns = indent_of(line)
+            self.columns = blocks.indent_of(line)
             if kind in _CODE and self.shown_block:
                 self.written.begin_code(self.columns, block[2] or "" if kind == "src" else "")
             else:
@@ -132,7 +124,7 @@ class _Org:
         if match is not None:
             self.property(match[1].lower(), match[2].strip())
         if match is not None and match[1].lower() == "caption":
-            self.written.text(indent_of(line), _inline(match[2]))
+            self.written.text(blocks.indent_of(line), _inline(match[2]))
         else:
             self.written.blank()
 
@@ -155,7 +147,7 @@ class _Org:
             else:
                 self.written.blank()
         elif self.written.is_in_code:
-            code = dedented(line, self.columns)
+            code = blocks.dedented(line, self.columns)
             self.written.code(code[1:] if code.startswith((",*", ",#")) else code)
         elif self.shown_block and text:
             self.text(line, text)
@@ -185,36 +177,36 @@ class _Org:
         self.table_rows += 1
 
     def text(self, line: str, text: str) -> None:
-        indent = indent_of(line)
+        indent = blocks.indent_of(line)
         item = _ITEM.match(text)
         if text.startswith("# "):
-            self.written.text(indent, f"\\{inert(text)}")
+            self.written.text(indent, f"\\{blocks.inert(text)}")
         elif item is not None and (item[1] != "*" or indent):
             mark = item[1] if item[1][0].isdecimal() else "-"
             self.written.item(indent, mark, _inline(item[2]))
         elif re.fullmatch("-{5,}", text):
             self.written.text(indent, "* * *")
         elif text.startswith(": "):
-            self.written.text(indent, code_span(text[2:]))
+            self.written.text(indent, blocks.code_span(text[2:]))
         else:
             self.written.paragraph_line(indent, _inline(text))
 
 
 def _inline(text: str) -> str:
-    return rewritten(text, _INLINE, _written)
+    return blocks.rewritten(text, _INLINE, _written)
 
 
 def _written(match: re.Match[str]) -> str:
     if match[3]:
-        return code_span(match[4])
+        return blocks.code_span(match[4])
     target, label = match[1], match[2]
     address = _address(target)
     shown = label or target.removeprefix("file:")
     if not address:
-        return inert(shown.lstrip("*#"))
+        return blocks.inert(shown.lstrip("*#"))
     if not label and re.search(r"\.(?:png|jpe?g|gif|svg|webp)$", address, re.IGNORECASE):
-        return f"!{link('image', address)}"
-    return link(inert(shown), address)
+        return f"!{blocks.link('image', address)}"
+    return blocks.link(blocks.inert(shown), address)
 
 
 def _address(target: str) -> str:

@@ -11,15 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from qmd.parse.convert.blocks import (
-    MarkupLines,
-    code_span,
-    dedented,
-    indent_of,
-    inert,
-    link,
-    rewritten,
-)
+from qmd.parse.convert import blocks
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
 from qmd.parse.decode import decode
@@ -82,7 +74,7 @@ def convert(path: str, data: bytes) -> Converted:
 class _Restructured:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self.written = MarkupLines(lines)
+        self.written = blocks.MarkupLines(lines)
         self.at = 0
         self.levels: dict[tuple[str, bool], int] = {}
         self.date: str | None = None
@@ -106,7 +98,7 @@ class _Restructured:
         elif text.startswith("..") and (text == ".." or text[2:3].isspace()):
             self.explicit(line, text)
         elif text.startswith(">>> ") and self.is_blank(self.at - 1):
-            self.block(indent_of(line), self.end_of_paragraph(), "pycon", before=0)
+            self.block(blocks.indent_of(line), self.end_of_paragraph(), "pycon", before=0)
         else:
             self.text(line, text)
 
@@ -129,7 +121,7 @@ class _Restructured:
         end = at = begin
         while at < len(self.lines):
             if not self.is_blank(at):
-                if indent_of(self.lines[at]) <= indent:
+                if blocks.indent_of(self.lines[at]) <= indent:
                     break
                 end = at + 1
             at += 1
@@ -178,7 +170,7 @@ class _Restructured:
             rules = [*islice(self.rules(), 3)]
             last = max((number for number in rules if self.is_blank(number + 1)), default=end - 1)
             end = max(end, last + 1) if len(rules) > 1 else end
-        self.block(indent_of(line), end, "", before=0)
+        self.block(blocks.indent_of(line), end, "", before=0)
         return True
 
     def rules(self) -> Iterator[int]:
@@ -189,7 +181,7 @@ class _Restructured:
 
     def explicit(self, line: str, text: str) -> None:
         """A directive, a target, a footnote or a comment."""
-        indent = indent_of(line)
+        indent = blocks.indent_of(line)
         match = _DIRECTIVE.match(text)
         if match is not None:
             name = match[1].lower()
@@ -214,7 +206,7 @@ class _Restructured:
                 language = argument if name != "math" else ""
                 self.block(indent, end, language, before=body - self.at)
             else:
-                self.written.text(indent, code_span(argument))
+                self.written.text(indent, blocks.code_span(argument))
                 self.at += 1
         else:
             self.written.text(indent, self.begun(name, argument))
@@ -239,7 +231,7 @@ class _Restructured:
                 label = match[2]
         if ":" in argument[:8] and not label:
             return ""
-        written = link(inert(label) or "image", argument)
+        written = blocks.link(blocks.inert(label) or "image", argument)
         return f"!{written}" if written.endswith(")") else written
 
     def behind_options(self, begin: int) -> int:
@@ -260,17 +252,17 @@ class _Restructured:
         self.written.begin_code(indent, language, above=not before)
         begin = self.at + before
         columns = min(
-            (indent_of(line) for line in self.lines[begin:end] if line.strip()), default=0
+            (blocks.indent_of(line) for line in self.lines[begin:end] if line.strip()), default=0
         )
         for line in self.lines[begin:end]:
-            self.written.code(dedented(line, columns))
+            self.written.code(blocks.dedented(line, columns))
         self.written.end_code()
         self.at = end
         if self.is_blank(end) and end < len(self.lines):
             self.at = end + 1  # the closing fence took its place
 
     def text(self, line: str, text: str) -> None:
-        indent = indent_of(line)
+        indent = blocks.indent_of(line)
         field = _FIELD.match(text)
         self.in_fields = self.in_fields and field is not None
         literal = text.endswith("::")
@@ -283,7 +275,7 @@ class _Restructured:
             self.written.item(indent, mark, _inline(item[2]))
         elif field is not None:
             self.field(field[1].lower(), field[2].strip())
-            self.written.paragraph_line(indent, f"{inert(field[1])}: {_inline(field[2])}")
+            self.written.paragraph_line(indent, f"{blocks.inert(field[1])}: {_inline(field[2])}")
         else:
             self.written.paragraph_line(indent, _inline(text.removeprefix("| ")))
         self.at += 1
@@ -304,7 +296,7 @@ class _Restructured:
         if self.is_blank(self.at - 1) or self.at == 0:
             return False
         above = self.lines[self.at - 1]
-        return _ITEM.match(above.strip()) is None and indent_of(above) <= indent_of(
+        return _ITEM.match(above.strip()) is None and blocks.indent_of(above) <= blocks.indent_of(
             self.lines[self.at]
         )
 
@@ -318,22 +310,24 @@ class _Restructured:
 
 
 def _inline(text: str) -> str:
-    return rewritten(text, _INLINE, _written)
+    return blocks.rewritten(text, _INLINE, _written)
 
 
 def _written(match: re.Match[str]) -> str:
     code, shown, target = match[1], match[2], match[3]
     if code:
-        return code_span(code)
+        return blocks.code_span(code)
     role = _ROLE.match(match[0])
     name = role[0].strip(":").rpartition(":")[2] if role else ""
     if target and not role and re.match(r"(?:https?|mailto|ftp):", target):
-        return link(inert(shown.strip()) or inert(target), target)
+        return blocks.link(blocks.inert(shown.strip()) or blocks.inert(target), target)
     if target and name == "doc":
-        return link(inert(shown.strip()) or inert(target), f"{target.lstrip('/')}.rst")
+        return blocks.link(
+            blocks.inert(shown.strip()) or blocks.inert(target), f"{target.lstrip('/')}.rst"
+        )
     shown = (shown or target or "").strip()
     is_text = not role or name in ("ref", "doc", "term", "numref", "abbr", "guilabel", "sup", "sub")
-    return inert(shown) if is_text else code_span(shown.lstrip("~!"))
+    return blocks.inert(shown) if is_text else blocks.code_span(shown.lstrip("~!"))
 
 
 def _shown(match: re.Match[str]) -> str:

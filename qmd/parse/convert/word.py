@@ -9,18 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from qmd.parse.convert import office
 from qmd.parse.convert.archive import Archive
 from qmd.parse.convert.blocks import Blocks, inert, inert_beginnings, link, main_heading, write_rows
 from qmd.parse.convert.html_blocks import Element
-from qmd.parse.convert.office import (
-    About,
-    attribute,
-    child,
-    children,
-    main_part,
-    relations,
-    xml_name,
-)
 from qmd.parse.converted import Converted
 
 #: Tables and text boxes inside each other that are read.
@@ -50,9 +42,9 @@ def convert(path: str, data: bytes) -> Converted:
         EncryptedFileError: It needs a password.
     """
     archive = Archive(data, "Word document")
-    document = _Word(archive, main_part(archive, "text"))
+    document = _Word(archive, office.main_part(archive, "text"))
     document.write()
-    about = About(archive, "docProps/core.xml")
+    about = office.About(archive, "docProps/core.xml")
     converted = document.blocks.converted(
         date=about.date, properties=about.properties, title=about.title
     )
@@ -63,11 +55,11 @@ class _Style:
     """A paragraph style: the level of a heading, and the list that it is an item of."""
 
     def __init__(self, element: Element) -> None:
-        name = child(element, "name")
-        based = child(element, "basedOn")
-        self.name = (attribute(name, "val") or "") if name is not None else ""
-        self.base = (attribute(based, "val") or "") if based is not None else ""
-        properties = child(element, "pPr")
+        name = office.child(element, "name")
+        based = office.child(element, "basedOn")
+        self.name = (office.attribute(name, "val") or "") if name is not None else ""
+        self.base = (office.attribute(based, "val") or "") if based is not None else ""
+        properties = office.child(element, "pPr")
         self.level = _outline_level(properties)
         self.list = _list_of(properties)
         match = _HEADING.match(self.name)
@@ -82,7 +74,7 @@ class _Word:
         self.archive = archive
         self.part = part
         self.blocks = Blocks()
-        self.relations = relations(archive, part)
+        self.relations = office.relations(archive, part)
         self.styles = self.read_styles()
         self.formats = self.read_lists()
         self.counts: dict[tuple[str, int], int] = {}
@@ -92,7 +84,7 @@ class _Word:
 
     def write(self) -> None:
         root = self.archive.xml(self.part)
-        self.write_all(child(root, "body"), 0)
+        self.write_all(office.child(root, "body"), 0)
         self.end_lists()
         self.end_code()
         self.write_notes()
@@ -101,7 +93,7 @@ class _Word:
         for block in _blocks_of(container):
             if self.blocks.is_full:
                 return
-            if xml_name(block) == "tbl":
+            if office.xml_name(block) == "tbl":
                 self.end_lists()
                 self.end_code()
                 self.table(block, depth)
@@ -109,7 +101,7 @@ class _Word:
                 self.paragraph(block, depth)
 
     def paragraph(self, paragraph: Element, depth: int) -> None:
-        properties = child(paragraph, "pPr")
+        properties = office.child(paragraph, "pPr")
         style = self.style_of(properties)
         boxes: list[Element] = []
         text = self.text_of(paragraph, boxes)
@@ -158,7 +150,7 @@ class _Word:
 
     def table(self, table: Element, depth: int) -> None:
         """A table of data as one of Markdown; one with a single column arranges its text."""
-        rows = [_cells_of(row) for row in children(table, "tr")]
+        rows = [_cells_of(row) for row in office.children(table, "tr")]
         if max(map(len, rows), default=0) < 2:
             for row in rows if depth < MAX_DEPTH else ():
                 for cell in row:
@@ -169,12 +161,12 @@ class _Word:
 
     def texts_of(self, row: list[Element]) -> Iterator[str]:
         for cell in row:
-            properties = child(cell, "tcPr")
-            merge = child(properties, "vMerge")
-            continues = merge is not None and attribute(merge, "val") != "restart"
+            properties = office.child(cell, "tcPr")
+            merge = office.child(properties, "vMerge")
+            continues = merge is not None and office.attribute(merge, "val") != "restart"
             yield "" if continues else _plain_text(cell)
-            span = child(properties, "gridSpan")
-            width = attribute(span, "val") or "1" if span is not None else "1"
+            span = office.child(properties, "gridSpan")
+            width = office.attribute(span, "val") or "1" if span is not None else "1"
             yield from [""] * (min(int(width), 60) - 1 if re.fullmatch(r"\d{1,3}", width) else 0)
 
     def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
@@ -182,16 +174,16 @@ class _Word:
         pieces: list[str] = []
         plain: list[str] = []
         for element, shown in _parts_of(paragraph):
-            name = xml_name(element)
+            name = office.xml_name(element)
             if name == "hyperlink":
-                target = self.relations.get(attribute(element, "id") or "", ("", ""))[1]
+                target = self.relations.get(office.attribute(element, "id") or "", ("", ""))[1]
                 pieces += [inert("".join(plain)), link(inert(shown), target)]
                 plain = []
             elif name == "txbxContent":
                 boxes.append(element)
             elif name in ("footnoteReference", "endnoteReference"):
                 if len(self.notes) < MAX_NOTES:
-                    self.notes.append((name[:-9], attribute(element, "id") or ""))
+                    self.notes.append((name[:-9], office.attribute(element, "id") or ""))
                     pieces += [inert("".join(plain)), f"[^{len(self.notes)}]"]
                     plain = []
             else:
@@ -202,22 +194,22 @@ class _Word:
         texts: dict[tuple[str, str], str] = {}
         for kind, target in self.relations.values():
             if kind in ("footnotes", "endnotes"):
-                for note in children(self.archive.xml(target), "footnote", "endnote"):
-                    texts[kind[:-1], attribute(note, "id") or ""] = _plain_text(note)
+                for note in office.children(self.archive.xml(target), "footnote", "endnote"):
+                    texts[kind[:-1], office.attribute(note, "id") or ""] = _plain_text(note)
         for number, key in enumerate(self.notes, start=1):
             text = " ".join(texts.get(key, "").split())
             if text:
                 self.blocks.markdown(f"[^{number}]: {inert(text)}")
 
     def style_of(self, properties: Element | None) -> _Style | None:
-        style = child(properties, "pStyle")
-        return None if style is None else self.styles.get(attribute(style, "val") or "")
+        style = office.child(properties, "pStyle")
+        return None if style is None else self.styles.get(office.attribute(style, "val") or "")
 
     def read_styles(self) -> dict[str, _Style]:
         styles: dict[str, _Style] = {}
-        for element in children(self.archive.xml(self.related("styles")), "style"):
-            if attribute(element, "type") in ("paragraph", None):
-                styles[attribute(element, "styleId") or ""] = _Style(element)
+        for element in office.children(self.archive.xml(self.related("styles")), "style"):
+            if office.attribute(element, "type") in ("paragraph", None):
+                styles[office.attribute(element, "styleId") or ""] = _Style(element)
         for style in styles.values():
             base: _Style | None = style
             for _ in range(20):
@@ -232,20 +224,20 @@ class _Word:
         """The format of the numbers of each list and level."""
         root = self.archive.xml(self.related("numbering"))
         levels: dict[str, dict[int, str]] = {}
-        for abstract in children(root, "abstractNum"):
-            formats = levels.setdefault(attribute(abstract, "abstractNumId") or "", {})
-            for level in children(abstract, "lvl"):
-                number_format = child(level, "numFmt")
+        for abstract in office.children(root, "abstractNum"):
+            formats = levels.setdefault(office.attribute(abstract, "abstractNumId") or "", {})
+            for level in office.children(abstract, "lvl"):
+                number_format = office.child(level, "numFmt")
                 if number_format is not None:
-                    formats[_number(attribute(level, "ilvl"))] = (
-                        attribute(number_format, "val") or ""
+                    formats[_number(office.attribute(level, "ilvl"))] = (
+                        office.attribute(number_format, "val") or ""
                     )
         result: dict[tuple[str, int], str] = {}
-        for number in children(root, "num"):
-            abstract_id = child(number, "abstractNumId")
-            key = attribute(abstract_id, "val") or "" if abstract_id is not None else ""
+        for number in office.children(root, "num"):
+            abstract_id = office.child(number, "abstractNumId")
+            key = office.attribute(abstract_id, "val") or "" if abstract_id is not None else ""
             for ilvl, name in levels.get(key, {}).items():
-                result[attribute(number, "numId") or "", ilvl] = name
+                result[office.attribute(number, "numId") or "", ilvl] = name
         return result
 
     def related(self, kind: str) -> str:
@@ -259,9 +251,9 @@ def _blocks_of(container: Element | None) -> Iterator[Element]:
         element = next(stack[-1], None)
         if element is None:
             stack.pop()
-        elif xml_name(element) in ("p", "tbl"):
+        elif office.xml_name(element) in ("p", "tbl"):
             yield element
-        elif xml_name(element) not in _SILENT:
+        elif office.xml_name(element) not in _SILENT:
             stack.append(iter(element))
 
 
@@ -273,7 +265,7 @@ def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
         if element is None:
             stack.pop()
             continue
-        name = xml_name(element)
+        name = office.xml_name(element)
         if name == "t":
             yield element, element.text or ""
         elif name in _BREAKS:
@@ -290,7 +282,7 @@ def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
 
 def _is_filled(part: Element) -> bool:
     """Whether a part of a formula has more than its looks."""
-    return any(xml_name(each) != "ctrlPr" for each in part)
+    return any(office.xml_name(each) != "ctrlPr" for each in part)
 
 
 def _plain_text(element: Element) -> str:
@@ -302,7 +294,7 @@ def _plain_text(element: Element) -> str:
         if part is None:
             stack.pop()
             continue
-        name = xml_name(part)
+        name = office.xml_name(part)
         if name == "t":
             pieces.append(part.text or "")
         elif name in _BREAKS:
@@ -320,28 +312,28 @@ def _cells_of(row: Element) -> list[Element]:
     """The cells of a row, also those in content controls."""
     cells: list[Element] = []
     for element in row:
-        if xml_name(element) == "sdt":
-            cells += children(child(element, "sdtContent"), "tc")
-        elif xml_name(element) == "tc":
+        if office.xml_name(element) == "sdt":
+            cells += office.children(office.child(element, "sdtContent"), "tc")
+        elif office.xml_name(element) == "tc":
             cells.append(element)
     return cells
 
 
 def _outline_level(properties: Element | None) -> int:
-    level = child(properties, "outlineLvl")
-    number = _number(attribute(level, "val")) + 1 if level is not None else 0
+    level = office.child(properties, "outlineLvl")
+    number = _number(office.attribute(level, "val")) + 1 if level is not None else 0
     return number if number < 10 else 0
 
 
 def _list_of(properties: Element | None) -> tuple[str, int] | None:
     """The list and the level of an item."""
-    numbering = child(properties, "numPr")
-    number = child(numbering, "numId")
+    numbering = office.child(properties, "numPr")
+    number = office.child(numbering, "numId")
     if number is None:
         return None
-    level = child(numbering, "ilvl")
-    return attribute(number, "val") or "0", _number(
-        attribute(level, "val")
+    level = office.child(numbering, "ilvl")
+    return office.attribute(number, "val") or "0", _number(
+        office.attribute(level, "val")
     ) if level is not None else 0
 
 

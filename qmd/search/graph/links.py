@@ -14,20 +14,7 @@ from qmd.search.lookup.link_targets import LinkTargets
 from qmd.search.lookup.similar import NearestNames
 from qmd.store.sql.links import StoredLink
 from qmd.system import cancellation
-from qmd.values import Filters
-from qmd.values.graph import (
-    Backlink,
-    Backlinks,
-    BrokenLink,
-    BrokenLinks,
-    MissingPart,
-    Neighbourhood,
-    NeighbourNote,
-    NoteLink,
-    NoteLinks,
-    Orphan,
-    Orphans,
-)
+from qmd.values import Filters, graph
 from qmd.values.text import NOTE_SUFFIXES, link_key, link_keys_to, link_path
 
 if TYPE_CHECKING:
@@ -47,17 +34,17 @@ LINKS_AT_ONCE = 5000
 _NO_DOCUMENT = -1  # the id of a note that is not stored
 
 
-def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> NoteLinks:
+def links_in(reader: Reader, document: DocumentInfo, *, limit: int) -> graph.NoteLinks:
     """The first ``limit`` links in a note, in the order of its text, and where each leads."""
     stored = reader.links.of_documents([document.id])
     shown = stored[:limit]
     targets = LinkTargets(reader, document.collection).resolve(shown, check_sections=True)
-    return NoteLinks(document.file, _note_links(shown, targets), len(stored))
+    return graph.NoteLinks(document.file, _note_links(shown, targets), len(stored))
 
 
 def targets_of(
     reader: Reader, collection: str, path: str, links: Sequence[Link], *, check_sections: bool
-) -> tuple[NoteLink, ...]:
+) -> tuple[graph.NoteLink, ...]:
     """Where links would lead if they stood in the note at a path of a collection."""
     document = reader.documents.by_path(collection, path)
     document_id = _NO_DOCUMENT if document is None else document.id
@@ -82,9 +69,11 @@ def targets_of(
     return _note_links(stored, targets)
 
 
-def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> tuple[NoteLink, ...]:
+def _note_links(
+    links: Sequence[StoredLink], targets: Sequence[LinkTarget]
+) -> tuple[graph.NoteLink, ...]:
     return tuple(
-        NoteLink(
+        graph.NoteLink(
             link.line,
             link.kind,
             written_target(link),
@@ -96,13 +85,13 @@ def _note_links(links: Sequence[StoredLink], targets: Sequence[LinkTarget]) -> t
     )
 
 
-def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backlinks:
+def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> graph.Backlinks:
     """The first ``limit`` links in other notes that lead to a note, by file and line."""
     incoming = links_to(reader, document)
     shown = incoming[:limit]
     lines = _Lines(reader)
     links = tuple(
-        Backlink(
+        graph.Backlink(
             f"{link.collection}/{link.path}",
             link.line,
             lines.around(link),
@@ -112,7 +101,7 @@ def backlinks_to(reader: Reader, document: DocumentInfo, *, limit: int) -> Backl
         )
         for link in shown
     )
-    return Backlinks(document.file, links, len(incoming))
+    return graph.Backlinks(document.file, links, len(incoming))
 
 
 def links_to(reader: Reader, document: DocumentInfo) -> list[StoredLink]:
@@ -140,7 +129,7 @@ def linked_documents(reader: Reader, document: DocumentInfo, others: Sequence[in
 
 def neighbourhood(
     reader: Reader, document: DocumentInfo, *, steps: int, most: int
-) -> Neighbourhood:
+) -> graph.Neighbourhood:
     """
     The documents at most ``steps`` links away in either direction, and the links among them.
 
@@ -163,9 +152,11 @@ def neighbourhood(
     links |= dict.fromkeys(_links_from(reader, document.collection, frontier))
     places = {each: place for place, each in enumerate(chosen)}
     tags = reader.tags.of_documents(list(chosen))
-    return Neighbourhood(
+    return graph.Neighbourhood(
         tuple(
-            NeighbourNote(each.file, each.title, chosen[each.id], tuple(tags.get(each.id, ())))
+            graph.NeighbourNote(
+                each.file, each.title, chosen[each.id], tuple(tags.get(each.id, ()))
+            )
             for each in reader.documents.by_ids(list(chosen))
         ),
         tuple(
@@ -248,7 +239,7 @@ class _Lines:
         return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
 
 
-def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -> BrokenLinks:
+def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -> graph.BrokenLinks:
     """
     The links that lead nowhere, by file and line.
 
@@ -258,7 +249,7 @@ def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -
     Raises:
         CollectionNotFoundError.
     """
-    shown: list[BrokenLink] = []
+    shown: list[graph.BrokenLink] = []
     total = 0
     copies = _copies(reader, collection)
     for name in collection_names(reader, collection):
@@ -269,7 +260,7 @@ def broken_links(reader: Reader, *, collection: str | None = None, limit: int) -
             total += 1
             if len(shown) < limit:
                 shown.append(_describe(link, target, nearest))
-    return BrokenLinks(tuple(shown), total)
+    return graph.BrokenLinks(tuple(shown), total)
 
 
 def _broken(reader: Reader, collection: str) -> Iterator[tuple[StoredLink, LinkTarget]]:
@@ -294,20 +285,20 @@ def _is_at_its_path(link: StoredLink, paths: set[str]) -> bool:
     return path in paths or any(path + suffix in paths for suffix in NOTE_SUFFIXES)
 
 
-def _describe(link: StoredLink, target: LinkTarget, nearest: NearestNames) -> BrokenLink:
+def _describe(link: StoredLink, target: LinkTarget, nearest: NearestNames) -> graph.BrokenLink:
     file = f"{link.collection}/{link.path}"
     written = written_target(link)
     if target.path is not None:
         place = f"{link.collection}/{target.path}"
-        return BrokenLink(file, link.line, link.kind, written, "section", place)
+        return graph.BrokenLink(file, link.line, link.kind, written, "section", place)
     path = link_path(link.kind, link.target) or ""
     suffix = posixpath.splitext(path)[1].lower()
     is_note = suffix in ("", *NOTE_SUFFIXES) or " " in suffix
-    missing: MissingPart = "note" if is_note else "attachment"
-    return BrokenLink(file, link.line, link.kind, written, missing, nearest.to(path))
+    missing: graph.MissingPart = "note" if is_note else "attachment"
+    return graph.BrokenLink(file, link.line, link.kind, written, missing, nearest.to(path))
 
 
-def orphans(reader: Reader, *, collection: str | None = None, limit: int) -> Orphans:
+def orphans(reader: Reader, *, collection: str | None = None, limit: int) -> graph.Orphans:
     """
     The documents to which no other document links, by collection and path.
 
@@ -321,7 +312,7 @@ def orphans(reader: Reader, *, collection: str | None = None, limit: int) -> Orp
     for name in collection_names(reader, collection):
         ids += (each for each in _unlinked(reader, name) if each not in copies)
     shown = reader.documents.by_ids(ids[:limit])
-    return Orphans(tuple(map(Orphan, shown)), len(ids))
+    return graph.Orphans(tuple(map(graph.Orphan, shown)), len(ids))
 
 
 def _unlinked(reader: Reader, collection: str) -> list[int]:

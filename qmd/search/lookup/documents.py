@@ -24,14 +24,7 @@ from qmd.search.lookup.resolve import (
     storable,
 )
 from qmd.search.present import join_contexts
-from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument
-from qmd.values.reading import (
-    MAX_OUTLINED,
-    DocumentDetails,
-    DocumentOutline,
-    OutlinedBlock,
-    OutlinedHeading,
-)
+from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument, reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,11 +71,11 @@ def get(
     return budget.take_document(lines, is_first=True) or lines
 
 
-def details(reader: Reader, name: str) -> DocumentDetails:
+def details(reader: Reader, name: str) -> reading.DocumentDetails:
     """Raises DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError."""
     document = resolve(reader, name).document
     facts = reader.documents.facts(document.id)
-    return DocumentDetails(
+    return reading.DocumentDetails(
         document,
         facts.date,
         facts.properties,
@@ -284,7 +277,7 @@ def _split_list(pattern: str) -> list[str]:
     return names
 
 
-def outline(reader: Reader, name: str) -> DocumentOutline:
+def outline(reader: Reader, name: str) -> reading.DocumentOutline:
     """
     The headings and named blocks of the document with this name, or of the section it names.
 
@@ -298,15 +291,19 @@ def outline(reader: Reader, name: str) -> DocumentOutline:
     if resolved.end_line is not None:
         first, end = resolved.line or 1, resolved.end_line
     headings = [
-        OutlinedHeading(each.heading.level, each.heading.text, each.start_line, each.end_line - 1)
+        reading.OutlinedHeading(
+            each.heading.level, each.heading.text, each.start_line, each.end_line - 1
+        )
         for each in outline_of(text)
         if first <= each.start_line < end
     ]
-    blocks = [OutlinedBlock(block, line) for block, line in block_ids(text) if first <= line < end]
-    return DocumentOutline(
+    blocks = [
+        reading.OutlinedBlock(block, line) for block, line in block_ids(text) if first <= line < end
+    ]
+    return reading.DocumentOutline(
         resolved.document,
         lines,
-        tuple(headings[:MAX_OUTLINED]),
-        tuple(blocks[:MAX_OUTLINED]),
+        tuple(headings[: reading.MAX_OUTLINED]),
+        tuple(blocks[: reading.MAX_OUTLINED]),
         len(headings),
     )

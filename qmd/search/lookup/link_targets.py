@@ -25,18 +25,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from qmd.parse.sections import Anchors, heading_path
 from qmd.system import cancellation
-from qmd.values.text import (
-    FOLDER_PAGES,
-    MARKDOWN_LINKS,
-    NOTE_SUFFIXES,
-    file_of_page,
-    fold,
-    keys_of_target,
-    link_anchor,
-    link_path,
-    name_key,
-    path_from,
-)
+from qmd.values import text
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -92,7 +81,7 @@ class LinkedFiles:
     def add(self, files: Iterable[NamedFile]) -> None:
         """Add files that are not among them yet."""
         for file in files:
-            folded = fold(file.path)
+            folded = text.fold(file.path)
             name = folded.rpartition("/")[2]
             self._by_path.setdefault(folded, []).append(file)
             self._by_name.setdefault(name, set()).add(folded)
@@ -108,23 +97,25 @@ class LinkedFiles:
         """
         if self._is_vault:
             return self._find(path, source)
-        if kind not in MARKDOWN_LINKS:
-            page_file = file_of_page(path)
+        if kind not in text.MARKDOWN_LINKS:
+            page_file = text.file_of_page(path)
             file = self._find(path, source)
             return file if file or page_file is None else self._find(page_file, source)
-        place = path_from(path, source)
+        place = text.path_from(path, source)
         beside = None if path.endswith("/") else self._at(place)
         return beside or self._find(path, source) or self._readme(place)
 
     def _at(self, place: str) -> NamedFile | None:
         """The file at a path from the root; ``.md`` may be left out."""
-        spellings = ((fold(spelling), spelling) for spelling in _spellings(place))
+        spellings = ((text.fold(spelling), spelling) for spelling in _spellings(place))
         return next((file for each in spellings if (file := self._exact(*each))), None)
 
     def _readme(self, folder: str) -> NamedFile | None:
         """The file that stands for a folder."""
-        places = (posixpath.normpath(f"{folder}/{page}") for page in FOLDER_PAGES)
-        return next((file for place in places if (file := self._exact(fold(place), place))), None)
+        places = (posixpath.normpath(f"{folder}/{page}") for page in text.FOLDER_PAGES)
+        return next(
+            (file for place in places if (file := self._exact(text.fold(place), place))), None
+        )
 
     def _find(self, path: str, source: str) -> NamedFile | None:
         """By the rules of Obsidian."""
@@ -141,7 +132,7 @@ class LinkedFiles:
         while "//" in path:
             path = path.replace("//", "/")
         for spelling in _spellings(path):
-            folded = fold(spelling)
+            folded = text.fold(spelling)
             file = self._exact(folded, spelling)
             if file is None and not whole:
                 file = self._by_end(folded, spelling, folder)
@@ -162,7 +153,7 @@ class LinkedFiles:
             return None
         if name not in self._sorted:
             self._sorted[name] = _PathsByEnd(self._by_name[name])
-        nearest = self._sorted[name].nearest(folded, fold(folder))
+        nearest = self._sorted[name].nearest(folded, text.fold(folder))
         return None if nearest is None else self._exact(nearest, path)
 
 
@@ -170,9 +161,9 @@ def _spellings(path: str) -> Iterator[str]:
     """The paths that a link path may stand for: a name without a dot is first of all a note's."""
     if "." in path.rpartition("/")[2]:
         yield path
-        yield from (path + suffix for suffix in NOTE_SUFFIXES)
+        yield from (path + suffix for suffix in text.NOTE_SUFFIXES)
     else:
-        yield from (path + suffix for suffix in NOTE_SUFFIXES)
+        yield from (path + suffix for suffix in text.NOTE_SUFFIXES)
         yield path
 
 
@@ -228,7 +219,7 @@ class LinkTargets:
             check_sections: Read the documents whose headings and blocks are named, each once.
                 Otherwise no link has "section missing".
         """
-        paths = [link_path(link.kind, link.target) for link in links]
+        paths = [text.link_path(link.kind, link.target) for link in links]
         self._read(path for path in paths if path)
         targets = []
         for number, (link, path) in enumerate(zip(links, paths, strict=True)):
@@ -242,10 +233,10 @@ class LinkTargets:
 
     def _has_section(self, link: StoredLink, target: LinkTarget) -> bool:
         """Whether the target has the heading or block that the link names, if it names one."""
-        heading, block = link_anchor(link.kind, link.heading, link.block)
+        heading, block = text.link_anchor(link.kind, link.heading, link.block)
         if target.document_id is None or not (heading or block):
             return True
-        if target.path is None or not fold(target.path).endswith(NOTE_SUFFIXES):
+        if target.path is None or not text.fold(target.path).endswith(text.NOTE_SUFFIXES):
             return True  # such as a page of a PDF file
         anchors = self._anchors.get(target.document_id)
         if anchors is None:
@@ -270,9 +261,9 @@ class LinkTargets:
         return LinkTarget("document", file.path, file.document_id)
 
     def _folder(self, link: StoredLink, path: str) -> LinkTarget:
-        if self._is_vault or link.kind not in MARKDOWN_LINKS:
+        if self._is_vault or link.kind not in text.MARKDOWN_LINKS:
             return NOTHING
-        folder = path_from(path, link.path)
+        folder = text.path_from(path, link.path)
         if folder not in self._folders:
             is_folder = self._reader.links.has_folder(self._collection, folder)
             self._folders[folder] = LinkTarget("folder", folder) if is_folder else NOTHING
@@ -282,9 +273,9 @@ class LinkTargets:
         """Read the files that these link paths may name."""
         keys: set[str] = set()
         for path in paths:
-            keys |= keys_of_target(path)
+            keys |= text.keys_of_target(path)
         if keys and not self._is_vault:
-            keys.update(map(name_key, FOLDER_PAGES))
+            keys.update(map(text.name_key, text.FOLDER_PAGES))
         keys -= self._keys
         if keys:
             self._files.add(self._reader.links.files_with_keys(self._collection, keys))

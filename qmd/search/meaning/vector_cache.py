@@ -19,18 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qmd.errors import QmdError
-from qmd.search.meaning.loaded_vectors import (
-    LEAST_SCORE,
-    Codes,
-    CodesFile,
-    Form,
-    LoadedVectors,
-    Matrix,
-    are_supported,
-    extended,
-    joined,
-    places_of,
-)
+from qmd.search.meaning import loaded_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,7 +72,7 @@ class VectorCache:
     def __init__(
         self,
         reading: Callable[[], AbstractContextManager[Reader]],
-        file: CodesFile | None = None,
+        file: loaded_vectors.CodesFile | None = None,
         *,
         least: int = LEAST,
         exact_bytes: int = MOST_EXACT_BYTES,
@@ -98,10 +87,10 @@ class VectorCache:
         self.loader: threading.Thread | None = None
         self._was_searched = self._closed = self._is_outworn = False
         #: The version of the index that the vectors were last compared with, and the vectors.
-        self._ready: tuple[object, LoadedVectors | None] = (None, None)
+        self._ready: tuple[object, loaded_vectors.LoadedVectors | None] = (None, None)
         self._epoch: object = None
         self._read_epoch: int | None = None  # of the file
-        self._loaded: LoadedVectors | None = None
+        self._loaded: loaded_vectors.LoadedVectors | None = None
         self._loaded_count = 0
         self._next_look_s = 0.0
 
@@ -133,7 +122,9 @@ class VectorCache:
             scores, ids = scores[inside], ids[inside]
         if loaded.are_codes:
             k = self._coded + round(CODED_PER_CHUNK * k) + len(ids) // MORE
-            promising = np.flatnonzero(scores > LEAST_SCORE)  # much faster than by the mask
+            promising = np.flatnonzero(
+                scores > loaded_vectors.LEAST_SCORE
+            )  # much faster than by the mask
             scores, ids = scores[promising], ids[promising]
         chosen = ids if len(ids) <= k else _best(scores, ids, k)
         rows = reader.vectors.exact(model, chosen.tolist(), selection)
@@ -149,7 +140,7 @@ class VectorCache:
         with self._lock:
             self._ready, self._loaded = (None, None), None
 
-    def _current(self, reader: Reader, model: StoredModel) -> LoadedVectors | None:
+    def _current(self, reader: Reader, model: StoredModel) -> loaded_vectors.LoadedVectors | None:
         """The up-to-date vectors, loaded if necessary; None if sqlite-vec must search instead."""
         epoch, count = reader.vectors.version()
         key = (model.id, epoch, count)
@@ -163,21 +154,25 @@ class VectorCache:
                 self._loaded, self._epoch, self._is_outworn = None, key[:2], False
             if self._loaded is None or not self._loaded.are_codes:
                 form = self._choose_form(reader.vectors.count_chunks(), model)
-                if form is not Matrix:
+                if form is not loaded_vectors.Matrix:
                     self._loaded = None
-                if form is Codes and not self._read_saved(reader, model):
+                if form is loaded_vectors.Codes and not self._read_saved(reader, model):
                     self._start_loading(model)
                     return None
-                if form is Matrix:
+                if form is loaded_vectors.Matrix:
                     self._loaded = self._with_new(reader, model, self._loaded, form)
             elif monotonic() >= self._next_look_s:
-                self._loaded = self._with_new(reader, model, self._loaded, Codes)
+                self._loaded = self._with_new(reader, model, self._loaded, loaded_vectors.Codes)
             self._ready = (key, self._loaded)
             return self._loaded
 
     def _with_new(
-        self, reader: Reader, model: StoredModel, loaded: LoadedVectors | None, form: Form
-    ) -> LoadedVectors | None:
+        self,
+        reader: Reader,
+        model: StoredModel,
+        loaded: loaded_vectors.LoadedVectors | None,
+        form: loaded_vectors.Form,
+    ) -> loaded_vectors.LoadedVectors | None:
         """The vectors, with those that were added since; of None, with all."""
         if loaded is None:
             self._loaded_count = 0
@@ -185,7 +180,7 @@ class VectorCache:
         new_ids = reader.vectors.embedded_since(last_id, waiting_ids)
         for start in range(0, len(new_ids), LOADED_AT_ONCE):
             rows = reader.vectors.with_places(model, new_ids[start : start + LOADED_AT_ONCE])
-            loaded = extended(loaded, rows, model.dimension, form)
+            loaded = loaded_vectors.extended(loaded, rows, model.dimension, form)
         if loaded is None:
             return None
         self._loaded_count = self._loaded_count or len(loaded.ids)
@@ -208,7 +203,7 @@ class VectorCache:
         if len(added) > MOST_ADDED * len(saved.ids):
             return False
         self._loaded_count, self._next_look_s = len(saved.ids), 0.0
-        self._loaded = self._with_new(reader, model, saved, Codes)
+        self._loaded = self._with_new(reader, model, saved, loaded_vectors.Codes)
         return True
 
     def _start_loading(self, model: StoredModel) -> None:
@@ -240,33 +235,35 @@ class VectorCache:
         finally:
             self.loader = None
 
-    def _encoded(self, reader: Reader, model: StoredModel) -> LoadedVectors | None:
+    def _encoded(self, reader: Reader, model: StoredModel) -> loaded_vectors.LoadedVectors | None:
         """The codes of all vectors; None if there are none, or the cache was closed."""
-        parts: list[LoadedVectors] = []
-        codes: Codes | None = None
+        parts: list[loaded_vectors.LoadedVectors] = []
+        codes: loaded_vectors.Codes | None = None
         last_id = 0
         while not self._closed:
             rows = reader.vectors.rounded(model, last_id, LOADED_AT_ONCE)
             if not rows:
-                return joined(parts)
+                return loaded_vectors.joined(parts)
             last_id = rows[-1][0]
             values = _stacked([row[3] for row in rows])
-            codes = Codes.encode(values) if codes is None else codes.only(values)
-            parts.append(LoadedVectors(*places_of(rows), (codes,), last_id))
+            codes = loaded_vectors.Codes.encode(values) if codes is None else codes.only(values)
+            parts.append(
+                loaded_vectors.LoadedVectors(*loaded_vectors.places_of(rows), (codes,), last_id)
+            )
         return None
 
-    def _choose_form(self, count: int, model: StoredModel) -> Form | None:
+    def _choose_form(self, count: int, model: StoredModel) -> loaded_vectors.Form | None:
         """Choose the form for ``count`` vectors; None if sqlite-vec is to search them."""
         if count < self._least:
             return None
         if count * model.dimension * 4 <= self._exact_bytes:
-            return Matrix
+            return loaded_vectors.Matrix
         fits_in_memory = count * model.dimension // 4 <= MOST_CODED_BYTES
-        return Codes if fits_in_memory and are_supported() else None
+        return loaded_vectors.Codes if fits_in_memory and loaded_vectors.are_supported() else None
 
 
 def _inside(
-    reader: Reader, loaded: LoadedVectors, selection: Selection
+    reader: Reader, loaded: loaded_vectors.LoadedVectors, selection: Selection
 ) -> NDArray[np.bool_] | None:
     """Which of the vectors are of selected documents; None for all."""
     if selection.is_all:

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd.errors import (
-    ChatNotFoundError,
-    ConflictError,
-    NoLanguageModelError,
-    WritesForbiddenError,
-)
+from qmd import errors
 from qmd.operations.definition import operation
 from qmd.values.chats import MAX_QUESTION, Chat, ChatMode, ChatReply
 from qmd.values.facts import Describe, InSchema
@@ -19,13 +14,18 @@ if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.server.endpoints.definition import Call
 
-_OF_A_TURN = (WritesForbiddenError, ChatNotFoundError, ConflictError, NoLanguageModelError)
+_OF_A_TURN = (
+    errors.WritesForbiddenError,
+    errors.ChatNotFoundError,
+    errors.ConflictError,
+    errors.NoLanguageModelError,
+)
 FAMILY = {
     "toolset": None,
     "command": None,
     "group": "chat",
     "never_cut": True,
-    "errors": (ChatNotFoundError,),
+    "errors": (errors.ChatNotFoundError,),
 }
 
 _Wait = Annotated[bool, Describe("Answer when the turn has ended; false: at once")]
@@ -109,7 +109,7 @@ def stop_chat(call: Call, chat: str) -> ChatDone:
 
 @operation(
     route="POST /chats/{chat}/answer",
-    errors=(WritesForbiddenError, ChatNotFoundError),
+    errors=(errors.WritesForbiddenError, errors.ChatNotFoundError),
     bodies=({"question": "q1", "agreed": True},),
 )
 def answer_chat(

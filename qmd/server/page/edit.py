@@ -8,14 +8,7 @@ from urllib.parse import quote_plus
 
 from starlette.responses import JSONResponse
 
-from qmd.errors import (
-    CollectionNotFoundError,
-    ConflictError,
-    FileChangedError,
-    InputError,
-    InvalidPathError,
-    NotFoundError,
-)
+from qmd import errors
 from qmd.files.edits.diff import Choice, conflicts, merge, merged_text
 from qmd.files.edits.operations import tasks_of
 from qmd.files.vault import file_name_of
@@ -43,7 +36,7 @@ def _preview(visit: Visit) -> Shown:
 def _carry_out(visit: Visit) -> Answer:
     form = visit.form
     if "text" not in form or "docid" not in form:
-        raise InputError("The form lacks the text of the note, or what it was.")
+        raise errors.InputError("The form lacks the text of the note, or what it was.")
     action, text, docid = form.get("action", "save"), visit["text"], visit["docid"]
     if action == "preview":
         return _shown(visit, _source(visit), preview=_rendered(visit))
@@ -77,9 +70,9 @@ def _again(visit: Visit) -> Shown:
     """What was typed, with what is wrong: nothing was written."""
     try:
         source = _source(visit)
-    except NotFoundError:
+    except errors.NotFoundError:
         return _gone(visit)
-    if isinstance(visit.problem, FileChangedError):
+    if isinstance(visit.problem, errors.FileChangedError):
         return _conflict(visit, source)
     return _shown(visit, source)
 
@@ -164,7 +157,7 @@ def _rendered(visit: Visit) -> str:
             visit.kb, file, translated=lambda each: visit.site.translated(visit.request, each)
         )
         return render_note(text, links, options).html
-    except (CollectionNotFoundError, InvalidPathError):
+    except (errors.CollectionNotFoundError, errors.InvalidPathError):
         return render_note(text, NoLinks()).html
 
 
@@ -207,7 +200,7 @@ def _new_again(visit: Visit) -> Shown:
 def _create(visit: Visit) -> Answer:
     fields = _sent(visit.form, visit.kb.writable_collections())
     if not fields["name"]:
-        raise ConflictError(visit.text("edit.needs_name"))
+        raise errors.ConflictError(visit.text("edit.needs_name"))
     path = "/".join(filter(None, (fields["collection"], fields["folder"], fields["name"])))
     created = visit.kb.create_note(path, visit["text"])
     visit.notify(visit.text("edit.created"), created.problem, created.change)
@@ -294,7 +287,7 @@ def _tick(visit: Visit) -> Answer:
     """
     line, docid, done = visit.number(visit["line"]), visit["docid"], visit["done"] == "1"
     if line is None or not docid:
-        raise InputError("The form does not say which task of which text is meant.")
+        raise errors.InputError("The form does not say which task of which text is meant.")
     ticked = visit.kb.tick_task(visit.file, line, done=done, if_docid=docid)
     if visit.wants_json:
         return JSONResponse({"done": done, "docid": ticked.docid, "change": ticked.change})
@@ -315,7 +308,7 @@ def _ask_to_delete(visit: Visit) -> Shown:
 
 def _delete(visit: Visit) -> str:
     if "docid" not in visit.form:
-        raise InputError("The form lacks the docid of the note.")
+        raise errors.InputError("The form lacks the docid of the note.")
     # It is empty for a file that is no document.
     deleted = visit.kb.delete_note(visit.file, if_docid=visit["docid"] or None)
     visit.notify(visit.text("edit.deleted", file=deleted.file), change=deleted.change)
@@ -348,7 +341,7 @@ def _place(visit: Visit, new_path: str, plan: MovedNote | None = None) -> Shown:
 def _undo(visit: Visit) -> Answer:
     number = visit.number(visit.path["change"])
     if number is None:
-        raise InputError("The address does not name a change.")
+        raise errors.InputError("The address does not name a change.")
     reply = visit.kb.undo.undo_change(number)
     if reply.refused:
         return Shown("undo_refused.html", {"refused": reply.refused}, 409)

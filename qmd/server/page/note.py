@@ -14,45 +14,12 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 
-from qmd.errors import (
-    AmbiguousNameError,
-    DocumentNotEmbeddedError,
-    DocumentNotFoundError,
-    InferenceError,
-    QmdError,
-    SectionNotFoundError,
-    VectorIndexMissingError,
-)
-from qmd.parse.formats import (
-    MAIL,
-    PDF,
-    SUBTITLES,
-    format_of,
-    has_signs_in_lines,
-    is_photo,
-    is_shown_as_markdown,
-)
+from qmd import errors
+from qmd.parse import formats
 from qmd.render import RenderedHeading, WrittenTarget
-from qmd.server.page.beside import (
-    MOST_DRAWN,
-    MOST_IN_COLUMN,
-    MOST_NEAR,
-    draw,
-    links_among,
-    near_notes,
-    neighbours,
-    tree,
-    tree_is_wanted,
-)
+from qmd.server.page import beside, note_text
 from qmd.server.page.links import PageLinks, note_address
 from qmd.server.page.mail import mail_view
-from qmd.server.page.note_text import (
-    ShownText,
-    part_with_line,
-    parts_of,
-    shown_markdown,
-    shown_plain,
-)
 from qmd.server.page.office import sheet_view, slides_view
 from qmd.server.page.pdf import pdf_view
 from qmd.server.page.viewed import ViewedDocument
@@ -75,13 +42,17 @@ def _note(visit: Visit) -> Answer:
     try:
         read = visit.kb.get(visit.file)
         if place := visit.query("at"):  # such as slide=12
-            with suppress(SectionNotFoundError):  # of a page without text, for example
+            with suppress(errors.SectionNotFoundError):  # of a page without text, for example
                 part = visit.kb.get(f"{visit.file}#{place}")
                 lines = part.from_line, max(part.from_line, part.last_line)
-    except (DocumentNotFoundError, AmbiguousNameError, SectionNotFoundError) as error:
+    except (
+        errors.DocumentNotFoundError,
+        errors.AmbiguousNameError,
+        errors.SectionNotFoundError,
+    ) as error:
         return _missing(visit, error)
     document = read.document
-    if document.file != visit.file or read.from_line != 1 or is_photo(document.path):
+    if document.file != visit.file or read.from_line != 1 or formats.is_photo(document.path):
         query = f"line={read.from_line}" if read.from_line != 1 else visit.request.url.query
         elsewhere = note_address(document.file)
         return RedirectResponse(f"{elsewhere}?{query}" if query else elsewhere, 302)
@@ -97,8 +68,8 @@ def _note(visit: Visit) -> Answer:
         "similar": _similar(visit, document.file) if visit.query("similar") else None,
         "disk_path": str(path),
         "editor_link": in_editor,
-        "tree": tree(visit.kb, document.file),
-        "has_tree": tree_is_wanted(visit),
+        "tree": beside.tree(visit.kb, document.file),
+        "has_tree": beside.tree_is_wanted(visit),
         "obsidian_link": in_obsidian,
     }
     return Shown("note.html", values)
@@ -106,7 +77,7 @@ def _note(visit: Visit) -> Answer:
 
 def _graph(visit: Visit) -> Shown:
     document = visit.kb.get(visit.file, max_lines=1).document
-    near = visit.kb.neighbourhood(document.file, most=MOST_NEAR)
+    near = visit.kb.neighbourhood(document.file, most=beside.MOST_NEAR)
     tags = sorted({tag for each in near.notes for tag in each.tags}, key=str.casefold)
     chosen = visit.query("tag")
     shown = [
@@ -117,16 +88,16 @@ def _graph(visit: Visit) -> Shown:
     backlinks = visit.kb.backlinks(document.file, limit=MOST_LINKS)
     around = [
         each
-        for each in neighbours(document.file, links, backlinks)
+        for each in beside.neighbours(document.file, links, backlinks)
         if not chosen or each.file in files
     ]
     values = {
         "document": document,
         "neighbours": around,
-        "farther": near_notes(near, [at for at in shown if near.notes[at].steps > 1]),
-        "drawing": draw(document.file, around, width=_LARGE, most=MOST_DRAWN),
-        "notes": near_notes(near, shown),
-        "links": links_among(near, shown),
+        "farther": beside.near_notes(near, [at for at in shown if near.notes[at].steps > 1]),
+        "drawing": beside.draw(document.file, around, width=_LARGE, most=beside.MOST_DRAWN),
+        "notes": beside.near_notes(near, shown),
+        "links": beside.links_among(near, shown),
         "tags": tags,
         "chosen": chosen,
         "left_out": near.left_out,
@@ -148,27 +119,28 @@ def _similar(visit: Visit, name: str) -> Sequence[SimilarDocument] | str:
     """Similar documents, or a sentence that says why there are none."""
     try:
         return visit.kb.similar(name, limit=8).documents
-    except (VectorIndexMissingError, DocumentNotEmbeddedError):
+    except (errors.VectorIndexMissingError, errors.DocumentNotEmbeddedError):
         return visit.text("note.no_vectors")
-    except InferenceError as error:
+    except errors.InferenceError as error:
         return visit.site.translated(visit.request, error.with_hint)
 
 
 def _missing(
-    visit: Visit, error: DocumentNotFoundError | AmbiguousNameError | SectionNotFoundError
+    visit: Visit,
+    error: errors.DocumentNotFoundError | errors.AmbiguousNameError | errors.SectionNotFoundError,
 ) -> Shown:
     """A page that lists what the name may mean."""
     has_history = False
     match error:
-        case AmbiguousNameError():
+        case errors.AmbiguousNameError():
             candidates = error.candidates[: error.LISTED]
-        case SectionNotFoundError():
+        case errors.SectionNotFoundError():
             candidates = (error.file,)
         case _:
             candidates = error.suggestions
-            with suppress(QmdError):  # no file can have this name
+            with suppress(errors.QmdError):  # no file can have this name
                 has_history = bool(visit.kb.revisions.history(visit.file))
-    is_ambiguous = isinstance(error, AmbiguousNameError)
+    is_ambiguous = isinstance(error, errors.AmbiguousNameError)
     values = {
         "name": visit.file,
         "candidates": candidates,
@@ -191,8 +163,8 @@ def _view(
         translated=lambda sentence: visit.site.translated(visit.request, sentence),
     )
     may_edit = (
-        is_shown_as_markdown(document.path)
-        and format_of(document.path).is_edited
+        formats.is_shown_as_markdown(document.path)
+        and formats.format_of(document.path).is_edited
         and visit.site.may_write_in(document.collection)
     )
     viewed = ViewedDocument(visit, read, details, page_links, lines)
@@ -200,7 +172,7 @@ def _view(
     shown = body.text
     links = kb.links(document.file, limit=MOST_LINKS)
     backlinks = kb.backlinks(document.file, limit=MOST_LINKS)
-    around = neighbours(document.file, links, backlinks)
+    around = beside.neighbours(document.file, links, backlinks)
     outline = kb.outline(document.file).headings if body.is_part else ()
     names = document.file.split("/")[:-1]
     return {
@@ -210,7 +182,7 @@ def _view(
         "context": read.context,
         "body": body,
         "text": shown,
-        "is_converted": not format_of(document.path).is_edited,
+        "is_converted": not formats.format_of(document.path).is_edited,
         "part_address": "?as=text&part=" if visit.query("as") == "text" else "?part=",
         "has_title": _has_title(shown, document.title),
         "may_edit": may_edit,
@@ -227,11 +199,11 @@ def _view(
         "broken": _broken(links),
         "attachments": _attachments(links),
         "links_left_out": links.total - len(links.links),
-        "drawing": draw(document.file, around, width=_COLUMN, most=MOST_IN_COLUMN),
+        "drawing": beside.draw(document.file, around, width=_COLUMN, most=beside.MOST_IN_COLUMN),
     }
 
 
-def _has_title(shown: ShownText, title: str) -> bool:
+def _has_title(shown: note_text.ShownText, title: str) -> bool:
     """Whether the text shows the title itself, as its first heading."""
     first = next(iter(shown.headings), None)
     return first is not None and first.level == 1 and fold(first.text) == fold(title)
@@ -377,7 +349,7 @@ class Body(NamedTuple):
     """
 
     template: str
-    text: ShownText
+    text: note_text.ShownText
     is_part: bool = False
     last_line: int = 0
     value: object = None
@@ -395,9 +367,9 @@ def shown_body(viewed: ViewedDocument, *, may_tick: bool) -> Body:
     Args:
         may_tick: Whether the person may tick tasks.
     """
-    file_format = format_of(viewed.document.path)
+    file_format = formats.format_of(viewed.document.path)
     if not file_format.is_note and viewed.visit.query("as") != "text":
-        if file_format is PDF:
+        if file_format is formats.PDF:
             pdf = pdf_view(viewed)
             return Body("pdf.html", pdf.text, pdf.pages > 1, pdf.last_line, pdf)
         if (sheet := sheet_view(viewed)) is not None:
@@ -412,32 +384,32 @@ def shown_body(viewed: ViewedDocument, *, may_tick: bool) -> Body:
     return Body("note_text.html", shown, shown.parts > 1)
 
 
-def _headings(headings: Sequence[RenderedHeading]) -> ShownText:
+def _headings(headings: Sequence[RenderedHeading]) -> note_text.ShownText:
     """What the outline has of a view without one text."""
-    return ShownText("", headings, 1, 1)
+    return note_text.ShownText("", headings, 1, 1)
 
 
-def _text(viewed: ViewedDocument, *, may_tick: bool) -> ShownText:
+def _text(viewed: ViewedDocument, *, may_tick: bool) -> note_text.ShownText:
     text, lines = viewed.read.text, viewed.lines
     part = viewed.visit.page_number("part")
     if lines is not None:
-        part = part_with_line(parts_of(text), lines[0])
-    if not is_shown_as_markdown(viewed.document.path):
-        return shown_plain(text, lines=lines, number=part)
-    return shown_markdown(
+        part = note_text.part_with_line(note_text.parts_of(text), lines[0])
+    if not formats.is_shown_as_markdown(viewed.document.path):
+        return note_text.shown_plain(text, lines=lines, number=part)
+    return note_text.shown_markdown(
         text,
         viewed.links,
         lines=lines,
         number=part,
         may_tick=may_tick,
         breaks_lines=_breaks_lines(viewed),
-        is_note=has_signs_in_lines(viewed.document.path),
+        is_note=formats.has_signs_in_lines(viewed.document.path),
     )
 
 
 def _breaks_lines(viewed: ViewedDocument) -> bool:
     """Whether a line end inside a paragraph is shown as one."""
-    file_format = format_of(viewed.document.path)
+    file_format = formats.format_of(viewed.document.path)
     if file_format.is_note:
         return viewed.visit.kb.breaks_lines(viewed.document.collection)
-    return file_format in (PDF, MAIL, SUBTITLES)
+    return file_format in (formats.PDF, formats.MAIL, formats.SUBTITLES)

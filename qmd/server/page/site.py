@@ -21,6 +21,7 @@ from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
+from qmd.server.page import templating
 from qmd.server.page.browser import (
     HEADER,
     READS,
@@ -31,13 +32,6 @@ from qmd.server.page.browser import (
     read_file,
     read_form,
     require_own_page,
-)
-from qmd.server.page.templating import (
-    LANGUAGES,
-    engine_texts,
-    language_of,
-    page_texts,
-    static_files,
 )
 from qmd.server.sessions import IN_SESSION, Sessions
 from qmd.server.workers import CallQueue, while_connected
@@ -105,9 +99,9 @@ class Site:
         self.activity = activity or Activity()
         self.editor = editor
         self.jobs = Jobs(kb)
-        self.static = static_files()
-        self.texts = page_texts()
-        self._engine_texts = engine_texts()
+        self.static = templating.static_files()
+        self.texts = templating.page_texts()
+        self._engine_texts = templating.engine_texts()
         self._has_photos = False
         self._photos_until = 0.0  # of the monotonic clock
         self._browsers = Browsers()
@@ -269,10 +263,10 @@ class Site:
     def language(request: Request) -> Language:
         """What the person chose at the foot of the page, else what the browser prefers."""
         chosen = request.query_params.get("lang") or request.cookies.get("qmd_lang", "")
-        for language in LANGUAGES:
+        for language in templating.LANGUAGES:
             if chosen == language:
                 return language
-        return language_of(request.headers.get("accept-language", ""))
+        return templating.language_of(request.headers.get("accept-language", ""))
 
     # -- responses ---------------------------------------------------------------------
 

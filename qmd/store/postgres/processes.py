@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from psycopg import errors
 
-from qmd.store.postgres.library import (
-    CLAIMS,
-    LOCKS,
-    Connection,
-    Error,
-    connect,
-    is_lost,
-    one,
-    translate,
-)
+from qmd.store.postgres import library
 from qmd.store.store import DOCUMENTS, EmbeddingClaims
 from qmd.values.location import ServerDatabase
 
@@ -45,13 +36,13 @@ class SharedLock:
         """``taken``: called each time that the lock was free and is held now."""
         self._location = location
         self._taken = taken
-        self._key = [LOCKS, f":{purpose}"]
-        self._connection: Connection | None = None
+        self._key = [library.LOCKS, f":{purpose}"]
+        self._connection: library.Connection | None = None
 
     @property
     def held(self) -> bool:
         """Whether this object holds the lock, as far as it is known here."""
-        return self._connection is not None and not is_lost(self._connection)
+        return self._connection is not None and not library.is_lost(self._connection)
 
     def take(self) -> bool:
         """
@@ -63,16 +54,16 @@ class SharedLock:
         if self.held:
             return True
         self.release()
-        connection = connect(self._location)
+        connection = library.connect(self._location)
         try:
-            (granted,) = one(
+            (granted,) = library.one(
                 connection,
                 f"SELECT NOT pg_is_in_recovery() AND pg_try_advisory_lock(%s, {_KEY})",
                 self._key,
             )
-        except Error as error:
+        except library.Error as error:
             connection.close()
-            raise translate(error, self._location) from error
+            raise library.translate(error, self._location) from error
         if granted:
             self._connection = connection
             self._taken()
@@ -86,25 +77,25 @@ class SharedLock:
             return False
         try:
             self._connection.execute("SELECT 1")
-        except Error:
+        except library.Error:
             return False
         return True
 
     def release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(Error):
+            with suppress(library.Error):
                 connection.close()
 
 
-def is_taken(connection: Connection, purpose: str) -> bool:
+def is_taken(connection: library.Connection, purpose: str) -> bool:
     """Whether any session of the database has the lock now; a replica does not know."""
     try:
         row = connection.execute(
             "SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
             " WHERE d.datname = current_database() AND l.locktype = 'advisory' AND l.granted"
             f" AND l.classid = %s AND l.objid = ({_KEY}::bigint & 4294967295)",
-            [LOCKS, f":{purpose}"],
+            [library.LOCKS, f":{purpose}"],
         ).fetchone()
     except errors.InsufficientPrivilege:
         return False
@@ -152,7 +143,7 @@ class ChangeFeed:
         self._location = location
         self._caught_up = caught_up
         self._writer = writer
-        self._connection: Connection | None = None
+        self._connection: library.Connection | None = None
         self._listens = False
         self._schema = ""
         self._last: int | None = None
@@ -177,27 +168,27 @@ class ChangeFeed:
                 self._wait(connection, min(timeout_s, _LOOK_S if self._listens else _REPLICA_S))
                 # It receives the notification, too, so the next call reads once in vain.
                 changes = self._read(connection)
-        except Error as error:
+        except library.Error as error:
             self._forget()
-            raise translate(error, self._location) from error
+            raise library.translate(error, self._location) from error
         if changes:
             self._caught_up()
         return changes
 
-    def _connected(self) -> Connection:
-        if self._connection is None or is_lost(self._connection):
+    def _connected(self) -> library.Connection:
+        if self._connection is None or library.is_lost(self._connection):
             self._forget()
-            connection = connect(self._location, read_only=True)
+            connection = library.connect(self._location, read_only=True)
             self._connection = connection
             connection.add_notify_handler(lambda notify: self._notice(notify.payload))
-            self._schema, is_replica = one(
+            self._schema, is_replica = library.one(
                 connection, "SELECT current_schema(), pg_is_in_recovery()"
             )
             self._listens = not is_replica
             if self._listens:
                 connection.execute(f"LISTEN {_CHANNEL}")
             if self._last is None:
-                (self._last,) = one(
+                (self._last,) = library.one(
                     connection, "SELECT coalesce(max(id), 0) FROM z_document_changes"
                 )
         return self._connection
@@ -206,7 +197,7 @@ class ChangeFeed:
         if schema == self._schema:
             self._notified = True
 
-    def _read(self, connection: Connection) -> list[ChangedDocument]:
+    def _read(self, connection: library.Connection) -> list[ChangedDocument]:
         """A notification that comes while this reads is for the next call."""
         self._notified = False
         rows = connection.execute(
@@ -220,7 +211,7 @@ class ChangeFeed:
             self._notified = True
         return [ChangedDocument(*row[2:]) for row in rows if row[1] != self._writer]
 
-    def _wait(self, connection: Connection, timeout_s: float) -> None:
+    def _wait(self, connection: library.Connection, timeout_s: float) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -232,7 +223,7 @@ class ChangeFeed:
     def _forget(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(Error):
+            with suppress(library.Error):
                 connection.close()
 
     def wake(self) -> None:
@@ -261,7 +252,7 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
     def __init__(self, store: PostgresStore, model: StoredModel) -> None:
         super().__init__(store, model)
         self._location: ServerDatabase = store.location
-        self._connection: Connection | None = None
+        self._connection: library.Connection | None = None
 
     def take(self, limit: int, collection_ids: Sequence[int] = ()) -> list[ChunkText] | None:
         self._release()
@@ -287,7 +278,7 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
         """Lock the texts of so many chunks that nobody has locked; returns the chunks' ids."""
         try:
             if self._connection is None:
-                self._connection = connect(self._location)
+                self._connection = library.connect(self._location)
             # Materialized, so that no row is tried beyond the limit.
             rows = self._connection.execute(
                 "WITH waiting AS MATERIALIZED (SELECT * FROM unnest(%s::bigint[], %s::text[])"
@@ -296,26 +287,26 @@ class PostgresEmbeddingClaims(EmbeddingClaims):
                 [
                     [chunk.id for chunk in waiting],
                     [chunk.hash.hex() for chunk in waiting],
-                    CLAIMS,
+                    library.CLAIMS,
                     limit,
                 ],
             ).fetchall()
-        except Error as error:
+        except library.Error as error:
             self.close()
-            raise translate(error, self._location) from error
+            raise library.translate(error, self._location) from error
         return [chunk_id for (chunk_id,) in rows]
 
     def _release(self) -> None:
-        if self._connection is not None and is_lost(self._connection):
+        if self._connection is not None and library.is_lost(self._connection):
             self.close()
         if self._connection is not None:
             try:
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
-            except Error:  # the server has released them at the end of the connection
+            except library.Error:  # the server has released them at the end of the connection
                 self.close()
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(Error):
+            with suppress(library.Error):
                 connection.close()

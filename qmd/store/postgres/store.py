@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from qmd.errors import DatabaseBusyError
 from qmd.store import postgres
-from qmd.store.postgres import migrate
-from qmd.store.postgres.library import (
-    DAMAGED,
-    Connection,
-    Error,
-    connect,
-    is_lost,
-    lock_in_transaction,
-    server_version,
-    translate,
-)
+from qmd.store.postgres import library, migrate
 from qmd.store.postgres.processes import SharedLock, is_taken
 from qmd.store.postgres.vectors import LEAST_INDEXED
 from qmd.store.reader import Reader, Writer
@@ -79,10 +69,10 @@ class PostgresStore(Store):
         self._presence_lock = threading.Lock()
         self._name = writer_name or uuid.uuid4().hex
         self._places = threading.BoundedSemaphore(MAX_READERS)
-        connection = connect(location, read_only=True)
+        connection = library.connect(location, read_only=True)
         try:
             with self._translating():
-                self._version = server_version(connection)
+                self._version = library.server_version(connection)
                 if not migrate.check(connection, location):
                     if read_only or not (create or migrate.applied(connection)):
                         migrate.require_current(connection, location)
@@ -114,7 +104,7 @@ class PostgresStore(Store):
                 f"All {MAX_READERS} connections to {self.location} are in use.",
                 hint="Try again in a moment.",
             )
-        connection: Connection | None = None
+        connection: library.Connection | None = None
         try:
             with self._lock:
                 self._require_open()
@@ -133,7 +123,7 @@ class PostgresStore(Store):
         finally:
             self._places.release()
 
-    def _reader(self, connection: Connection, scope: AccessScope | None) -> Reader:
+    def _reader(self, connection: library.Connection, scope: AccessScope | None) -> Reader:
         """A reader in the transaction that has just begun, which is restricted if need be."""
         if scope is None:
             return Reader(Sql(connection, POSTGRES))
@@ -147,7 +137,7 @@ class PostgresStore(Store):
                 raise postgres.scope.missing_views(self.location)
         return Reader(Sql(connection, POSTGRES, is_scoped=True))
 
-    def _begin_reading(self, is_restricted: bool) -> Connection:
+    def _begin_reading(self, is_restricted: bool) -> library.Connection:
         """
         A connection inside a new snapshot. One that was lost while idle is replaced.
 
@@ -156,24 +146,24 @@ class PostgresStore(Store):
         """
         while True:
             with self._lock:
-                connection: Connection | None = self._idle.take(is_restricted)
+                connection: library.Connection | None = self._idle.take(is_restricted)
             if connection is None:
-                connection = connect(self.location, read_only=True)
+                connection = library.connect(self.location, read_only=True)
                 connection.execute(_SNAPSHOT)
                 return connection
             try:
                 connection.execute(_SNAPSHOT)
-            except Error:
+            except library.Error:
                 connection.close()
             else:
                 return connection
 
-    def _give_back(self, connection: Connection, is_restricted: bool) -> None:
-        if not is_lost(connection) and connection.info.transaction_status:
+    def _give_back(self, connection: library.Connection, is_restricted: bool) -> None:
+        if not library.is_lost(connection) and connection.info.transaction_status:
             # The block failed. A connection that is still busy with a statement is not kept.
-            with suppress(Error):
+            with suppress(library.Error):
                 connection.execute("ROLLBACK")
-        keep = not is_lost(connection) and not connection.info.transaction_status
+        keep = not library.is_lost(connection) and not connection.info.transaction_status
         with self._lock:
             keep = keep and not self._closed
             if keep:
@@ -183,9 +173,9 @@ class PostgresStore(Store):
 
     # -- writing -----------------------------------------------------------------------
 
-    def _writing(self) -> Connection:
-        if self._writer is None or is_lost(self._writer):
-            self._writer = connect(self.location)
+    def _writing(self) -> library.Connection:
+        if self._writer is None or library.is_lost(self._writer):
+            self._writer = library.connect(self.location)
             self._writer.execute("SELECT set_config('qmd.writer', %s, false)", [self._name])
         return self._writer
 
@@ -195,22 +185,22 @@ class PostgresStore(Store):
             result = function(Writer(Sql(connection, POSTGRES)))
             connection.execute("COMMIT")
         except BaseException:
-            if not is_lost(connection):
-                with suppress(Error):
+            if not library.is_lost(connection):
+                with suppress(library.Error):
                     connection.execute("ROLLBACK")
             raise
         return result
 
-    def _begin_writing(self, patience_s: float) -> Connection:
+    def _begin_writing(self, patience_s: float) -> library.Connection:
         """A connection whose transaction has the lock. One lost while idle is replaced."""
         is_new = self._writer is None
         connection = self._writing()
         try:
             connection.execute("BEGIN")
             connection.execute(f"SET LOCAL lock_timeout = {round(patience_s * 1000)}")
-            lock_in_transaction(connection, "write")
-        except Error:
-            if is_lost(connection):
+            library.lock_in_transaction(connection, "write")
+        except library.Error:
+            if library.is_lost(connection):
                 if not is_new:
                     self._writer = None
                     return self._begin_writing(patience_s)
@@ -258,7 +248,7 @@ class PostgresStore(Store):
     @property
     def damage_hint(self) -> str:
         """What a person does when this database is damaged."""
-        return DAMAGED
+        return library.DAMAGED
 
     def merge_full_text(self) -> None:
         """
@@ -266,7 +256,7 @@ class PostgresStore(Store):
         read the index of tokens alone. Autovacuum would do so a minute later.
         """
         tables = "z_postings, z_document_tokens, documents, chunks, links, tags, properties"
-        with self._translating(), closing(connect(self.location)) as connection:
+        with self._translating(), closing(library.connect(self.location)) as connection:
             connection.execute(f"VACUUM (ANALYZE) {tables}")
 
     def index_vectors(self, least: int = LEAST_INDEXED) -> None:
@@ -275,7 +265,7 @@ class PostgresStore(Store):
         if not lock.take():
             return  # another process makes it
         try:
-            with self._translating(), closing(connect(self.location)) as connection:
+            with self._translating(), closing(library.connect(self.location)) as connection:
                 postgres.vectors.build_index(connection, least)
         finally:
             lock.release()
@@ -290,6 +280,6 @@ class PostgresStore(Store):
     def _translating(self) -> Iterator[None]:
         try:
             yield
-        except Error as error:
+        except library.Error as error:
             cancellation.check()  # which has cancelled the statement
-            raise translate(error, self.location) from error
+            raise library.translate(error, self.location) from error

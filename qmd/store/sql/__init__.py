@@ -29,7 +29,6 @@ from qmd.records import NamedTuple
 
 if TYPE_CHECKING:
     from qmd.store.sql import access as access
-    from qmd.store.sql import collections as collections
     from qmd.store.sql import conversations as conversations
     from qmd.store.sql import document_rows as document_rows
     from qmd.store.sql import filters as filters

@@ -8,23 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from qmd.errors import (
-    ConflictError,
-    CorruptDatabaseError,
-    DatabaseBusyError,
-    InputError,
-    StoreError,
-)
-from qmd.store.sqlite import damage, migrate
+from qmd import errors
+from qmd.store.sqlite import damage, library, migrate
 from qmd.store.sqlite.disk_space import require_free
-from qmd.store.sqlite.library import (
-    FAILURES,
-    Connection,
-    Error,
-    connect,
-    missing_database,
-    translate,
-)
 from qmd.system import cancellation
 from qmd.system.temporary import temporary_beside
 
@@ -37,7 +23,7 @@ PAGES_AT_ONCE = 4096
 
 
 def copy(
-    connection: Connection,
+    connection: library.Connection,
     target: Path,
     *,
     replace: bool,
@@ -59,11 +45,11 @@ def copy(
             little free space is told before anything is written.
     """
     if target.is_dir():
-        raise InputError(f"{target} is a directory.", hint="Give the name of a file in it.")
+        raise errors.InputError(f"{target} is a directory.", hint="Give the name of a file in it.")
     if not target.parent.is_dir():
-        raise StoreError(f"There is no directory {target.parent}.", hint="Make it first.")
+        raise errors.StoreError(f"There is no directory {target.parent}.", hint="Make it first.")
     if target.exists() and not replace:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{target} exists.", hint="Give another name, or --force to replace it."
         )
     if any(Path(f"{target}{suffix}").exists() for suffix in COMPANIONS):
@@ -80,7 +66,7 @@ def copy(
 def require_database(path: Path) -> None:
     """Raises DatabaseMissingError: There is no file."""
     if not path.is_file():
-        raise missing_database(path)
+        raise library.missing_database(path)
 
 
 def check_backup(path: Path) -> None:
@@ -91,18 +77,18 @@ def check_backup(path: Path) -> None:
         NotADatabaseError, SchemaTooNewError, StoreError: It is not.
         CorruptDatabaseError: It is damaged.
     """
-    with closing(connect(path, read_only=True)) as backup:
+    with closing(library.connect(path, read_only=True)) as backup:
         try:
             migrate.check(backup, path)
             if not migrate.applied(backup):
-                raise StoreError(
+                raise errors.StoreError(
                     f"{path} is an empty database.", hint="Give a file that 'qmd db backup' made."
                 )
             problems = damage.first_problems(backup)
-        except FAILURES as error:
-            raise translate(error, path) from error
+        except library.FAILURES as error:
+            raise library.translate(error, path) from error
     if problems:
-        raise CorruptDatabaseError(
+        raise errors.CorruptDatabaseError(
             f"{path} is damaged: " + "; ".join(problems[:3]), hint="Give another backup."
         )
 
@@ -119,7 +105,7 @@ def put_in_place(source: Path, database: Path) -> Path | None:
         StoreError, DiskFullError: The copy cannot be made; nothing has changed.
     """
     database.parent.mkdir(parents=True, exist_ok=True)
-    with closing(connect(source, read_only=True)) as copied, _beside(database) as temporary:
+    with closing(library.connect(source, read_only=True)) as copied, _beside(database) as temporary:
         _copy(copied, temporary)
         kept = None
         if database.exists():
@@ -140,22 +126,22 @@ def put_in_place(source: Path, database: Path) -> Path | None:
 def _require_unused(database: Path) -> None:
     """Leaving WAL mode needs the file alone, and empties the log into it."""
     try:
-        connection = connect(database, read_only=False, timeout=1.0)
-    except DatabaseBusyError as error:
+        connection = library.connect(database, read_only=False, timeout=1.0)
+    except errors.DatabaseBusyError as error:
         raise _in_use(database) from error
-    except StoreError:
+    except errors.StoreError:
         return  # damaged or no database: that is what a backup is for
     try:
         connection.execute("PRAGMA journal_mode = DELETE")
-    except Error as error:
-        if isinstance(translate(error, database), DatabaseBusyError):
+    except library.Error as error:
+        if isinstance(library.translate(error, database), errors.DatabaseBusyError):
             raise _in_use(database) from error
     finally:
         connection.close()
 
 
-def _in_use(database: Path) -> ConflictError:
-    return ConflictError(
+def _in_use(database: Path) -> errors.ConflictError:
+    return errors.ConflictError(
         f"A program has the database {database} open.",
         hint="End servers, 'qmd watch' and MCP clients that use it, then try again.",
     )
@@ -177,7 +163,7 @@ def _beside(target: Path) -> Iterator[Path]:
     try:
         yield temporary
     except OSError as error:
-        raise StoreError(
+        raise errors.StoreError(
             f"{target} cannot be written: {error.strerror or error}",
             hint="Check the directory, its permissions and its free space.",
         ) from error
@@ -187,7 +173,7 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 def _copy(
-    source: Connection, target: Path, progress: Callable[[int, int], object] | None = None
+    source: library.Connection, target: Path, progress: Callable[[int, int], object] | None = None
 ) -> None:
     pages, page_size = source.execute(
         "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"
@@ -201,15 +187,15 @@ def _copy(
 
     target.unlink(missing_ok=True)
     try:
-        copied = connect(target, read_only=False)
+        copied = library.connect(target, read_only=False)
         try:
             # Outside a transaction a copy in steps would begin anew after every write.
             in_steps = source.in_transaction and progress is not None
             source.backup(copied, pages=PAGES_AT_ONCE if in_steps else -1, progress=tick)
         finally:
             copied.close()
-    except Error as error:
-        raise translate(error, target) from error
+    except library.Error as error:
+        raise library.translate(error, target) from error
 
 
 def _put(temporary: Path, target: Path) -> None:

@@ -19,18 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from qmd import libraries, system
-from qmd.errors import (
-    CorruptDatabaseError,
-    DatabaseBusyError,
-    DatabaseMissingError,
-    DiskFullError,
-    NotADatabaseError,
-    QmdError,
-    ReadOnlyError,
-    RequestEndedError,
-    StoreError,
-)
+from qmd import errors, libraries, system
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
@@ -79,7 +68,7 @@ def _choose() -> ModuleType:
                 sys.modules["pysqlite3"] = sys.modules[name.partition(".")[0]]
                 sys.modules["pysqlite3.dbapi2"] = module
             return module
-    raise StoreError(
+    raise errors.StoreError(
         "This Python has no usable SQLite library.",
         hint=f"{system.installation.current().install('pysqlite3')}, or use a Python that was built"
         " with sqlite3.",
@@ -187,9 +176,9 @@ def connect(
     return connection
 
 
-def _too_old() -> StoreError:
+def _too_old() -> errors.StoreError:
     oldest = ".".join(map(str, OLDEST))
-    return StoreError(
+    return errors.StoreError(
         f"SQLite {dbapi.sqlite_version} is too old: qmd needs {oldest} or newer.",
         hint=f"{system.installation.current().install('pysqlite3')}, which brings its own.",
     )
@@ -263,14 +252,14 @@ def _open(
         connection.execute(
             "PRAGMA schema_version"
         ).fetchone()  # reads the file: fails here if at all
-    except (Error, RequestEndedError):
+    except (Error, errors.RequestEndedError):
         connection.close()
         raise
     return connection
 
 
-def missing_database(path: Path) -> DatabaseMissingError:
-    return DatabaseMissingError(
+def missing_database(path: Path) -> errors.DatabaseMissingError:
+    return errors.DatabaseMissingError(
         f"There is no database at {path}.",
         hint=_filled("Run 'qmd up FOLDER --db {quoted}' to make one.", path),
     )
@@ -286,16 +275,16 @@ RESCUE = (
 )
 
 
-def damaged(path: Path) -> CorruptDatabaseError:
+def damaged(path: Path) -> errors.CorruptDatabaseError:
     """The error for a database whose contents cannot be."""
-    return CorruptDatabaseError(DAMAGED.format(path=path), hint=_filled(RESCUE, path))
+    return errors.CorruptDatabaseError(DAMAGED.format(path=path), hint=_filled(RESCUE, path))
 
 
 def is_damage(error: Exception) -> bool:
     """Whether this, of `FAILURES`, tells of a damaged file, and not of a lock or a full disk."""
     if isinstance(error, UnicodeDecodeError):
         return True
-    kinds = (CorruptDatabaseError, NotADatabaseError)
+    kinds = (errors.CorruptDatabaseError, errors.NotADatabaseError)
     return any(needle in str(error) for needle, kind, _, _ in _TRANSLATIONS if kind in kinds)
 
 
@@ -306,16 +295,16 @@ def _filled(hint: str, path: Path) -> str:
 
 # Primary result codes: https://www.sqlite.org/rescode.html. pysqlite3 and Python < 3.11 give
 # no code on the exception, so the message decides.
-_TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
+_TRANSLATIONS: tuple[tuple[str, type[errors.QmdError], str, str], ...] = (
     (
         "locked",
-        DatabaseBusyError,
+        errors.DatabaseBusyError,
         "The database {path} is locked by another process.",
         "Wait for the other program to finish, or close what holds {path} open.",
     ),
     (
         "not a database",
-        NotADatabaseError,
+        errors.NotADatabaseError,
         "The file {path} is not a SQLite database.",
         "Give another file with --db; this one was left untouched. If it was a database of qmd,"
         " its beginning is destroyed: 'qmd db restore BACKUP --db {quoted}' puts a backup in its"
@@ -323,46 +312,46 @@ _TRANSLATIONS: tuple[tuple[str, type[QmdError], str, str], ...] = (
     ),
     (
         "corrupt",  # what FTS5 says of its own tables
-        CorruptDatabaseError,
+        errors.CorruptDatabaseError,
         "The full-text index in {path} is damaged.",
         RESCUE,
     ),
-    ("malformed", CorruptDatabaseError, DAMAGED, RESCUE),
-    ("Could not decode", CorruptDatabaseError, DAMAGED, RESCUE),
+    ("malformed", errors.CorruptDatabaseError, DAMAGED, RESCUE),
+    ("Could not decode", errors.CorruptDatabaseError, DAMAGED, RESCUE),
     (
         "readonly",
-        ReadOnlyError,
+        errors.ReadOnlyError,
         "The database {path} cannot be written.",
         "Check the permissions of the file and its directory, or give another with --db.",
     ),
     (
         "disk is full",
-        DiskFullError,
+        errors.DiskFullError,
         "The disk that holds {path} is full; nothing was lost.",
         "Free some space and run the command again.",
     ),
     (
         "disk I/O error",
-        StoreError,
+        errors.StoreError,
         "The disk that holds {path} reports an error.",
         "Check the disk and its free space, then run the command again.",
     ),
     (
         "unable to open",
-        StoreError,
+        errors.StoreError,
         "The database {path} cannot be opened.",
         "Check that the directory exists and that you may read and write it.",
     ),
 )
 
 
-def translate(error: Exception, path: Path) -> QmdError:
+def translate(error: Exception, path: Path) -> errors.QmdError:
     """The QmdError for what SQLite said; the original is kept as its cause by the caller."""
     if isinstance(error, UnicodeDecodeError):  # SQLite has quoted the damaged schema
         return damaged(path)
     text = str(error)
     if os.path.isdir(path):  # noqa: PTH112 - never raises
-        return NotADatabaseError(
+        return errors.NotADatabaseError(
             f"{path} is a directory, not a database.",
             hint="Give a file with --db, for example " + str(path / "index.sqlite"),
         )
@@ -373,7 +362,7 @@ def translate(error: Exception, path: Path) -> QmdError:
             return kind(message.format(path=path), hint=_filled(hint, path))
     if _is_full(path):  # sqlite-vec reports a failed write as an error of its own
         return translate(OperationalError("disk is full"), path)
-    return StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")
+    return errors.StoreError(f"The database {path} failed: {text}", hint="Run 'qmd doctor'.")
 
 
 def _is_full(path: Path) -> bool:

@@ -15,16 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from qmd.store.full_text import (
-    BM25_B,
-    BM25_K1,
-    WEIGHTS,
-    Expression,
-    FullText,
-    Phrase,
-    frequencies_of,
-    idf,
-)
+from qmd.store import full_text
 from qmd.store.scoped import ScopeWords, visible_rows
 from qmd.store.sql import Sql
 from qmd.store.sqlite.fts5 import render, totals, varints
@@ -75,7 +66,7 @@ def restrict(connection: Connection, scope: AccessScope) -> None:
 _SCORED = 300
 #: Places of tokens that are read to list those of a scope: about a second.
 _PLACES = 2_000_000
-_WEIGHTS = ", ".join(map(str, WEIGHTS))
+_WEIGHTS = ", ".join(map(str, full_text.WEIGHTS))
 #: A view cannot have a full-text index, so a condition restricts the rows.
 _MATCHES = (
     "FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
@@ -83,7 +74,7 @@ _MATCHES = (
 )
 
 
-class ScopedFullText(FullText):
+class ScopedFullText(full_text.FullText):
     """
     `FullText` on a connection that `qmd.store.sqlite.scope` has restricted.
 
@@ -115,7 +106,7 @@ class ScopedFullText(FullText):
         return dict(rows.fetchall())
 
     def search(
-        self, match: Expression, selection: Selection, limit: int | None
+        self, match: full_text.Expression, selection: Selection, limit: int | None
     ) -> list[tuple[int, float]]:
         condition = "" if selection.is_all else f" AND +rowid IN ({selection.ids})"
         rows = self._connection.execute(
@@ -126,14 +117,14 @@ class ScopedFullText(FullText):
         scores = {document_id: 0.0 for document_id, _ in rows}
         ids, total = list(scores), self.document_count()
         for phrase in dict.fromkeys(_phrases(match)) if scores else ():
-            weight = idf(self._counts(phrase), total) * (BM25_K1 + 1)
+            weight = full_text.idf(self._counts(phrase), total) * (full_text.BM25_K1 + 1)
             for document_id, frequency in self.frequencies(phrase, ids, 0, total).items():
                 scores[document_id] += weight * frequency / (frequency + 1)
         best = sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
         return best if limit is None else best[:limit]
 
     def frequencies(
-        self, match: Expression, ids: Sequence[int], held: int, total: int
+        self, match: full_text.Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
         index = totals(self._connection, "main.z_documents_fts_data")
         matching = "SELECT count(*) FROM main.z_documents_fts WHERE z_documents_fts MATCH ?"
@@ -145,7 +136,7 @@ class ScopedFullText(FullText):
             [render(match), json.dumps(list(ids))],
         )
         norms = self._norms(ids, index.mean_tokens)
-        frequencies = frequencies_of(rows, held_by_all, index.documents)
+        frequencies = full_text.frequencies_of(rows, held_by_all, index.documents)
         return {document_id: norms[document_id] * each for document_id, each in frequencies.items()}
 
     def _norms(self, ids: Sequence[int], average: float) -> dict[int, float]:
@@ -161,21 +152,21 @@ class ScopedFullText(FullText):
         lengths = {document_id: sum(varints(sizes)) for document_id, sizes in rows}
         mean = sum(lengths.values()) / max(1, len(lengths)) or 1.0
         return {
-            document_id: (1 - BM25_B + BM25_B * length / (average or 1.0))
-            / (1 - BM25_B + BM25_B * length / mean)
+            document_id: (1 - full_text.BM25_B + full_text.BM25_B * length / (average or 1.0))
+            / (1 - full_text.BM25_B + full_text.BM25_B * length / mean)
             for document_id, length in lengths.items()
         }
 
-    def count(self, match: Expression, most: int) -> int:
+    def count(self, match: full_text.Expression, most: int) -> int:
         return self._number(
             f"SELECT count(*) FROM (SELECT 1 {_MATCHES} LIMIT ?)", render(match), most
         )
 
-    def matching_ids(self, match: Expression) -> list[int]:
+    def matching_ids(self, match: full_text.Expression) -> list[int]:
         rows = self._connection.execute(f"SELECT rowid {_MATCHES} ORDER BY rowid", [render(match)])
         return [document_id for (document_id,) in rows]
 
-    def _count_of_phrase(self, phrase: Phrase) -> int:
+    def _count_of_phrase(self, phrase: full_text.Phrase) -> int:
         return self._number(f"SELECT count(*) {_MATCHES}", render(phrase))
 
     def _read_number(self, sql: str, *values: object) -> int:
@@ -183,8 +174,8 @@ class ScopedFullText(FullText):
         return int(number)
 
 
-def _phrases(match: Expression) -> Iterator[Phrase]:
-    if isinstance(match, Phrase):
+def _phrases(match: full_text.Expression) -> Iterator[full_text.Phrase]:
+    if isinstance(match, full_text.Phrase):
         yield match
     else:
         for part in match.parts:

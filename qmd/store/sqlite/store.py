@@ -9,14 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from qmd import libraries, system
-from qmd.errors import (
-    DatabaseReplacedError,
-    DiskFullError,
-    QmdError,
-    ReadOnlyError,
-    StoreError,
-)
+from qmd import errors, libraries, system
 from qmd.store import sqlite
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import SQLITE, Sql
@@ -88,7 +81,7 @@ class SqliteStore(Store):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise ReadOnlyError(
+                raise errors.ReadOnlyError(
                     f"The directory {path.parent} cannot be made: {error.strerror}",
                     hint="Give another file with --db.",
                 ) from error
@@ -273,7 +266,7 @@ class SqliteStore(Store):
         """Give free pages back to the disk, in short transactions if the file allows that."""
         upkeep = sqlite.upkeep
         if self.write(lambda writer: upkeep.is_worth_compacting(writer.connection)):
-            with suppress(DiskFullError):
+            with suppress(errors.DiskFullError):
                 self.compact()
             return
         while self.write(lambda writer: upkeep.give_back(writer.connection)):
@@ -288,7 +281,7 @@ class SqliteStore(Store):
         """
         self._connections.require_current()
 
-    def _on_replaced(self, error: DatabaseReplacedError) -> None:
+    def _on_replaced(self, error: errors.DatabaseReplacedError) -> None:
         with self._lock:
             if self._closed:
                 return
@@ -329,10 +322,10 @@ class SqliteStore(Store):
         except FAILURES as error:
             cancellation.check()  # which has interrupted the statement
             translated = translate(error, self.path)
-            if type(translated) is StoreError and self._is_damaged():
+            if type(translated) is errors.StoreError and self._is_damaged():
                 translated = damaged(self.path)
             raise translated from error
-        except (QmdError, OSError):
+        except (errors.QmdError, OSError):
             raise
         except Exception as error:
             # A damaged value may lead to any error, and so may a mistake of ours.
