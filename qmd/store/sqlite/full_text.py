@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from qmd import libraries
 from qmd.store import sqlite
 from qmd.store.full_text import WEIGHTS, Expression, FullText, Phrase, frequencies_of
 from qmd.store.sql import SQLITE, Sql
@@ -238,7 +238,7 @@ def _row(entry: FullTextEntry) -> tuple[str | int | None, ...]:
         body = front = None
     replacements = None
     if entry.replacements:
-        replacements = json.dumps(entry.replacements, ensure_ascii=False)
+        replacements = libraries.json.dumps(entry.replacements, ensure_ascii=False)
     return (
         entry.title,
         entry.headings,
