@@ -131,7 +131,7 @@ def test_what_is_plain_indexing_is_read_as_click_reads_it(args: list[str]) -> No
         seen.append((collections, options))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qmd.cli.indexing.index_everything", keep)
+        patch.setattr("qmd.cli.runs.index_everything", keep)
         with cli.make_context("qmd", args, obj=theirs) as ctx:
             cli.invoke(ctx)
     assert (ours.db, ours.index, ours.command) == (theirs.db, theirs.index, theirs.command)

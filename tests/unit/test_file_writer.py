@@ -339,8 +339,7 @@ def test_at_most_twenty_revisions_of_a_file_are_kept(kb: KnowledgeBase, notes: P
 
 
 def limit_revisions(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> None:
-    for module in ("files.writing.writer", "store.sql.revisions"):
-        monkeypatch.setattr(f"qmd.{module}.MAX_REVISION_BYTES", limit_bytes)
+    monkeypatch.setattr("qmd.store.sql.revisions.MAX_REVISION_BYTES", limit_bytes)
 
 
 def test_at_most_ten_mebibytes_of_a_file_are_kept(
