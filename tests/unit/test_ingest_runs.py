@@ -86,8 +86,7 @@ def count_segments(kb: KnowledgeBase) -> int:
 def test_full_text_is_merged_after_many_changes(
     kb: KnowledgeBase, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("BATCH_DOCUMENTS", "FEW_DOCUMENTS"):
-        monkeypatch.setattr(collection_indexer, name, 4)
+    monkeypatch.setattr(collection_indexer, "BATCH_DOCUMENTS", 4)
     for number in range(12):
         (root / f"{number}.md").write_text(f"# Changed {number}\n\nlemon {number}\n")
     (root / "new.md").write_text("# New\n\nlemon\n")
@@ -138,9 +137,8 @@ def test_a_second_write_within_one_tick_of_the_clock_is_found(
 
 
 def test_a_progress_callback_that_is_interrupted_loses_no_finished_batch(
-    tmp_path: Path, kb: KnowledgeBase, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kb: KnowledgeBase, root: Path
 ) -> None:
-    monkeypatch.setattr(collection_indexer, "BATCH_DOCUMENTS", 256)
     for number in range(600):
         (root / f"more{number}.md").write_text(f"# More {number}\n")
 

@@ -12,7 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
-from qmd.ingest.collection_indexer import FEW_DOCUMENTS
+from qmd.ingest.collection_indexer import BATCH_DOCUMENTS
 from qmd.store import Writer
 from qmd.store.sqlite import library as sqlite
 from qmd.values import Progress
@@ -193,7 +193,7 @@ def test_indexing_many_documents_leaves_no_free_pages(
     tmp_path: Path, kb: KnowledgeBase, root: Path, of_an_earlier_version: bool
 ) -> None:
     path = tmp_path / "kb.sqlite"
-    for number in range(FEW_DOCUMENTS + 1):
+    for number in range(BATCH_DOCUMENTS + 1):
         (root / f"{number}.md").write_text(f"# {number}\n\n{LONG}")
     kb.index()
     full, free, _ = pages(path)
@@ -205,7 +205,7 @@ def test_indexing_many_documents_leaves_no_free_pages(
         connection.execute("VACUUM")
         connection.close()
         assert pages(path)[2] == 0
-    for number in range(FEW_DOCUMENTS + 1):
+    for number in range(BATCH_DOCUMENTS + 1):
         (root / f"{number}.md").write_text(f"# {number}\n")
     with KnowledgeBase.open(path) as kb:
         kb.index()
