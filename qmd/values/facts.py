@@ -339,12 +339,14 @@ def ranges(value_type: type) -> Mapping[str, Range]:
     """
     The fields of a dataclass that have a range, in order.
 
-    Unlike `field_facts` it works only where annotations are no strings, and loads nothing: every
-    search checks its request so.
+    Unlike `field_facts` it loads nothing: every search checks its request so. Its module evaluates
+    its annotations for it, without ``from __future__ import annotations``.
     """
+    hints = value_type.__annotations__
+    assert not any(isinstance(hint, str) for hint in hints.values()), value_type
     return {
         name: fact
-        for name, hint in value_type.__annotations__.items()
+        for name, hint in hints.items()
         for fact in getattr(hint, "__metadata__", ())
         if isinstance(fact, Range)
     }

@@ -1,7 +1,5 @@
 """The values of a search: documents, filters, the request, hits and the reply."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal

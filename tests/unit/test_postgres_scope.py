@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
-from qmd.kb import KnowledgeBase, Settings
 from qmd.store import Reader
 from qmd.store.postgres import scope as views
 from qmd.store.postgres.library import Error, connect
