@@ -195,9 +195,9 @@ class Wording:
         return _BLANKS.sub(" ", _MARKUP.sub(" ", fold(self.text))).strip()
 
     @cached_property
-    def terms(self) -> frozenset[str]:
+    def terms(self) -> set[str]:
         """Stems of words, and pairs of Chinese characters, without those that say little."""
-        return frozenset(_terms(self.plain))
+        return _terms(self.plain)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -269,23 +269,20 @@ def _agree(claimed: Wording, lines: str) -> bool:
     return any(not clause.denies for count, clause in shared if count == most)
 
 
-def _terms(plain: str) -> list[str]:
-    terms = [
+def _terms(plain: str) -> set[str]:
+    terms = {
         stem(word)
         for word in _WORD.findall(_without_cjk(plain))
         if word not in _QUIET_WORDS and word not in _WORD_NUMBERS and len(word) > 1
-    ]
-    for match in cjk_runs(plain):
-        run = match[0]
-        terms += [
-            pair
-            for pair in map(add, run, run[1:])
-            if pair not in CHATTER
-            and not _QUIET_CHARACTERS.issuperset(pair)
-            and not (_QUIET_CHARACTERS & set(pair))
-            and _CHINESE_NUMBER.fullmatch(pair) is None
-        ]
-    return terms
+    }
+    pairs = {pair for match in cjk_runs(plain) for pair in map(add, match[0], match[0][1:])}
+    return terms.union(
+        pair
+        for pair in pairs
+        if pair not in CHATTER
+        and _QUIET_CHARACTERS.isdisjoint(pair)
+        and _CHINESE_NUMBER.fullmatch(pair) is None
+    )
 
 
 def _without_cjk(plain: str) -> str:

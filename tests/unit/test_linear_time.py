@@ -229,7 +229,8 @@ def rendered(text: str) -> None:
 
 def cited_answer(text: str) -> None:
     """An answer with citations whose documents say what the text says."""
-    source = CitedLines("a/b.md", "A", text[:4000], 9)
+    # Without the end, so that a claim of any length is compared word by word.
+    source = CitedLines("a/b.md", "A", text[:-1][:4000], 9)
     reading = Reading({"a/b.md": [(1, 9)]})
     answer = f"{text} [a/b.md:1]。{text}[a/b.md:2-3; a/c.md:1]"
     checked = check_answer(answer, reading, lambda *place: source, lambda claim, lines: 0.5)
