@@ -290,7 +290,7 @@ def run_for_states(model: Any, text: str) -> ModelRun:
 
 def has_token_states(model: Any, tokenizer: Any, dimension: int) -> bool:
     """
-    Whether `run_for_states` gives a state for each token, and the very vector that ``model.embed`` gives.
+    Whether `run_for_states` gives a state for each token, and the vector of ``model.embed``.
 
     Some models of fastembed do more than to run the network, and other models have no tokenizer.
 
