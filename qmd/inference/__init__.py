@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from qmd.inference import crossencoder as crossencoder
     from qmd.inference import embedding_endpoint as embedding_endpoint
     from qmd.inference import llm as llm
-    from qmd.inference import onnx_folder as onnx_folder
+    from qmd.inference import onnx_model as onnx_model
     from qmd.inference import protocols as protocols
     from qmd.inference import remote as remote
     from qmd.inference import token_codes as token_codes

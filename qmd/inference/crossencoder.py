@@ -213,4 +213,4 @@ def open_cross_encoder(name: str, cache_dir: Path) -> CrossEncoder:
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> PairModel:
     # Imported late: onnxruntime takes most of a second.
-    return inference.onnx_folder.OnnxPairModel(folder)
+    return inference.onnx_model.OnnxPairModel(folder)

@@ -9,9 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from qmd import libraries
 from qmd.errors import InferenceError
 from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder, TokenStates, no_states
@@ -20,7 +17,9 @@ from qmd.values import ModelSpec
 from qmd.values.text import whole
 
 if TYPE_CHECKING:
+    import numpy as np
     from fastembed import TextEmbedding
+    from numpy.typing import NDArray
 
 
 T = TypeVar("T")
@@ -280,16 +279,18 @@ def run_for_states(model: Any, text: str) -> ModelRun:
     """Run a model of `onnx_model` or of fastembed once."""
     if hasattr(model, "vector_and_states"):
         return ModelRun(*model.vector_and_states(text))
-    # What `TextEmbedding.embed` does with one text; `has_states` compares the two.
+    # What `TextEmbedding.embed` does with one text; `has_token_states` compares the two.
     output = model.model.onnx_embed([text])
     (vector,) = model.model._post_process_onnx_output(output)
-    states = np.asarray(output.model_output)
-    return ModelRun(vector, states[0].astype(np.float32, copy=False) if states.ndim == 3 else None)
+    states = libraries.np.asarray(output.model_output)
+    return ModelRun(
+        vector, states[0].astype(libraries.np.float32, copy=False) if states.ndim == 3 else None
+    )
 
 
 def has_token_states(model: Any, tokenizer: Any, dimension: int) -> bool:
     """
-    Whether `run` gives a state for each token, and the very vector that ``model.embed`` gives.
+    Whether `run_for_states` gives a state for each token, and the vector of ``model.embed``.
 
     Some models of fastembed do more than to run the network, and other models have no tokenizer.
 
@@ -307,7 +308,7 @@ def has_token_states(model: Any, tokenizer: Any, dimension: int) -> bool:
     return (
         ours.states is not None
         and ours.states.shape == (count, dimension)
-        and bool(np.array_equal(ours.vector, vector))
+        and bool(libraries.np.array_equal(ours.vector, vector))
     )
 
 
@@ -326,22 +327,30 @@ def tokens_of_text(encoding: Any, prefix: str, states: NDArray[np.float32]) -> T
         encoding: The `tokenizers.Encoding` of prefix and text.
         states: float32[tokens, dimension], of all tokens of the encoding.
     """
-    is_text = np.array(encoding.special_tokens_mask) == 0
+    is_text = libraries.np.array(encoding.special_tokens_mask) == 0
     for place, (_start, end) in enumerate(encoding.offsets[: len(prefix) + 2]):
         if end > len(prefix):
             break
         is_text[place] = False
-    return TextTokens(np.array(encoding.ids, np.int32)[is_text], states[is_text])
+    return TextTokens(
+        libraries.np.array(encoding.ids, libraries.np.int32)[is_text], states[is_text]
+    )
 
 
 def merged_tokens(parts: Sequence[TextTokens], dimension: int) -> TokenStates:
     """One mean state for each distinct token of all parts of a text."""
     if not sum(len(part.ids) for part in parts):
         return no_states(dimension)
-    all_ids = np.concatenate([part.ids for part in parts])
-    order = np.argsort(all_ids, kind="stable")
-    ids, starts, counts = np.unique(all_ids[order], return_index=True, return_counts=True)
-    states = np.concatenate([part.states for part in parts])[order]
-    means = np.add.reduceat(states, starts, axis=0) / counts[:, None].astype(np.float32)
-    rounded = np.clip(means, -65504, 65504).astype(np.float16).astype(np.float32)
-    return TokenStates(ids, np.nan_to_num(rounded))
+    all_ids = libraries.np.concatenate([part.ids for part in parts])
+    order = libraries.np.argsort(all_ids, kind="stable")
+    ids, starts, counts = libraries.np.unique(all_ids[order], return_index=True, return_counts=True)
+    states = libraries.np.concatenate([part.states for part in parts])[order]
+    means = libraries.np.add.reduceat(states, starts, axis=0) / counts[:, None].astype(
+        libraries.np.float32
+    )
+    rounded = (
+        libraries.np.clip(means, -65504, 65504)
+        .astype(libraries.np.float16)
+        .astype(libraries.np.float32)
+    )
+    return TokenStates(ids, libraries.np.nan_to_num(rounded))

@@ -115,7 +115,7 @@ class TransferMethods(Parts):
         if isinstance(location, Path):
             location = location.expanduser().absolute()
         with closing(open_store(location, create=True)) as store:
-            return transfer.copy_to.copy_to(
+            return transfer.take_back.copy_to(
                 self._store,
                 store,
                 name=str(location),

@@ -473,7 +473,7 @@ def _of_plugin(name: str) -> Embedder:
 
 def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:
     # Imported late: onnxruntime takes most of a second.
-    return inference.onnx_folder.OnnxTextModel(folder)
+    return inference.onnx_model.OnnxTextModel(folder)
 
 
 def _embedded_loader(

@@ -36,7 +36,7 @@ __getattr__ = lazy.load(__name__)
 FAMILIES = (
     *("searches", "reading", "graph", "documents", "memory"),
     *("editing", "capture"),
-    *("collections", "indexing", "upkeep", "access", "chats"),
+    *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
 """The modules with operations, in the order of the references."""
 

@@ -1,11 +1,11 @@
-"""Collections, the indexed directories, and contexts, which say what lies below a path."""
+"""Collections: the indexed directories."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from qmd.errors import CollectionNotFoundError, ConflictError, ContextNotFoundError
+from qmd.errors import CollectionNotFoundError, ConflictError
 from qmd.operations.definition import Replied, operation
 from qmd.values import Collection, Context
 from qmd.values.facts import Describe, Inline, InSchema, Shell
@@ -193,50 +193,3 @@ def exclude(kb: KnowledgeBase, name: _Name) -> Collection:
 def include(kb: KnowledgeBase, name: _Name) -> Collection:
     """Search a collection again when no collection is named."""
     return kb.include_collection(name, included=True)
-
-
-@dataclass(frozen=True, slots=True)
-class AllContexts:
-    contexts: tuple[Context, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedContext:
-    context: Annotated[Context, Inline("path", "text")]
-
-
-@dataclass(frozen=True, slots=True)
-class ContextList:
-    contexts: tuple[ListedContext, ...]
-
-
-def _context_list(replied: Replied) -> ContextList:
-    return ContextList(tuple(map(ListedContext, replied.value.contexts)))
-
-
-@operation(
-    sends=_context_list,
-    view="render_contexts",
-    json_is_list=True,
-    command="context list",
-    examples=("qmd context list", "qmd context list --json"),
-)
-def contexts(kb: KnowledgeBase) -> AllContexts:
-    """List the contexts, from the global one to the most specific."""
-    return AllContexts(tuple(kb.contexts()))
-
-
-@operation(
-    in_shell_alone=True,  # a client's paths are not those of a shell: `qmd.server.endpoints`
-    text=lambda replied: f"Removed context for {one_line(replied.value.path)}",
-    command="context rm",
-    destroys=True,
-    examples=("qmd context rm ~/notes/work", "qmd context rm qmd://notes/2025"),
-    errors=(ContextNotFoundError,),
-    lane="write",
-)
-def remove_context(
-    kb: KnowledgeBase, path: Annotated[str, Shell(completes="documents")]
-) -> Context:
-    """Remove a context, named as it was added or as it is listed."""
-    return kb.remove_context(path)

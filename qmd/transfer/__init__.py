@@ -8,7 +8,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.transfer import conversations as conversations
-    from qmd.transfer import copy_to as copy_to
     from qmd.transfer import export as export
     from qmd.transfer import markdown_zip as markdown_zip
     from qmd.transfer import programs as programs

@@ -17,7 +17,7 @@ from qmd.inference.assistant import ChatEndpoint, LlmReranker, RerankEndpoint
 from qmd.inference.crossencoder import CrossEncoder
 from qmd.inference.llm import LlmSettings
 from qmd.inference.llm.endpoint import ModelEndpoint
-from qmd.inference.onnx_folder import OnnxPairModel
+from qmd.inference.onnx_model import OnnxPairModel
 from qmd.inference.replies import cut, score_in_time
 from qmd.models.guard import Budget, CarefulReranker, Guarded, ModelGuard
 from qmd.settings import BackendSettings, Settings

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from qmd.inference.embedded.weights import BLOCK, EncoderWeights
 
-#: Of `tensor`: the types of elements.
+#: Of `onnx_tensor`: the types of elements.
 FLOAT, INT8, INT64, UINT4 = 1, 3, 7, 21
 
 _ATTRIBUTE_FLOAT, _ATTRIBUTE_INT, _ATTRIBUTE_INTS = 1, 2, 7

@@ -203,7 +203,7 @@ _BINARY = frozenset((0, 125, 200, 201, 202))
 @dataclass(frozen=True, slots=True)
 class Iptc:
     """
-    ``texts`` has the fields by the names of `_TEXTS`, as they are written: ``date`` like
+    ``texts`` has the fields by the names of `_IPTC_TEXTS`, as they are written: ``date`` like
     ``20240714``.
 
     ``encoding`` is that of all texts, also of fields without a name here: UTF-8 if the records
