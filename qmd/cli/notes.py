@@ -307,7 +307,7 @@ def posts() -> None:
     """
 
 
-def run(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
+def run_posts(operation: Operation, arguments: Mapping[str, Any], *, as_json: bool) -> None:
     with _archive() as kb:
         value = operation.run(kb, **arguments)
     assert operation.tool is not None and operation.tool.reply is not None

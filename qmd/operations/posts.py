@@ -23,7 +23,7 @@ from qmd.values.text import one_line
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
-FAMILY = {"title": None, "done_by": "posts:run", "options": ("posts_dir",)}
+FAMILY = {"title": None, "done_by": "notes:run_posts", "options": ("posts_dir",)}
 
 # --- texts ---------------------------------------------------------------------------
 
