@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Filters", "Hit", "KnowledgeBase", "QmdError", "SearchReply", "Settings", "__version__"]
 
-__version__ = "1.7.0"
+__version__ = "2.0.0"
 
 telemetry.switch_off()
 
