@@ -344,7 +344,11 @@ class Group(_Described, click.Group):
             rest = (name.removeprefix(f"{title} ") for name in names if name != title)
             rows.append((title, ", ".join(name for name in rest if name not in self.first)))
         with formatter.section(f"More, described by '{ctx.command_path} help --all'"):
-            formatter.write_dl(rows)
+            # click ends lines at hyphens, too, but a name is one word.
+            start = len(formatter.buffer)
+            formatter.write_dl([(title, names.replace("-", "\0")) for title, names in rows])
+            written = formatter.buffer[start:]
+            formatter.buffer[start:] = [piece.replace("\0", "-") for piece in written]
 
     def _describe(
         self, title: str, names: Collection[str], ctx: click.Context, formatter: click.HelpFormatter

@@ -13,7 +13,7 @@ class Anchor(NamedTuple):
     The part ends where the next anchor begins.
 
     Attributes:
-        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        kind: Such as ``page``, ``slide``, ``sheet``, ``chapter``, ``message`` or ``time``.
         label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
         start_char: Characters of the Markdown before it; the start of a line.
         shown: What the file itself calls it, if that differs, such as the page number ``xii``.

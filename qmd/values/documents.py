@@ -78,7 +78,7 @@ class DocumentAnchor(NamedTuple):
     The part ends where the next anchor begins.
 
     Attributes:
-        kind: ``page``, ``slide``, ``sheet``, ``chapter``, ``cell``, ``message`` or ``line``.
+        kind: Such as ``page``, ``slide``, ``sheet``, ``chapter``, ``message`` or ``time``.
         label: Its number or name among those of its kind, as people count: ``12``, ``B2:F40``.
         shown: What the file itself calls it, if that differs, such as the page number ``xii``.
         line: The first line of the part, from 1.

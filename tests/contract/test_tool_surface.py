@@ -154,7 +154,7 @@ def test_the_default_takes_at_most_ten_kilobytes(tmp_path: Path, language: Langu
 
 
 @pytest.mark.parametrize(
-    ("names", "most_kilobytes"), [(["qmd"], 6), (["all"], 20), (["qmd", "edit", "notes"], 10)]
+    ("names", "most_kilobytes"), [(["qmd"], 6), (["all"], 22), (["qmd", "edit", "notes"], 10)]
 )
 @pytest.mark.parametrize("language", [None, "en", "zh"])
 def test_fewer_tools_take_fewer_bytes(
@@ -163,7 +163,7 @@ def test_fewer_tools_take_fewer_bytes(
     with KnowledgeBase.open(make_index(tmp_path)) as kb:
         face = McpFace(kb, select(names, language=language))
         chosen = wire(with_client(face.server, lambda client: client.list_tools()))
-    assert size(chosen) <= most_kilobytes * 1024
+    assert size(chosen) <= most_kilobytes * 1024, "models read all of it: is each word needed?"
 
 
 def test_posts_and_photos_are_within_ten_kilobytes_too(tmp_path: Path) -> None:
