@@ -103,4 +103,4 @@ def test_the_listing_is_small(face: McpFace) -> None:
     assert {"links", "check_links"} <= names  # which stand for
     assert not {"backlinks", "broken", "orphans"} & names
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-    assert len(json.dumps(listing, separators=(",", ":"))) <= 6_200
+    assert len(json.dumps(listing, separators=(",", ":"))) <= 5_600

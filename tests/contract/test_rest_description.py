@@ -89,7 +89,7 @@ def test_whatever_is_asked_the_answer_is_as_described(
     operation = OPERATIONS[label]
 
     @settings(
-        max_examples=settings().max_examples // 8,
+        max_examples=settings().max_examples // 4,
         deadline=None,
         database=None,
         phases=[Phase.generate],

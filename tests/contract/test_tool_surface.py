@@ -154,7 +154,7 @@ def test_the_default_takes_at_most_ten_kilobytes(tmp_path: Path, language: Langu
 
 
 @pytest.mark.parametrize(
-    ("names", "most_kilobytes"), [(["qmd"], 6), (["all"], 22), (["qmd", "edit", "notes"], 10)]
+    ("names", "most_kilobytes"), [(["qmd"], 6), (["all"], 20), (["qmd", "edit", "notes"], 10)]
 )
 @pytest.mark.parametrize("language", [None, "en", "zh"])
 def test_fewer_tools_take_fewer_bytes(

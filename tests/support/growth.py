@@ -181,7 +181,7 @@ def problem(
         if slow < FLOOR:
             return None
         quick = cpu(function, small)
-        for _ in range(9):  # caches are filled, and what else there was has passed
+        for _ in range(3):  # caches are filled, and what else there was has passed
             quick = max(min(quick, cpu(function, small)), FLOOR / MOST_GROWTH)
             slow = min(slow, cpu(function, large))
             if slow / quick < MOST_GROWTH and slow < most_per_kb * 4 * size / 1000:
