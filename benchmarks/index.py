@@ -1,5 +1,6 @@
 """
-Index and re-index a generated tree, or a folder of Markdown: CPU time, memory and size, beside tobi/qmd and bare Python.
+Index and re-index a generated tree or a folder: CPU time, memory and size, beside tobi/qmd
+and bare Python.
 
     python benchmarks/index.py [--language en|zh] [--files 10000] [--rounds 3] [--work DIR]
     python benchmarks/index.py --tree FOLDER …
