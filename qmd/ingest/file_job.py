@@ -14,6 +14,7 @@ from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
+from qmd.records import of_tuples
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link, Observation, Task
 from qmd.values.pictures import Picture
@@ -132,12 +133,12 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
     digest, parsed, headings, links, chunks, anchors, tasks, observations, *rest = rest
     fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(map(Heading._make, headings))
-    fields["links"] = tuple(map(Link._make, links))
-    fields["chunks"] = tuple(map(Chunk._make, chunks))
-    fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
-    fields["tasks"] = tuple(map(Task._make, tasks))
-    fields["observations"] = tuple(map(Observation._make, observations))
+    fields["headings"] = tuple(map(of_tuples(Heading), headings))
+    fields["links"] = tuple(map(of_tuples(Link), links))
+    fields["chunks"] = tuple(map(of_tuples(Chunk), chunks))
+    fields["anchors"] = tuple(map(of_tuples(DocumentAnchor), anchors))
+    fields["tasks"] = tuple(map(of_tuples(Task), tasks))
+    fields["observations"] = tuple(map(of_tuples(Observation), observations))
     return NewDocument(
         path=path,
         state=FileState(*state),
@@ -146,5 +147,5 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         parsed=ParsedDocument(**fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
-        pictures=tuple(map(Picture._make, pictures)),
+        pictures=tuple(map(of_tuples(Picture), pictures)),
     )
