@@ -151,11 +151,11 @@ class _Chunker:
         last = self.blocks[sections[section.until - 1].last - 1].end
         if self.cum[last] - self.cum[first] <= TARGET:
             inside = sections[index : section.until]
-            with_body = [part for part in inside if self.has_body(part)] or inside[-1:]
-            path = with_body[0].path
-            for part in with_body[1:]:
-                path = _common(path, part.path)
-            return self.piece(first, last, path, bare=not any(map(self.has_body, inside)))
+            with_body = [part.path for part in inside if self.has_body(part)]
+            path = with_body[0] if with_body else inside[-1].path
+            for other in with_body[1:]:
+                path = _common(path, other)
+            return self.piece(first, last, path, bare=not with_body)
         pieces = self.cut_section(section)
         child = index + 1
         while child < section.until:
@@ -380,7 +380,7 @@ def _join(before: _Piece, piece: _Piece) -> _Piece:
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The headings with which both paths begin."""
-    if one == other:
+    if other[: len(one)] == one:
         return one
     depth = 0
     for left, right in zip(one, other, strict=False):

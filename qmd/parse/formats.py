@@ -80,6 +80,9 @@ class FileFormat:
     picture: str | None = None
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # a parser is looked up by its format for each file
+
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.
 MARKDOWN = FileFormat(

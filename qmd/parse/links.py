@@ -449,8 +449,8 @@ def _form(text: str, link: Link, *, is_inline: bool, begin: int) -> PathForm:
 HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
-# (The first begins with one plain character, so that the search can jump from one to the next.)
-_PAIR = re.compile(r"`(?:[^`\r\n\0]*`)?")
+# (It begins with one plain character, so that the search can jump from one to the next.)
+_PAIR = re.compile(r"`[^`\r\n\0]*`")
 _ESCAPED_PAIR = re.compile(r"\\`|`(?:[^`\r\n\0]*`)?")
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _COMMENT_MARK = re.compile("%%")
@@ -510,10 +510,12 @@ def _mask_spans(text: str) -> str:
     """Overwrite code spans; fast if all are on one line, between single backticks."""
     if "``" in text:
         return _mask_any_spans(text)
+    if "\\`" not in text:
+        masked = _PAIR.sub(lambda match: HIDDEN * len(match[0]), text)
+        return masked if "`" not in masked else _mask_any_spans(text)
     pieces: list[str] = []
     at = 0
-    pairs = _ESCAPED_PAIR if "\\`" in text else _PAIR
-    for match in pairs.finditer(text):
+    for match in _ESCAPED_PAIR.finditer(text):
         begin, end = match.span()
         if end - begin == 1:
             return _mask_any_spans(text)
