@@ -8,13 +8,13 @@ changed loads no parser, only this.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
-from qmd.records import of_tuples
+from qmd.records import NamedTuple, of_tuples
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
 from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link, Observation, Task
 from qmd.values.pictures import Picture

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass
 from qmd.values.text import NOTE_SUFFIXES
 
 MB = 1_000_000
