@@ -16,7 +16,7 @@ from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
 from qmd.records import NamedTuple, of_tuples
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link, Observation, Task
+from qmd.values.documents import Chunk, DocumentAnchor, Link, Observation, Task
 from qmd.values.pictures import Picture
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
@@ -110,7 +110,6 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         tuple(parsed_file.state),
         parsed_file.hash,
         _parsed(parsed),
-        list(map(tuple, parsed.headings)),
         list(map(tuple, parsed.links)),
         list(map(tuple, parsed.chunks)),
         list(map(tuple, parsed.anchors)),
@@ -130,10 +129,10 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, tasks, observations, *rest = rest
+    digest, parsed, links, chunks, anchors, tasks, observations, *rest = rest
     fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(map(of_tuples(Heading), headings))
+    fields["headings"] = ()  # what is stored of them is in the full text
     fields["links"] = tuple(map(of_tuples(Link), links))
     fields["chunks"] = tuple(map(of_tuples(Chunk), chunks))
     fields["anchors"] = tuple(map(of_tuples(DocumentAnchor), anchors))
