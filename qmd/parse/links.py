@@ -449,8 +449,6 @@ def _form(text: str, link: Link, *, is_inline: bool, begin: int) -> PathForm:
 HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
-# (It begins with one plain character, so that the search can jump from one to the next.)
-_PAIR = re.compile(r"`[^`\r\n\0]*`")
 _ESCAPED_PAIR = re.compile(r"\\`|`(?:[^`\r\n\0]*`)?")
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _COMMENT_MARK = re.compile("%%")
@@ -508,11 +506,21 @@ def _hidden_lines(size: int) -> str:
 
 def _mask_spans(text: str) -> str:
     """Overwrite code spans; fast if all are on one line, between single backticks."""
+    if "\\" in text and "\\`" in text:
+        return _mask_unescaped_spans(text)
+    parts = text.split("`")  # every other one is in a span
+    inside = "".join(parts[1::2])
+    is_plain = len(parts) % 2 and "" not in parts[1:-1]
+    if not is_plain or "\n" in inside or "\r" in inside or HIDDEN in inside:
+        return _mask_any_spans(text)
+    parts[1::2] = [HIDDEN * (len(part) + 2) for part in parts[1::2]]
+    return "".join(parts)
+
+
+def _mask_unescaped_spans(text: str) -> str:
+    """As `_mask_spans`, where a backslash stands before a backtick."""
     if "``" in text:
         return _mask_any_spans(text)
-    if "\\`" not in text:
-        masked = _PAIR.sub(lambda match: HIDDEN * len(match[0]), text)
-        return masked if "`" not in masked else _mask_any_spans(text)
     pieces: list[str] = []
     at = 0
     for match in _ESCAPED_PAIR.finditer(text):
