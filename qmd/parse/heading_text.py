@@ -48,8 +48,7 @@ def heading_text(raw: str) -> str:
     if "<" in text:
         text = _AUTOLINK.sub(r"\1", text)
         text = _TAG.sub("", text)
-    if "*" in text or "_" in text or "~~" in text or "==" in text:
-        text = _without_emphasis(text)
+    text = _without_emphasis(text)
     if "&" in text:
         text = unescape(text)
     if not text.isascii():
@@ -71,6 +70,8 @@ def _without_links(text: str) -> str:
 
 
 def _without_emphasis(text: str) -> str:
+    if not ("*" in text or "_" in text or "~~" in text or "==" in text):
+        return text
     for _ in range(3):
         bare = _EMPHASIS.sub(lambda match: match[2] or match[3] or match[4] or match[6], text)
         if bare == text:

@@ -163,14 +163,8 @@ class _BracketScan:
                 end = close + 1
                 if close >= self.skip_to and not _is_escaped(masked, close):
                     self.close_bracket(close, end)
-            elif _is_escaped(masked, begin):
-                end = begin + 1
             else:
-                match = _OPENING.match(masked, begin)
-                assert match is not None
-                end = match.end()
-                if begin >= self.skip_to:
-                    self.open_bracket(match, begin, end)
+                end = self.read_bracket(begin)
             if 0 <= begin < end:
                 begin = masked.find("[", end)
             if self.open and 0 <= close < end:
@@ -178,6 +172,16 @@ class _BracketScan:
         self.links.sort(key=itemgetter(0))
         if self.targets.left < 0:
             self.warnings = (_TOO_MANY_REFERENCES,)
+
+    def read_bracket(self, begin: int) -> int:
+        """Open the bracket at ``begin``, or read the link that it begins; where that ends."""
+        if _is_escaped(self.masked, begin):
+            return begin + 1
+        match = _OPENING.match(self.masked, begin)
+        assert match is not None
+        if begin >= self.skip_to:
+            self.open_bracket(match, begin, match.end())
+        return match.end()
 
     def open_bracket(self, match: re.Match[str], begin: int, end: int) -> None:
         """A plain link or a wikilink is complete; any other bracket waits for its end."""
