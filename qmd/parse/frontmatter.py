@@ -45,31 +45,6 @@ _LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]")
 _ITEMS = re.compile(_ITEM)
 _IS_QUOTED = re.compile(_QUOTED)
 
-# Frontmatter as most people write it: lines that are YAML in one way only. To read them takes a
-# tenth of the time that a parser of YAML needs.
-_SIGNS = "\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"  # and ASCII
-_DOUBLE, _SINGLE = rf"[ !#-\[\]-~{_SIGNS}]*", rf"[ -&(-~{_SIGNS}]*"  # in quotes, without escapes
-_IN_LIST = r"[\w/](?:[\w./+ -]*[\w./+-])?"
-_LISTED = re.compile(rf"\"({_DOUBLE})\"|'({_SINGLE})'|({_IN_LIST})")
-_LIST_ITEM = rf"(?:\"{_DOUBLE}\"|'{_SINGLE}'|{_IN_LIST})"
-_LINE_VALUE = rf"(?:\"({_DOUBLE})\"|'({_SINGLE})'|([\w/({_SIGNS}][ -~{_SIGNS}]*)"
-_LINE = re.compile(
-    r"([^\W\d][\w.-]{0,99}(?: [\w.-]{1,99}){0,9}):"
-    rf"(?: +{_LINE_VALUE}|\[ *((?:{_LIST_ITEM}(?: *, *{_LIST_ITEM})*)?) *\]))?(?: *\n)+"
-)
-_LINE_OF_LIST = re.compile(rf"( *)- +{_LINE_VALUE})(?: *\n)+")
-_MAY_BE_NUMBER = re.compile(
-    r"0[xb][0-9a-fA-F_]*|[0-9_:]*(?:\.[0-9_]*(?:[eE][-+][0-9]+)?)?|[0-9]{4}-[0-9:.+ TtZ-]*"
-)
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_SWITCHES = {
-    form: value
-    for words, value in ((("true", "yes", "on"), True), (("false", "no", "off"), False))
-    for word in words
-    for form in (word, word.capitalize(), word.upper())
-}
-_NO_TEXT = frozenset((*_SWITCHES, "null", "Null", "NULL"))
-
 # A placeholder of a template: ``{{date}}``, ``<% tp.file.title %>``. A vault has a folder of
 # templates, whose properties hold placeholders where a note has values. That is normal, so it
 # causes no warning.
@@ -118,9 +93,6 @@ def _yaml(source: str, end: int) -> Frontmatter:
     is_template = has_placeholder(source)
     if is_template:
         source = _quoted(source)
-    plain = _plain_mapping(source)
-    if plain:
-        return Frontmatter(plain, end)
     yaml = parse.yaml_values
     try:
         value, warnings = yaml.YamlReader().read(source)
@@ -137,67 +109,6 @@ def _yaml(source: str, end: int) -> Frontmatter:
     if not isinstance(value, dict):
         return Frontmatter()
     return Frontmatter(value, end, tuple(warnings))
-
-
-def _plain_mapping(source: str) -> dict[str, Any] | None:
-    """What YAML makes of lines that are YAML in one way only; None if there are others."""
-    mapping: dict[str, Any] = {}
-    at = 0
-    try:
-        while at < len(source):
-            match = _LINE.match(source, at)
-            if match is None or match[1] in mapping or match[1] in _NO_TEXT:
-                return None
-            key, double, single, plain, listed = match.groups()
-            at = match.end()
-            if plain is not None:
-                mapping[key] = _plain_scalar(plain)
-            elif listed is not None:
-                mapping[key] = [
-                    _plain_scalar(plain) if plain else double or single
-                    for double, single, plain in _LISTED.findall(listed)
-                ]
-            elif double is None and single is None:
-                mapping[key], at = _plain_list(source, at)
-            else:
-                mapping[key] = double or single or ""
-    except ValueError:
-        return None
-    return mapping
-
-
-def _plain_list(source: str, at: int) -> tuple[list[Any] | None, int]:
-    """
-    The list in the lines from ``at`` on, None if there is none, and where it ends.
-
-    Raises ValueError: Only a parser of YAML can read it.
-    """
-    items = []
-    indents = set()
-    while match := _LINE_OF_LIST.match(source, at):
-        indent, double, single, plain = match.groups()
-        items.append(double or single or "" if plain is None else _plain_scalar(plain))
-        indents.add(indent)
-        at = match.end()
-    if len(indents) > 1:
-        raise ValueError
-    return items or None, at
-
-
-def _plain_scalar(text: str) -> str | int | bool:
-    """A value without quotes. Raises ValueError: Only a parser of YAML can read it."""
-    text = text.rstrip(" ")
-    if text in _SWITCHES:
-        return _SWITCHES[text]
-    if text in _NO_TEXT or " #" in text or ": " in text or text[-1] == ":":
-        raise ValueError
-    if not "0" <= text[0] <= "9" or not _MAY_BE_NUMBER.fullmatch(text):
-        return text
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    if _DAY.fullmatch(text):
-        return text  # ISO 8601, or no day of the calendar
-    raise ValueError
 
 
 def _yaml_warning(error: Exception) -> str:

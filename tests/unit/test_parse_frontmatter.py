@@ -6,12 +6,10 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from qmd.parse.converted import group_warnings
 from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
-from qmd.parse.yaml_values import YamlReader
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -201,32 +199,3 @@ def test_a_warning_about_many_documents_is_told_once() -> None:
     pairs = [*((f"v/{name}.md", "Same.") for name in "abc"), ("v/d.md", "Other.")]
     assert group_warnings(pairs) == ["3 documents, such as v/a.md: Same.", "v/d.md: Other."]
     assert group_warnings(pairs[1:]) == ["v/b.md: Same.", "v/c.md: Same.", "v/d.md: Other."]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-
-        "ms.date: 12/17/2019\nid: 81e3fd32-6c8f\nschema: 2.0.0\n",
-        "day: 2025-03-01\nno_day: 2025-13-45\n",
-        "a: 012\n", "a: 0x1f\n", "a: 1_000\n", "a: 1.5\n", "a: 1:30\n", "a: 2025-3-1 10:00:00\n",
-        "a: 0\nb: 123456789012345\n", "a: 1234567890123456\n", "a: \u0663\n",
-        "a: yes\nb: Off\nc: TRUE\nd: tRUE\ne: y\n", "a: null\n", "on: 1\n", "null: 1\n", "1: 2\n",
-        "a:\nb: \nc: c\n", "a: b: c\n", "a: b:\n", "a: b:c\n", "a: b #c\n", "a: b#c\n",
-        "a: http://b\n", "a: \"b: c #d\"  \nb: 'c \"d\"'\nc: \"\"\n", "a: \"b\" c\n",
-        "a: \"b\\tc\"\n", "a: 'b''c'\n", "a: [b, 1, yes, \"c, d\",'e', f g ]\nb: []\nc: [ ]\n",
-        "a: [b,]\n", "a: [b: c]\n", "a: [[b]]\n", "a: [b] c\n", "a:\n- b\n- 'c'\n- 1\nd: e\n",
-        "a:\n  - b\n  - c: d\n", "a:\n  - b\n    c\n", "a:\n  - b\n - c\n", "a:\n  - b\n   - c\n",
-        "a: b\n  c\n", "a: b\n\nc: d\n", "a: b\na: c\n", "a: \u4e2d \u3002\n", "a: b\u2028c\n",
-        "a: b\x85c\n", "a: b\tc\n", "a: \u201cb\u201d\n", "a : b\n",
-    ],
-)  # fmt: skip
-def test_what_is_read_without_a_parser_of_yaml_is_what_that_reads(source: str) -> None:
-    try:
-        expected, warnings = YamlReader().read(source)
-    except yaml.YAMLError:
-        assert split(f"---\n{source}---\n").warnings != ()
-        return
-    front = split(f"---\n{source}---\n")
-    assert json.dumps(front.properties) == json.dumps(expected)
-    assert front.warnings == tuple(warnings)
