@@ -9,15 +9,28 @@ other. It takes no fields from a base class, and its ``__init__`` calls no ``__p
 
 `typing.NamedTuple` compiles a constructor for each class, and each of its annotations: a twelfth of
 a search for fifty classes. That of this module leaves the annotations as they are written.
+
+To make a named tuple of a tuple takes less than half of the time that its constructor takes, which
+counts where there are many: `of_tuples`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from qmd import libraries
 
-__all__ = ["KW_ONLY", "NamedTuple", "dataclass", "field", "replace"]
+__all__ = ["KW_ONLY", "NamedTuple", "dataclass", "field", "of_tuples", "replace"]
+
+T = TypeVar("T")
+
+
+def of_tuples(cls: type[T]) -> Callable[[tuple[Any, ...]], T]:
+    """What makes a value of this class of named tuples of the tuple of all its fields."""
+    return partial(tuple.__new__, cls)  # type: ignore[type-var]
+
 
 if TYPE_CHECKING:
     from dataclasses import KW_ONLY, dataclass, field, replace

@@ -8,14 +8,15 @@ changed loads no parser, only this.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from qmd.ingest.scan import ScannedFile
 from qmd.parse import PARSER_VERSION
 from qmd.parse.formats import format_of
 from qmd.parse.segment import SEGMENTER_VERSION
+from qmd.records import NamedTuple, of_tuples
 from qmd.values import FileState, FullTextEntry, NewDocument, ParsedDocument
-from qmd.values.documents import Chunk, DocumentAnchor, Heading, Link, Observation, Task
+from qmd.values.documents import Chunk, DocumentAnchor, Link, Observation, Task
 from qmd.values.pictures import Picture
 
 #: The version of what all formats share: the parser of Markdown, and the segmenter.
@@ -109,7 +110,6 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         tuple(parsed_file.state),
         parsed_file.hash,
         _parsed(parsed),
-        list(map(tuple, parsed.headings)),
         list(map(tuple, parsed.links)),
         list(map(tuple, parsed.chunks)),
         list(map(tuple, parsed.anchors)),
@@ -129,15 +129,15 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, headings, links, chunks, anchors, tasks, observations, *rest = rest
+    digest, parsed, links, chunks, anchors, tasks, observations, *rest = rest
     fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = tuple(map(Heading._make, headings))
-    fields["links"] = tuple(map(Link._make, links))
-    fields["chunks"] = tuple(map(Chunk._make, chunks))
-    fields["anchors"] = tuple(map(DocumentAnchor._make, anchors))
-    fields["tasks"] = tuple(map(Task._make, tasks))
-    fields["observations"] = tuple(map(Observation._make, observations))
+    fields["headings"] = ()  # what is stored of them is in the full text
+    fields["links"] = tuple(map(of_tuples(Link), links))
+    fields["chunks"] = tuple(map(of_tuples(Chunk), chunks))
+    fields["anchors"] = tuple(map(of_tuples(DocumentAnchor), anchors))
+    fields["tasks"] = tuple(map(of_tuples(Task), tasks))
+    fields["observations"] = tuple(map(of_tuples(Observation), observations))
     return NewDocument(
         path=path,
         state=FileState(*state),
@@ -146,5 +146,5 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         parsed=ParsedDocument(**fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
-        pictures=tuple(map(Picture._make, pictures)),
+        pictures=tuple(map(of_tuples(Picture), pictures)),
     )

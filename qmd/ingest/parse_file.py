@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from qmd import errors
@@ -167,7 +166,7 @@ def text_of(job: Any) -> str | None:
 
 def _parse(job: file_job.FileJob) -> tuple[tuple[ParsedDocument, list[Picture]], FileState]:
     """The document with its pictures, and the state of the file."""
-    root, path = Path(job.root), job.file.path
+    root, path = job.root, job.file.path
     file_format = format_of(path)
     parser_of(file_format)  # before the file is read
     if file_format.reads_parts:

@@ -32,7 +32,9 @@ TICK_NS = 20_000_000
 COARSE_TICK_NS = 2_000_000_000
 
 
-def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> tuple[bytes, FileState]:
+def read_file(
+    root: str | Path, path: str, *, max_bytes: int = MAX_BYTES
+) -> tuple[bytes, FileState]:
     """
     Read the file ``path`` (relative to ``root``, with ``/``), never one outside the root.
 
@@ -59,7 +61,7 @@ def read_file(root: Path, path: str, *, max_bytes: int = MAX_BYTES) -> tuple[byt
 
 
 def read_parts(
-    root: Path, path: str, parse: Callable[[PhotoSource], ResultT]
+    root: str | Path, path: str, parse: Callable[[PhotoSource], ResultT]
 ) -> tuple[ResultT, FileState]:
     """
     As `read_file`, for a file of any size of which a parser needs only a few parts.
@@ -84,7 +86,7 @@ def read_parts(
 
 
 @contextmanager
-def _opened(root: Path, path: str) -> Iterator[int]:
+def _opened(root: str | Path, path: str) -> Iterator[int]:
     """Open a regular file inside the root; the value is its descriptor. Raises as `read_file`."""
     try:
         descriptor = open_beneath(root, path, READ)
@@ -130,7 +132,7 @@ def _state(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _open_error(root: Path, path: str, error: OSError) -> UnreadableFileError:
+def _open_error(root: str | Path, path: str, error: OSError) -> UnreadableFileError:
     name = printable(path)
     if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
         full_path = os.path.join(root, path)
@@ -156,7 +158,7 @@ def _open_error(root: Path, path: str, error: OSError) -> UnreadableFileError:
     )
 
 
-def _leads_out(root: Path, full_path: str) -> bool:
+def _leads_out(root: str | Path, full_path: str) -> bool:
     """False also if that cannot be said: realpath fails if a link is replaced as it is read."""
     try:
         real_path, real_root = os.path.realpath(full_path), os.path.realpath(root)

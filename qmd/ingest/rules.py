@@ -32,12 +32,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from qmd.errors import InputError
 from qmd.ingest import patterns
 from qmd.parse.formats import CANVAS, format_of
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass
 from qmd.system.beneath import READ, open_beneath
 from qmd.system.settings_file import read_opened, read_regular
 

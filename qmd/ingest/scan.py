@@ -14,8 +14,8 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import (
@@ -30,7 +30,7 @@ from qmd.ingest.rules import (
     VaultRule,
 )
 from qmd.parse.formats import format_of
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass, of_tuples
 from qmd.system.beneath import MAX_DEPTH, Descent, walk_beneath
 from qmd.values import FileState
 from qmd.values.text import is_utf8
@@ -54,6 +54,10 @@ class ScannedFile(NamedTuple):
     state: FileState
 
 
+_file_state = of_tuples(FileState)
+_scanned_file = of_tuples(ScannedFile)
+
+
 @dataclass(frozen=True, slots=True)
 class ScanSkip:
     """
@@ -73,12 +77,9 @@ class ScanSkip:
 def file_state(status: os.stat_result) -> FileState:
     """The state of a file, in the form that is stored."""
     mtime_ns = status.st_mtime_ns
-    return FileState(
-        status.st_size,
-        mtime_ns if -LARGEST <= mtime_ns <= LARGEST else min(max(mtime_ns, -LARGEST), LARGEST),
-        status.st_ino & LARGEST,
-        status.st_dev & LARGEST,
-    )
+    if not -LARGEST <= mtime_ns <= LARGEST:
+        mtime_ns = min(max(mtime_ns, -LARGEST), LARGEST)
+    return _file_state((status.st_size, mtime_ns, status.st_ino & LARGEST, status.st_dev & LARGEST))
 
 
 class Scan:
@@ -415,7 +416,7 @@ def _list(
             except OSError as error:
                 if not is_vanished(error):
                     failed.append((entry.name, error))
-    keyed.sort(key=lambda entry: entry[0])
+    keyed.sort(key=itemgetter(0))
     return keyed, failed
 
 
@@ -432,7 +433,7 @@ def _judge_file(
         most = rules.most_bytes(path)
         if status.st_size > most and not format_of(path).reads_parts:
             return ScanSkip(path, "too large", f"{status.st_size:,} bytes; the limit is {most:,}")
-        return ScannedFile(path, file_state(status))
+        return _scanned_file((path, file_state(status)))
     if stat.S_ISLNK(mode):
         return ScanSkip(path, *_judge_link(os.path.join(rules.root, path), real_root))
     return ScanSkip(path, "special file", _KINDS.get(stat.S_IFMT(mode), "no regular file"))

@@ -15,12 +15,11 @@ import unicodedata
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from qmd.parse.lines import byte_line_starts
 from qmd.parse.markdown import Block, Outline
-from qmd.records import dataclass
+from qmd.records import dataclass, of_tuples
 from qmd.values import Chunk, Heading
 
 # Sizes in eighths of a token, so that all sums are of integers.
@@ -55,6 +54,10 @@ class _Piece(NamedTuple):
     cost: int
     path: tuple[str, ...]
     bare: bool = False
+
+
+_piece = of_tuples(_Piece)
+_chunk = of_tuples(Chunk)
 
 
 @dataclass(slots=True)
@@ -92,15 +95,17 @@ def chunk(text: str, outline: Outline, breaks: Sequence[int] = ()) -> tuple[Chun
             begin_byte = at_byte + len(text[at_char:begin].encode())
             end_byte = begin_byte + len(text[begin:end].encode())
         chunks.append(
-            Chunk(
-                len(chunks),
-                begin,
-                end,
-                begin_byte,
-                end_byte,
-                piece.first + 1,
-                piece.last + 1,
-                piece.path,
+            _chunk(
+                (
+                    len(chunks),
+                    begin,
+                    end,
+                    begin_byte,
+                    end_byte,
+                    piece.first + 1,
+                    piece.last + 1,
+                    piece.path,
+                )
             )
         )
         at_char, at_byte = end, end_byte
@@ -146,11 +151,11 @@ class _Chunker:
         last = self.blocks[sections[section.until - 1].last - 1].end
         if self.cum[last] - self.cum[first] <= TARGET:
             inside = sections[index : section.until]
-            with_body = [part for part in inside if self.has_body(part)] or inside[-1:]
-            path = with_body[0].path
-            for part in with_body[1:]:
-                path = _common(path, part.path)
-            return self.piece(first, last, path, bare=not any(map(self.has_body, inside)))
+            with_body = [part.path for part in inside if self.has_body(part)]
+            path = with_body[0] if with_body else inside[-1].path
+            for other in with_body[1:]:
+                path = _common(path, other)
+            return self.piece(first, last, path, bare=not with_body)
         pieces = self.cut_section(section)
         child = index + 1
         while child < section.until:
@@ -174,7 +179,7 @@ class _Chunker:
             return []
         end = self.starts[last - 1] + len(lines[last - 1])
         cost = self.cum[last] - self.cum[first]
-        return [_Piece(self.starts[first], end, first, last, cost, path, bare)]
+        return [_piece((self.starts[first], end, first, last, cost, path, bare))]
 
     def cut_section(self, section: _Section) -> list[_Piece]:
         """Cut a section, without its subsections, between blocks into parts of similar size."""
@@ -375,8 +380,14 @@ def _join(before: _Piece, piece: _Piece) -> _Piece:
 
 def _common(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     """The headings with which both paths begin."""
-    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return one if one == other else tuple(left for left, _ in pairs)
+    if other[: len(one)] == one:
+        return one
+    depth = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        depth += 1
+    return one[:depth]
 
 
 def _cost(text: str) -> int:

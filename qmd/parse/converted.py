@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+
+from qmd.records import NamedTuple
 
 
 class Anchor(NamedTuple):

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass
 from qmd.values.text import NOTE_SUFFIXES
 
 MB = 1_000_000
@@ -79,6 +78,9 @@ class FileFormat:
     has_links: bool = False
     picture: str | None = None
     remedy: str = "Save it as UTF-8 text if it is meant to be read"
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # a parser is looked up by its format for each file
 
 
 #: Any file without a suffix of another format; the mask of a collection selects its documents.

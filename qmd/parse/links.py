@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from qmd.parse import frontmatter, markdown
 from qmd.parse.markdown import Outline
-from qmd.records import dataclass
+from qmd.records import dataclass, of_tuples
 from qmd.values import Link, LinkKind
 
 _MAX_TEXT = 300  # characters of a link's text that are kept
@@ -32,10 +32,7 @@ _PLAIN = r"([^\[\]\\]*)\]\(([^\s()<>\\\0]+)\)"
 # As in Obsidian a single bracket does not end a wikilink; code in it (NUL) is part of its name.
 _IN_WIKILINK = r"[^\[\]\r\n]+(?:\](?!\])[^\[\]\r\n]+)*"
 # A plain link, a wikilink, a bracket that opens.
-_OPENING = rf"\[(?:{_PLAIN}|\[({_IN_WIKILINK})\]\]|)"
-# (The first begins with one plain character, so that the search can jump from one to the next.)
-_OPENS = re.compile(_OPENING, re.DOTALL)
-_TOKEN = re.compile(rf"{_OPENING}|\\.|\]", re.DOTALL)
+_OPENING = re.compile(rf"\[(?:{_PLAIN}|\[({_IN_WIKILINK})\]\]|)", re.DOTALL)
 _DESTINATION = re.compile(
     r"\([ \t]*(?:(?:\r\n|\r|\n)[ \t]*)?"
     r"(?:<([^<>\r\n]*)>|([^\s()<\\\0][^\s()\\\0]*(?:\([^\s()\\\0]*\)[^\s()\\\0]*)*))"
@@ -55,6 +52,7 @@ _PROPERTY_LINK = re.compile(
         for q in "\"'"
     )
 )
+_link = of_tuples(Link)
 _TOO_MANY_REFERENCES = (
     "The text refers to long link targets too often; the rest of these links was left out."
 )
@@ -157,21 +155,33 @@ class _BracketScan:
 
     def run(self) -> None:
         masked = self.masked
-        has_escapes = "\\" in masked
         end = 0
-        while match := (_TOKEN if self.open or has_escapes else _OPENS).search(masked, end):
-            begin, end = match.span()
-            if begin < self.skip_to:
-                continue
-            character = masked[begin]
-            if character == "]":
-                if self.open:
-                    self.close_bracket(begin, end)
-            elif character == "[":
-                self.open_bracket(match, begin, end)
+        begin = masked.find("[")  # plain searches take a fifth of the time of a pattern for both
+        close = masked.find("]")
+        while begin >= 0 or (self.open and close >= 0):
+            if self.open and close >= 0 and (close < begin or begin < 0):
+                end = close + 1
+                if close >= self.skip_to and not _is_escaped(masked, close):
+                    self.close_bracket(close, end)
+            else:
+                end = self.read_bracket(begin)
+            if 0 <= begin < end:
+                begin = masked.find("[", end)
+            if self.open and 0 <= close < end:
+                close = masked.find("]", end)
         self.links.sort(key=itemgetter(0))
         if self.targets.left < 0:
             self.warnings = (_TOO_MANY_REFERENCES,)
+
+    def read_bracket(self, begin: int) -> int:
+        """Open the bracket at ``begin``, or read the link that it begins; where that ends."""
+        if _is_escaped(self.masked, begin):
+            return begin + 1
+        match = _OPENING.match(self.masked, begin)
+        assert match is not None
+        if begin >= self.skip_to:
+            self.open_bracket(match, begin, match.end())
+        return match.end()
 
     def open_bracket(self, match: re.Match[str], begin: int, end: int) -> None:
         """A plain link or a wikilink is complete; any other bracket waits for its end."""
@@ -225,6 +235,14 @@ class _BracketScan:
             kind: LinkKind = "image" if is_image else "link"
             self.links.append((start, stop, kind, target[0], label, *target[1:]))
         self.skip_to = stop
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    """Whether an odd number of backslashes stands before a character."""
+    before = at
+    while before and text[before - 1] == "\\":
+        before -= 1
+    return (at - before) % 2 == 1
 
 
 def _plain_link(text: str, masked: str, match: re.Match[str]) -> WrittenLink:
@@ -339,7 +357,7 @@ def make_link(kind: LinkKind, target: str, label: str | None, line: int) -> Link
     elif "#" in target and not SCHEME.match(target):
         # In a URL the part behind "#" may be what names the page: it stays.
         target, heading, block = _anchor(target)
-    return Link(kind, target, label, heading, block, line)
+    return _link((kind, target, label, heading, block, line, None))
 
 
 def _anchor(target: str) -> tuple[str, str | None, str | None]:
@@ -435,8 +453,6 @@ def _form(text: str, link: Link, *, is_inline: bool, begin: int) -> PathForm:
 HIDDEN = "\0"  # never occurs in decoded text
 
 _TICKS = re.compile(r"`+")
-# (The first begins with one plain character, so that the search can jump from one to the next.)
-_PAIR = re.compile(r"`(?:[^`\r\n\0]*`)?")
 _ESCAPED_PAIR = re.compile(r"\\`|`(?:[^`\r\n\0]*`)?")
 _NO_LINE_END = re.compile(r"[^\r\n]")
 _COMMENT_MARK = re.compile("%%")
@@ -494,12 +510,24 @@ def _hidden_lines(size: int) -> str:
 
 def _mask_spans(text: str) -> str:
     """Overwrite code spans; fast if all are on one line, between single backticks."""
+    if "\\" in text and "\\`" in text:
+        return _mask_unescaped_spans(text)
+    parts = text.split("`")  # every other one is in a span
+    inside = "".join(parts[1::2])
+    is_plain = len(parts) % 2 and "" not in parts[1:-1]
+    if not is_plain or "\n" in inside or "\r" in inside or HIDDEN in inside:
+        return _mask_any_spans(text)
+    parts[1::2] = [HIDDEN * (len(part) + 2) for part in parts[1::2]]
+    return "".join(parts)
+
+
+def _mask_unescaped_spans(text: str) -> str:
+    """As `_mask_spans`, where a backslash stands before a backtick."""
     if "``" in text:
         return _mask_any_spans(text)
     pieces: list[str] = []
     at = 0
-    pairs = _ESCAPED_PAIR if "\\`" in text else _PAIR
-    for match in pairs.finditer(text):
+    for match in _ESCAPED_PAIR.finditer(text):
         begin, end = match.span()
         if end - begin == 1:
             return _mask_any_spans(text)

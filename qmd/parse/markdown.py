@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from qmd.parse.heading_text import heading_text
 from qmd.parse.lines import lines_and_starts
-from qmd.records import dataclass
+from qmd.records import dataclass, of_tuples
 from qmd.values import Heading
 
 BlockKind = Literal["text", "heading", "fence", "code", "table", "html"]
@@ -64,6 +64,10 @@ class Block(NamedTuple):
     start: int
     end: int
     level: int = 0
+
+
+_block = of_tuples(Block)
+_heading = of_tuples(Heading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,8 @@ class _Scanner:
                     self.items.clear()
                 self.at += 1
             elif not line or line.isspace():
-                self.close()
+                if self.block >= 0:  # else no paragraph is open, either
+                    self.close()
                 self.at += 1
             else:
                 self.special(line)
@@ -153,7 +158,7 @@ class _Scanner:
     def close(self) -> None:
         """End the open block and paragraph before the current line."""
         if self.block >= 0:
-            self.blocks.append(Block(self.kind, self.block, self.at))
+            self.blocks.append(_block((self.kind, self.block, self.at, 0)))
             self.block = -1
             self.kind = "text"
         self.paragraph = -1
@@ -162,7 +167,7 @@ class _Scanner:
     def take(self, kind: BlockKind, end: int, *, hidden: bool = False) -> None:
         """Lines from the current one up to ``end`` are a block of their own."""
         self.close()
-        self.blocks.append(Block(kind, self.at, end))
+        self.blocks.append(_block((kind, self.at, end, 0)))
         if hidden:
             self.hidden.append((self.at, end))
         self.at = end
@@ -229,13 +234,13 @@ class _Scanner:
 
     def add_heading(self, level: int, raw: str, start: int, end: int) -> None:
         if self.block >= 0 and self.block < start:
-            self.blocks.append(Block(self.kind, self.block, start))
-        self.block = -1
-        self.close()
+            self.blocks.append(_block((self.kind, self.block, start, 0)))
+        self.block = self.paragraph = -1
+        self.lazy = False
         self.kind = "text"
         self.items.clear()
-        self.blocks.append(Block("heading", start, end, level))
-        self.headings.append(Heading(level, heading_text(raw), start + 1, self.starts[start]))
+        self.blocks.append(_block(("heading", start, end, level)))
+        self.headings.append(_heading((level, heading_text(raw), start + 1, self.starts[start])))
         self.at = end
 
     def setext(self, body: str, indent: int, base: int) -> bool:

@@ -60,7 +60,8 @@ def read_otherwise_among_pairs() -> re.Pattern[str]:
 # (A pattern is fast if it begins with the rarest character. A pattern that begins with a
 # look-behind or with any letter is tried at every character; that took half the time of parsing.)
 _PLUSPLUS = lazy.pattern(r"\+\+(?<=[A-Za-z0-9]\+\+)")
-_SHARP = lazy.pattern(r"#(?<=[A-Za-z]#)")
+# ("foo#" is an anchor: only one letter alone is a language.)
+_SHARP = lazy.pattern(r"#(?<=[A-Za-z]#)(?<![A-Za-z0-9][A-Za-z]#)")
 # SQLite's Unicode tables are of 2012: it treats later signs and emoji as letters, so "hello🙂"
 # would be one word. (These are code points, so that the result is the same in all Python versions.)
 SIGNS = lazy.pattern(
@@ -89,6 +90,7 @@ _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
 _CAMEL_PART = lazy.pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ASCII = bytes(range(128))
 #: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
 _SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
 
@@ -146,16 +148,27 @@ def segment(text: str) -> str:
     Its tokens are those of the text in NFKC and without letter case, as queries have them. What
     SQLite reads so by itself stays as it is, because a text that differs takes room in the file.
     """
-    if not text.isascii() and (
-        _cjk_run().search(text) or not unicodedata.is_normalized("NFC", text)
-    ):
-        return _cjk_run().sub(_pairs, _indexed(text))
-    if not text.isascii() and _READ_OTHERWISE.search(text):
+    signs = _beyond_ascii(text)
+    has_pairs = bool(signs) and _cjk_run().search(signs) is not None
+    if not has_pairs and (not signs or not _READ_OTHERWISE.search(signs)):
+        return _spell_out_signs(text)
+    if not has_pairs and unicodedata.is_normalized("NFC", text):
         stored = _READ_OTHERWISE.sub(lambda match: _indexed(match[0]), text)
-        if _cjk_run().search(stored):  # in a sign such as ㋿
-            return _cjk_run().sub(_pairs, _indexed(text))
-        text = stored
-    return _spell_out_signs(text)
+        if not _cjk_run().search(_beyond_ascii(stored)):  # as is in a sign such as ㋿
+            return _spell_out_signs(stored)
+    return _cjk_run().sub(_pairs, _indexed(text))
+
+
+def _beyond_ascii(text: str) -> str:
+    """
+    The characters of a text that are not ASCII.
+
+    To look for a character there takes a tenth of the time, for nearly all of most texts is ASCII.
+    """
+    if text.isascii():
+        return ""
+    data = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return data.decode("utf-8", "surrogatepass")
 
 
 def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | None:
@@ -164,7 +177,7 @@ def derivation(texts: Sequence[str], segmented: Sequence[str]) -> Derivation | N
 
     None if it cannot, or if that would take too long.
     """
-    has_pairs = any(not form.isascii() and _cjk_run().search(form) for form in segmented)
+    has_pairs = any(_cjk_run().search(signs) for signs in map(_beyond_ascii, segmented) if signs)
     if has_pairs and sum(map(len, texts)) > MOST_PAIRED:
         return None
     unlike = read_otherwise_among_pairs() if has_pairs else _READ_OTHERWISE
@@ -201,7 +214,8 @@ def _replaced_words(text: str, unlike: re.Pattern[str]) -> Iterator[str]:
     for pattern in (_PLUSPLUS, _SHARP):
         for match in pattern.finditer(text):
             yield text[_word_start(text, match.start()) : match.end()]
-    if not text.isascii():
+    signs = _beyond_ascii(text)
+    if signs and unlike.search(signs):
         yield from unlike.findall(text)
 
 
@@ -297,10 +311,7 @@ def _spell_out_signs(text: str) -> str:
 
 def _with_sign_named(match: re.Match[str], name: str) -> str:
     text, end = match.string, match.start()
-    start = _word_start(text, end)
-    if name == "sharp" and end - start > 1:
-        return match[0]  # "foo#" is an anchor, "C#" a language
-    return f" {text[start:end]}{name} "
+    return f" {text[_word_start(text, end) : end]}{name} "
 
 
 def _word_start(text: str, end: int) -> int:

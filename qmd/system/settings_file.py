@@ -17,11 +17,6 @@ from typing import Any
 from qmd.errors import InputError, QmdError
 from qmd.system.beneath import READ
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 def read_regular(path: str | Path, max_bytes: int, *, follow_link: bool = True) -> bytes:
     """
@@ -77,6 +72,12 @@ def toml_values(text: str) -> dict[str, Any]:
         end = word.end() if word[1] else -1
         if parts > _MAX_PARTS:
             raise ValueError("it has a key of too many parts")
+    # Most runs read no file of settings, and the parser takes 2 ms to import.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except RecursionError as error:

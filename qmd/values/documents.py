@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from qmd.records import dataclass
+from qmd.records import NamedTuple, dataclass
 from qmd.values.facts import Describe, OmitDefault, Range
 from qmd.values.search import DocumentInfo
 

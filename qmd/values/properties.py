@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 from qmd import lazy
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
-from qmd.records import NamedTuple, dataclass
+from qmd.records import NamedTuple, dataclass, of_tuples
 from qmd.values.facts import Describe, Range
 
 PropertyKind = Literal["text", "number", "date", "boolean", "empty"]
@@ -66,6 +66,9 @@ class PropertyRow(NamedTuple):
     value: str
     number: float | None = None
     date: str | None = None
+
+
+_property_row = of_tuples(PropertyRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,12 @@ def fold_value(text: str) -> str:
 
     A wikilink counts as the name of its note: ``[[People/Li Lei|Lei]]`` gives ``li lei``.
     """
-    plain = " ".join(text[: 4 * MAX_VALUE].split())
-    link = _WIKILINK.fullmatch(plain)
+    return _folded(" ".join(text[: 4 * MAX_VALUE].split()))
+
+
+def _folded(plain: str) -> str:
+    """As `fold_value`, for a text with single blanks."""
+    link = _WIKILINK.fullmatch(plain) if plain.startswith("[[") else None
     return _without_case(link[1].removesuffix(".md") if link else plain)[:MAX_VALUE].strip()
 
 
@@ -188,7 +195,9 @@ def _add_rows(rows: list[PropertyRow], key: str, value: object, depth: int) -> N
     """Add the rows of a value and of those inside it, as far as there is room."""
     if depth > MAX_DEPTH or len(rows) >= MAX_VALUES:
         return
-    if isinstance(value, dict) and (value or not key):
+    if isinstance(value, str):
+        rows.append(_property_row((key, *_written_row(value[: 4 * MAX_VALUE]))))
+    elif isinstance(value, dict) and (value or not key):
         for name, member in value.items():
             inner = fold_key(str(name)[: 4 * MAX_KEY])
             whole = f"{key}.{inner}" if key and inner else inner
@@ -207,14 +216,14 @@ def _row(key: str, value: object) -> PropertyRow:
         return PropertyRow(key, "boolean", text, text)
     if value is None or isinstance(value, (dict, list)):
         return PropertyRow(key, "empty", "", "")
-    written = value if isinstance(value, str) else _number_text(value)
-    return PropertyRow(key, *_written_row(written[: 4 * MAX_VALUE]))
+    return PropertyRow(key, *_written_row(_number_text(value)[: 4 * MAX_VALUE]))
 
 
 @lru_cache(maxsize=4096)  # many notes have the same values: a status, a type, a day
 def _written_row(written: str) -> tuple[PropertyKind, str, str, float | None, str | None]:
     """The columns of a row behind its key, for a value that is written as text."""
-    text = fold_value(written)
+    plain = " ".join(written.split())
+    text = _folded(plain)
     if not text:
         return "empty", "", "", None, None
     number = number_of(text)
@@ -222,7 +231,7 @@ def _written_row(written: str) -> tuple[PropertyKind, str, str, float | None, st
     if date is not None and len(date) == len("2026-12"):
         date += "-01"
     kind: PropertyKind = "text" if date is None else "date"
-    return kind if number is None else "number", text, _cut(written), number, date
+    return kind if number is None else "number", text, plain[:MAX_VALUE], number, date
 
 
 def _number_text(value: object) -> str:
@@ -233,10 +242,6 @@ def _number_text(value: object) -> str:
         return str(value)
     except ValueError:
         return "…"
-
-
-def _cut(text: str) -> str:
-    return " ".join(text[: 4 * MAX_VALUE].split())[:MAX_VALUE]
 
 
 Column = Literal["text", "number", "date"]

@@ -168,6 +168,17 @@ def test_a_value_may_change() -> None:
         hash(value)
 
 
+def test_a_named_tuple_is_made_of_a_tuple() -> None:
+    class Place(records.NamedTuple):
+        path: str
+        line: int = 1
+
+    place = records.of_tuples(Place)(("a.md", 3))
+    assert type(place) is Place
+    assert place == Place("a.md", 3)
+    assert place._replace(line=4).line == 4
+
+
 @pytest.mark.cold
 def test_making_a_class_and_a_value_loads_nothing() -> None:
     code = (

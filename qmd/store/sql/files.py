@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from qmd.records import of_tuples
 from qmd.store import sql as tables
 from qmd.store.sql import Sql, path_below, path_values, shared
 from qmd.system import clock
@@ -20,6 +21,10 @@ class StoredFile(NamedTuple):
     state: FileState
     hash: str
     parser_version: int
+
+
+_stored_file = of_tuples(StoredFile)
+_file_state = of_tuples(FileState)
 
 
 class DocumentPlace(NamedTuple):
@@ -103,11 +108,13 @@ class Files:
         )
         same: dict[int, int] = {}  # most rows have the same device and version: one object of each
         return {
-            path: StoredFile(
-                document_id,
-                FileState(size, mtime, inode, same.setdefault(device, device)),
-                digest,
-                same.setdefault(version, version),
+            path: _stored_file(
+                (
+                    document_id,
+                    _file_state((size, mtime, inode, same.setdefault(device, device))),
+                    digest,
+                    same.setdefault(version, version),
+                )
             )
             for path, document_id, size, mtime, inode, device, digest, version in rows
         }

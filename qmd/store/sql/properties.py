@@ -11,7 +11,6 @@ from qmd.values.documents import Observation, Task, TaskStatus
 from qmd.values.properties import (
     LINE_COLUMNS,
     PropertyCondition,
-    PropertyRow,
     PropertySummary,
     PropertyValue,
     property_rows,
@@ -21,7 +20,7 @@ from qmd.values.properties import (
 def put_properties(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
     """Store the values of documents that have none stored: pairs of id and properties."""
     rows = [
-        (document_id, seq, row)
+        (document_id, seq, *row)
         for document_id, properties in documents
         if properties
         for seq, row in enumerate(property_rows(properties))
@@ -31,30 +30,30 @@ def put_properties(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]
             "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (*place, *row[:3], None if row.value == row.text else row.value, *row[4:])
-                for *place, row in rows
+                (document_id, seq, key, kind, text, None if value == text else value, number, date)
+                for document_id, seq, key, kind, text, value, number, date in rows
             ],
         )
     elif rows:
         # As the view ``properties`` reads them: each key once, and of text and value one.
         sql.many(
             "INSERT INTO z_property_keys (key) VALUES (?) ON CONFLICT DO NOTHING",
-            [(key,) for key in sorted({row.key for _, _, row in rows})],
+            [(key,) for key in sorted({key for _, _, key, *_ in rows})],
         )
         ids: dict[str, int] = dict(sql.run("SELECT key, id FROM z_property_keys").fetchall())
         sql.many(
             "INSERT INTO z_properties (document_id, seq, key_id, kind, text, value, number, date)"
             " VALUES (?, ?, ?, nullif(?, 'text'), ?, ?, ?, ?)",
             [
-                (document_id, seq, ids[row[0]], row[1], _unless_lower(row), *row[3:])
-                for document_id, seq, row in rows
+                (document_id, seq, ids[key], kind, _unless_lower(text, value), value, number, date)
+                for document_id, seq, key, kind, text, value, number, date in rows
             ],
         )
 
 
-def _unless_lower(row: PropertyRow) -> str | None:
+def _unless_lower(text: str, value: str) -> str | None:
     """The text of a value; None where it is the value as SQLite's lower() has it."""
-    return None if row.value.isascii() and row.text == row.value.lower() else row.text
+    return None if value.isascii() and text == value.lower() else text
 
 
 class Properties:

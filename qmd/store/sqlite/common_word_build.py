@@ -17,9 +17,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from qmd import libraries
+from qmd.records import NamedTuple
 from qmd.store.full_text import FIELDS, WEIGHTS
 from qmd.store.reader import Reader, Writer
 from qmd.store.sqlite.fts5 import BEGINS, FIRST_CJK, OUTSIDE_PATHS, WEIGHT_SCALE, totals, varints
