@@ -217,15 +217,25 @@ def _best_line(
     if span is not None:
         low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     weights = _weights(folded, folded_starts, heavy or query_needles)
-    # A line of the frontmatter must hold more of the query than a name.
-    has_front = bool(weights) and min(weights) < page.first
-    in_name = page.weight_of_names(query_needles) if has_front else 0.0
     scores = {
         index: weight + 1.5 if low <= index <= high else weight
+        for index, weight in _explaining(weights, page, query_needles).items()
+    }
+    return _best_of(scores, page)
+
+
+def _explaining(
+    weights: dict[int, float], page: _Page, query_needles: Mapping[str, float]
+) -> dict[int, float]:
+    """The lines of the body, and those of the frontmatter with more of the query than a name."""
+    if not weights or min(weights) >= page.first:
+        return weights
+    in_name = page.weight_of_names(query_needles)
+    return {
+        index: weight
         for index, weight in weights.items()
         if index >= page.first or weight > in_name
     }
-    return _best_of(scores, page)
 
 
 def _folded(page: _Page) -> str:
