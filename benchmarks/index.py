@@ -1,7 +1,9 @@
 """
-Index and re-index a generated tree: CPU time, memory and size, beside tobi/qmd and bare Python.
+Index and re-index a generated tree or a folder: CPU time, memory and size, beside tobi/qmd
+and bare Python.
 
     python benchmarks/index.py [--language en|zh] [--files 10000] [--rounds 3] [--work DIR]
+    python benchmarks/index.py --tree FOLDER …
 
 No vectors on either side. The bare Python reads each file, hashes it and puts it into a table
 and an ordinary FTS5 table, all in one transaction (index), or walks the tree and asks for
@@ -63,6 +65,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--language", choices=("en", "zh"), default="en")
     parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument(
+        "--tree", type=Path, help="a folder of Markdown, instead of a generated one"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--work", type=Path, help="keeps the tree and the peer for next time")
     parser.add_argument("--no-peer", action="store_true")
@@ -72,9 +77,14 @@ def main() -> None:
 
 
 def benchmark(arguments: argparse.Namespace, work: Path) -> None:
-    tree = work / f"tree-{arguments.language}-{arguments.files}"
-    tree.parent.mkdir(parents=True, exist_ok=True)
-    corpus = make_tree(tree, arguments.files, arguments.language)
+    work.mkdir(parents=True, exist_ok=True)
+    if arguments.tree is None:
+        tree = work / f"tree-{arguments.language}-{arguments.files}"
+        corpus, count = make_tree(tree, arguments.files, arguments.language), arguments.files
+    else:
+        tree = arguments.tree.resolve()
+        pages = [page for page in tree.rglob("*.md") if page.is_file()]
+        corpus, count = sum(page.stat().st_size for page in pages), len(pages)
     peer = None if arguments.no_peer else install(work / "peer", work / "peer-state")
     costs: dict[str, list[Cost]] = {}
     sizes: dict[str, int] = {}
@@ -106,7 +116,7 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
             bare.unlink()
             print(f"round {number + 1} of {arguments.rounds}", flush=True)
     rows = []
-    files, bare_name = f"{arguments.files:,} files", "bare Python"
+    files, bare_name = f"{count:,} files", "bare Python"
     for step, target in (("index", 0.5), ("re-index", 0.2)):
         ours = costs[f"qmd {step}"]
         others = [("bare", bare_name, None)]
@@ -149,8 +159,9 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
         if key in sizes:
             rows.append(Row("database", sizes["qmd"] / 1e6, sizes[key] / 1e6, "MB", against))
     raw = {"[wall s, CPU s, RSS MB]": costs, "sizes": sizes, "corpus": corpus}
-    notes = [f"{files}, {corpus / 1e6:.1f} MB, {arguments.language}; {arguments.rounds} rounds"]
-    measure.report(f"index-{arguments.language}", rows, raw, notes)
+    kind = arguments.language if arguments.tree is None else tree.name
+    notes = [f"{files}, {corpus / 1e6:.1f} MB, {kind}; {arguments.rounds} rounds"]
+    measure.report(f"index-{kind}", rows, raw, notes)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ Writes docs/schema.md from a live database, whose statements have comments.
 And migrations/new.sql, which makes a new database as all migrations would, one after the other.
 
 Run ``python docs/generate_schema.py`` after adding a migration; a test fails when it is stale.
+``python docs/generate_schema.py --postgres 0032_name`` writes the same migration for PostgreSQL, so
+that a table is declared once.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from qmd.store import open_store
-from qmd.store.migrations import migrations_folder
+from qmd.store.migrations import available, migrations_folder
 from qmd.store.sqlite import library, migrate
 
 DOCUMENT = Path(__file__).with_name("schema.md")
@@ -145,6 +148,75 @@ def description(name: str, sql: str) -> str:
     return re.sub(r"\s*^ *-- ", " ", comment[1] or comment[2], flags=re.MULTILINE).strip()
 
 
+#: A column, or what is added as one: what stands before its type, the type, and the rest.
+_COLUMN = re.compile(r"^(.*?\w\s+)(INTEGER|TEXT|BLOB|REAL)\b(.*)$", re.MULTILINE)
+_TYPES = {
+    "INTEGER": "bigint",  # of 64 bits, as in SQLite
+    "TEXT": 'text COLLATE "C"',  # compared byte by byte, as in SQLite
+    "BLOB": "bytea",
+    "REAL": "double precision",
+}
+
+
+def for_postgres(migration: str) -> str:
+    """
+    The migration of PostgreSQL that does what one of SQLite does.
+
+    Tables get types and comments of PostgreSQL; ``ON DELETE CASCADE``, which SQLite's triggers
+    repeat, is enough there. Views are left out, for most are for people who open the file; a
+    comment names them.
+
+    Raises:
+        ValueError: A statement is none of these, so it is to be written by hand.
+    """
+    title, _, rest = migration.partition("\n")
+    statements = [title]
+    comments: list[str] = []
+    pending = ""
+    for line in rest.splitlines(keepends=True):
+        pending += line
+        if not sqlite3.complete_statement(pending):
+            continue
+        statement, pending = pending.strip(), ""
+        kind = " ".join(statement.split()[:2])
+        if kind not in ("CREATE INDEX", "CREATE UNIQUE"):  # an index stands before the comment
+            statements, comments = [*statements, *comments], []
+        if kind in ("CREATE TABLE", "ALTER TABLE"):
+            made, comment = _table_for_postgres(statement)
+            statements.append(made)
+            comments = [comment] if comment else []
+        elif kind in ("CREATE INDEX", "CREATE UNIQUE"):
+            statements.append(statement)
+        elif kind in ("CREATE VIEW", "DROP VIEW"):
+            statements.append(f"-- SQLite has here: {statement.splitlines()[0]}")
+        elif not re.match(r"CREATE TRIGGER documents_delete_\w+ AFTER DELETE ON doc", statement):
+            raise ValueError(f"To be written by hand for PostgreSQL: {statement}")
+    return "\n".join([*statements, *comments, ""])
+
+
+def _table_for_postgres(statement: str) -> tuple[str, str]:
+    """A statement that makes or alters a table, and the one that makes its comment, if any."""
+    comment = _COMMENT.search(statement)
+    text = "" if comment is None else description("", statement)
+    text = re.sub(r" v_\w+ has [^.]*\.", "", text).replace("'", "''")
+    plain = statement if comment is None else statement.replace(comment[0], "(\n", 1)
+    if "/*" in plain or "PRIMARY KEY AUTOINCREMENT" in plain or "INTEGER PRIMARY KEY" in plain:
+        raise ValueError(f"To be written by hand for PostgreSQL: {statement}")
+    made = _COLUMN.sub(lambda column: f"{column[1]}{_TYPES[column[2]]}{column[3]}", plain)
+    made = re.sub(r"\) WITHOUT ROWID;$", ");", made)
+    name = statement.split()[2]
+    return made, text and f"COMMENT ON TABLE {name} IS\n    '{text}';"
+
+
+def _write_for_postgres(name: str) -> None:
+    folder = migrations_folder("postgres")
+    source = (migrations_folder() / f"{name}.sql").read_text(encoding="utf-8")
+    number = int(available(folder)[-1][:4]) + 1
+    target = folder / f"{number:04}_{name[5:]}.sql"
+    target.write_text(for_postgres(source), encoding="utf-8")
+    print(target)
+
+
 def _sections(connection: sqlite3.Connection) -> Iterator[str]:
     for title, kind in (("Views", "view"), ("Tables", "table")):
         yield f"## {title}\n"
@@ -213,5 +285,7 @@ def _escaped(text: str) -> str:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--postgres"]:
+        _write_for_postgres(sys.argv[2])
     WHOLE.write_text(whole(), encoding="utf-8")
     DOCUMENT.write_text(document(), encoding="utf-8")

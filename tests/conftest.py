@@ -71,6 +71,11 @@ if MEASURED in os.environ:
     measure_worker_processes()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test begins first: at the end, only one processor would be busy with it."""
+    items.sort(key=lambda item: item.get_closest_marker("longest") is None)
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()

@@ -65,7 +65,7 @@ def capture(
         str | None,
         Describe("When it was thought, in ISO 8601; default: now", zh="时间（ISO 8601），默认现在"),
         InSchema(
-            pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T[01][0-9]:[0-5][0-9])?$"
+            pattern=r"^(|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T[01][0-9]:[0-5][0-9])?)$"
         ),
         Shell("TIME"),
     ] = None,

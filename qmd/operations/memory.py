@@ -176,7 +176,7 @@ def remember(
     until: Annotated[
         str | None,
         Describe("The last day when it holds", zh="有效的最后一天"),
-        InSchema(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"),
+        InSchema(pattern=r"^(|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))$"),
         Shell("DATE"),
     ] = None,
     collection: InCollection = None,

@@ -23,8 +23,17 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    ("width", "locale"),
+    [
+        (360, "zh-CN"),
+        (1280, "en-GB"),
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in [(360, "en-GB"), (1280, "zh-CN")]
+        ),
+    ],
+)
 def test_the_calendar_fits_and_is_accessible(
     served: Served, new_page: Callable[..., Page], locale: str, width: int
 ) -> None:

@@ -36,7 +36,7 @@ def test_c_opens_a_box_in_every_view(served: Served, page: Page) -> None:
     assert page.url.endswith("/note/notes/plan.md")
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+@pytest.mark.parametrize("locale", ["en-GB", pytest.param("zh-CN", marks=pytest.mark.nightly)])
 def test_a_phone_captures_without_a_connection(
     served: Served, new_page: Callable[..., Page], locale: str
 ) -> None:

@@ -71,7 +71,7 @@ def test_keys_and_fragments_lead_to_pages(served: Served, page: Page) -> None:
     assert decoded > 0
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.nightly)])
 def test_the_view_is_accessible_and_fits(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:

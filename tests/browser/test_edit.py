@@ -102,7 +102,7 @@ def test_tags_and_properties_are_completed(served: Served, page: Page) -> None:
     expect(text).to_have_value(re.compile("\n#wo\n$"))
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(768, marks=pytest.mark.nightly), 1280])
 def test_what_is_typed_is_seen_with_its_colours_and_choices(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:

@@ -144,7 +144,7 @@ def test_a_hostile_note_runs_nothing(served: Served, page: Page) -> None:
     assert content.evaluate("each => getComputedStyle(each).position") == "static"
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.nightly)])
 def test_the_view_is_accessible_and_fits(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:

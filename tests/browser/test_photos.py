@@ -41,7 +41,7 @@ def test_a_photo_is_looked_for_opened_and_described(with_photos: Served, page: P
     assert (metadata.description, metadata.people) == ("At sea\nin July", ("Anna", "王芳"))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", [pytest.param("light", marks=pytest.mark.nightly), "dark"])
 def test_photos_are_accessible_and_fit_a_narrow_window(
     with_photos: Served, new_page: Callable[..., Page], theme: str
 ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -15,6 +16,7 @@ else:
 
 import pytest
 
+from tests.support import source_trees as code
 from tests.support.source_trees import source_trees
 
 pytestmark = pytest.mark.unmeasured  # reads the code and runs none of it
@@ -30,19 +32,19 @@ SQL = re.compile(
 
 
 def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for name, tree in source_trees().items():
-        for node in ast.walk(tree):
+    for name, of_module in code.source_nodes().items():
+        for node in of_module:
             yield name, node
 
 
-def strings(tree: ast.Module) -> Iterator[str]:
+def strings(of_module: Sequence[ast.AST]) -> Iterator[str]:
     """Every string in a module but the docstrings; the fixed parts of f-strings, too."""
     docstrings: set[int] = set()
-    for node in ast.walk(tree):
+    for node in of_module:
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
             docstrings.add(id(body[0].value))
-    for node in ast.walk(tree):
+    for node in of_module:
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
@@ -51,11 +53,14 @@ def strings(tree: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-def sql() -> Iterator[tuple[str, str]]:
-    for name, tree in source_trees().items():
-        for text in strings(tree):
-            if SQL.search(text):
-                yield name, text
+@functools.cache
+def sql() -> Sequence[tuple[str, str]]:
+    return [
+        (name, text)
+        for name, of_module in code.source_nodes().items()
+        for text in strings(of_module)
+        if SQL.search(text)
+    ]
 
 
 def test_sql_is_written_in_the_store_alone() -> None:
@@ -125,7 +130,7 @@ def test_no_error_is_swallowed() -> None:
         and not any(
             isinstance(inner, ast.Raise)
             or (isinstance(inner, ast.Name) and inner.id == node.name and node.name is not None)
-            for inner in ast.walk(node)
+            for inner in code.nodes(node)
         )
     ]
     assert found == []

@@ -17,7 +17,7 @@ import qmd
 from qmd.engine_text import engine_text, with_cause
 from qmd.errors import NotFoundError
 from qmd.server.page.templating import engine_texts
-from tests.support.source_trees import source_trees
+from tests.support.source_trees import source_nodes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,8 +46,8 @@ def _template(node: ast.AST) -> str:
 def test_each_english_sentence_stands_in_the_code() -> None:
     templates = {
         FIELD.sub("{}", _template(node))
-        for tree in source_trees().values()
-        for node in ast.walk(tree)
+        for of_module in source_nodes().values()
+        for node in of_module
         if isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp))
     }
     assert [english for english in SENTENCES if FIELD.sub("{}", english) not in templates] == []

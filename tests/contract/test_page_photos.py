@@ -135,6 +135,7 @@ def test_a_photo_that_cannot_be_decoded_has_a_sign_instead(client: httpx.Client,
     assert client.get("/photos").status_code == 200
 
 
+@pytest.mark.nightly
 def test_pictures_that_take_long_hold_up_no_other_page(tmp_path: Path) -> None:
     quick = photos.make(tmp_path / "quick.jpg").read_bytes()
     slow = quick[:2] + b"\xff" * 20_000_000 + quick[2:]  # Pillow looks at each byte: many seconds

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.support.source_trees import source_trees
+from tests.support.source_trees import nodes, source_nodes, source_trees
 
 pytestmark = pytest.mark.unmeasured  # reads the code and runs none of it
 
@@ -26,9 +26,9 @@ MAX_COMPLEXITY = 15
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def bound_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def bound_names(of_module: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """Every name that a module gives to something, with its line."""
-    for node in ast.walk(tree):
+    for node in of_module:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id, node.lineno
         elif isinstance(node, ast.arg):
@@ -40,15 +40,15 @@ def bound_names(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_names_say_what_a_thing_is() -> None:
     vague = [
         f"{file}:{line} {name}"
-        for file, tree in source_trees().items()
-        for name, line in bound_names(tree)
+        for file, of_module in source_nodes().items()
+        for name, line in bound_names(of_module)
         if name.strip("_").lower() in VAGUE_NAMES
     ]
     assert not vague, f"say what the thing is; these names do not: {', '.join(sorted(VAGUE_NAMES))}"
 
 
-def functions(tree: ast.Module) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+def functions(of_module: Iterable[ast.AST]) -> Iterator[Function]:
+    return (node for node in of_module if isinstance(node, Function))
 
 
 def complexity(function: Function) -> int:
@@ -80,7 +80,7 @@ def complexity(function: Function) -> int:
 
 def test_the_complexity_of_a_function_is_counted() -> None:
     (function,) = functions(
-        ast.parse("def f(a, b):\n  if a and b: return [c for c in a if c]\n  return b or 0")
+        nodes(ast.parse("def f(a, b):\n  if a and b: return [c for c in a if c]\n  return b or 0"))
     )
     assert complexity(function) == 1 + 1 + 1 + 2 + 1
 
@@ -88,8 +88,8 @@ def test_the_complexity_of_a_function_is_counted() -> None:
 def test_no_function_has_more_paths_than_a_reader_can_follow() -> None:
     complex_functions = {
         f"{file}:{function.lineno} {function.name}": paths
-        for file, tree in source_trees().items()
-        for function in functions(tree)
+        for file, of_module in source_nodes().items()
+        for function in functions(of_module)
         if (paths := complexity(function)) > MAX_COMPLEXITY
     }
     assert not complex_functions, f"more than {MAX_COMPLEXITY} paths: make functions of parts"
@@ -132,16 +132,18 @@ def test_no_module_imports_in_a_circle() -> None:
     assert not imports, "these modules import each other in a circle"
 
 
-def attributes_of_packages(tree: ast.Module, packages: set[str]) -> Iterator[tuple[str, str]]:
+def attributes_of_packages(
+    of_module: Sequence[ast.AST], packages: set[str]
+) -> Iterator[tuple[str, str]]:
     """The packages of qmd that a module imports whole, each with an attribute that it uses."""
     names = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
+        for node in of_module
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if f"{node.module}.{alias.name}" in packages
     }
-    for node in ast.walk(tree):
+    for node in of_module:
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names:
                 yield names[name], attribute
@@ -167,8 +169,10 @@ def test_a_package_has_what_others_use_of_it() -> None:
     packages = {module_name(file) for file in source_trees() if file.endswith("__init__.py")}
     missing = [
         f"{file}: {package}.{name}"
-        for file, tree in source_trees().items()
-        for package, name in sorted({*attributes_of_packages(tree, {*packages, "qmd.libraries"})})
+        for file, of_module in source_nodes().items()
+        for package, name in sorted(
+            {*attributes_of_packages(of_module, {*packages, "qmd.libraries"})}
+        )
         if not offers(importlib.import_module(package), name)
     ]
     assert not missing, "neither a module nor an attribute of the package"

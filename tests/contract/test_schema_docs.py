@@ -7,13 +7,18 @@ import runpy
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from support.cli import filled
 
+from qmd.values.location import ServerDatabase
+
 ROOT = Path(__file__).parents[2]
 GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate_schema.py"))
+for_postgres: Callable[[str], str] = GENERATOR["for_postgres"]
 WHOLE: str = GENERATOR["WHOLE"].read_text(encoding="utf-8")
 DOCUMENT: str = GENERATOR["DOCUMENT"].read_text(encoding="utf-8")
 
@@ -25,6 +30,57 @@ def test_the_schema_document_is_fresh() -> None:
 @pytest.mark.migrates
 def test_the_script_of_new_databases_is_fresh() -> None:
     assert GENERATOR["whole"]() == WHOLE, "run: python docs/generate_schema.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "by_hand"), [("0029_pictures", "0013_pictures"), ("0030_tasks", "0014_tasks")]
+)
+def test_a_table_is_declared_once(name: str, by_hand: str) -> None:
+    """What is generated for PostgreSQL is what people wrote, but for types that hold less."""
+    migrations = ROOT / "migrations"
+    source = (migrations / f"{name}.sql").read_text(encoding="utf-8")
+    expected = (migrations / f"postgres/{by_hand}.sql").read_text(encoding="utf-8")
+    expected = re.sub(r"(?m)^(    \w+ +)integer", r"\1bigint", expected)
+    expected = re.sub(r"(?m)^(    \w+ +)text,", r'\1text COLLATE "C",', expected)
+    generated = re.sub(r"-- SQLite has here: CREATE VIEW v_\w+ AS\n", "", for_postgres(source))
+    assert generated.split() == expected.split()
+
+
+def test_a_generated_migration_makes_its_tables(postgres_database: ServerDatabase) -> None:
+    migration = (
+        "-- Things.\nCREATE TABLE things (\n    -- It's a thing. v_things has the files.\n"
+        "    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,\n"
+        "    size REAL,\n    bytes BLOB NOT NULL,\n    PRIMARY KEY (document_id, bytes)\n"
+        ") WITHOUT ROWID;\nCREATE INDEX things_by_size ON things (size);\n"
+        "ALTER TABLE things ADD COLUMN name TEXT;\n"
+    )
+    with psycopg.connect(postgres_database.url) as connection:
+        connection.execute(for_postgres(migration).encode())
+        assert connection.execute(
+            "SELECT column_name, data_type, collation_name FROM information_schema.columns"
+            " WHERE table_name = 'things' ORDER BY ordinal_position"
+        ).fetchall() == [
+            ("document_id", "bigint", None),
+            ("size", "double precision", None),
+            ("bytes", "bytea", None),
+            ("name", "text", "C"),
+        ]
+        assert connection.execute("SELECT obj_description('things'::regclass)").fetchone() == (
+            "It's a thing.",
+        )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER a AFTER INSERT ON documents BEGIN SELECT 1; END;",
+        "CREATE TABLE a (id INTEGER PRIMARY KEY);",
+        "UPDATE documents SET title = '';",
+    ],
+)
+def test_what_cannot_be_generated_is_to_be_written_by_hand(statement: str) -> None:
+    with pytest.raises(ValueError, match="by hand"):
+        for_postgres(f"-- A migration.\n{statement}\n")
 
 
 def test_the_examples_of_the_schema_document_run_in_a_stock_sqlite(tmp_path: Path) -> None:

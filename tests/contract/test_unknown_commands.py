@@ -46,6 +46,7 @@ def test_the_commands_that_destroy_are_these() -> None:
 
 
 @pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_no_misspelling_leads_to_one_of_them() -> None:
     suggested = set()
     for path, group, ctx in groups(cli):

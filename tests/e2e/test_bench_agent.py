@@ -14,6 +14,8 @@ from tests.support.cli import TIMEOUT_S, Result, Scratch, filled
 from tests.support.model_server import Call, ModelServer, Step, fails, hangs, says, thinks_of
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "agent.py"
+pytestmark = pytest.mark.nightly  # a program of benchmarks/, in a process for each test
+
 QUESTIONS = [
     {"id": "right", "question": "When do we deploy the parser?", "files": ["plan.md"],
      "must": ["March"], "must_not": ["April"]},

@@ -29,8 +29,8 @@ from qmd.values import Filters
 from tests.support import damaged, writes
 from tests.support.embedder import HashTokenEmbedder
 
-COUNT = int(os.environ.get("QMD_DAMAGES", "8"))
-PARTS = 4  # that pytest's workers share
+COUNT = int(os.environ.get("QMD_DAMAGES", "4"))
+PARTS = 8  # that pytest's workers share
 NOTES = {
     f"n{number}.md": (
         f"---\ntags: [t{number % 3}, work]\naliases: [a{number}]\n"

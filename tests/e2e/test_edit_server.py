@@ -41,7 +41,7 @@ async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("mode", [pytest.param("legacy", marks=pytest.mark.nightly), "2026-07-28"])
 @pytest.mark.unmeasured
 def test_an_agent_reads_edits_and_takes_it_back(tmp_path: Path, notes: Path, mode: Any) -> None:
     async def use(client: Client) -> None:

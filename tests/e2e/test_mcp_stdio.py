@@ -174,6 +174,7 @@ def most_memory_kb(process: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells of the memory")
+@pytest.mark.nightly
 def test_replies_that_nobody_reads_do_not_fill_the_memory(tmp_path: Path) -> None:
     put(tmp_path / "notes/large.md", "# Large\n\n" + "A line of filler.\n" * 120_000)
     with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:

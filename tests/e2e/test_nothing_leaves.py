@@ -169,6 +169,7 @@ def skip_loudly(reason: str) -> None:
     pytest.skip(f"NOT TESTED that nothing is sent: {reason}")
 
 
+@pytest.mark.longest
 @pytest.mark.filterwarnings("default")
 def test_a_tour_of_all_commands_sends_nothing_and_writes_only_what_is_its_own(tour: Tour) -> None:
     """One test, so that the tour is made once, however many processes run the tests."""

@@ -90,7 +90,15 @@ def test_without_any_descriptor_clients_are_told_and_the_log_hears_of_it_once(
 
 
 @pytest.mark.parametrize(
-    ("limit", "most"), [(40, MIN_CONNECTIONS), (100, 52), (256, 208), (1024, MAX_CONNECTIONS)]
+    ("limit", "most"),
+    [
+        (40, MIN_CONNECTIONS),
+        (256, 208),
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in [(100, 52), (1024, MAX_CONNECTIONS)]
+        ),
+    ],
 )
 def test_the_limit_of_connections_leaves_descriptors_for_the_rest(limit: int, most: int) -> None:
     program = "from qmd.server.http import max_connections; print(max_connections())"

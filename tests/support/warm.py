@@ -239,35 +239,38 @@ def serve(number: int) -> None:
     toolsets.select()  # their schemas are made once
     inspect.stack()  # coverage asks for it when it begins, and then it looks at all modules
     gc.freeze()
+    # The descriptor of each process: its number, and the pipe that waits for its exit code.
+    running: dict[int, tuple[int, int]] = {}
     with socket.socket(fileno=number) as channel:
+        ready = select.poll()
+        ready.register(channel, select.POLLIN)
         while True:
-            data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            if not data:
-                return
-            if os.fork() == 0:
-                _wait_for_fork(channel, json.loads(data), descriptors)
-            for descriptor in descriptors:
-                os.close(descriptor)
+            for descriptor, _ in ready.poll():
+                if descriptor in running:
+                    ready.unregister(descriptor)
+                    _tell_end(*running.pop(descriptor))
+                    os.close(descriptor)
+                    continue
+                data, descriptors, _, _ = socket.recv_fds(channel, _MOST_BYTES, 4)
+                if not data:
+                    return
+                *streams, tell = descriptors
+                pid = os.fork()
+                if pid == 0:
+                    _become(json.loads(data), streams)
+                channel.send(b"%d" % pid)
+                for stream in streams:
+                    os.close(stream)
+                process = os.pidfd_open(pid)
+                running[process] = pid, tell
+                ready.register(process, select.POLLIN)
 
 
-def _wait_for_fork(
-    channel: socket.socket, request: dict[str, Any], descriptors: list[int]
-) -> NoReturn:
-    """Fork it, tell its number and, in the end, its exit code."""
-    *streams, tell = descriptors
-    pid = os.fork()
-    if pid == 0:
-        _become(request, streams)
-    channel.send(b"%d" % pid)
-    channel.close()
-    for stream in streams:
-        os.close(stream)
+def _tell_end(pid: int, tell: int) -> None:
+    """Write the exit code to the pipe, if anybody still reads it."""
     _, status = os.waitpid(pid, 0)
-    os.write(tell, b"%d" % os.waitstatus_to_exitcode(status))
-    os._exit(0)
+    with contextlib.suppress(BrokenPipeError), open(tell, "wb") as end:
+        end.write(b"%d" % os.waitstatus_to_exitcode(status))
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:

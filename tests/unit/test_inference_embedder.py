@@ -209,6 +209,7 @@ def test_embedding_asks_no_network_and_prints_nothing(model_cache: Path) -> None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.nightly
 def test_a_fork_after_use_can_embed(model_cache: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path\n"

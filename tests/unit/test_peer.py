@@ -157,6 +157,7 @@ def test_a_table_of_anything_is_read_to_its_end(
     peer._in_table(table, key, key)
 
 
+@pytest.mark.nightly
 def test_a_table_is_read_in_pieces_up_to_a_limit(tmp_path: Path) -> None:
     table = tmp_path / "tcp"
     server = peer._SocketAddress(ipaddress.ip_address("127.0.0.1"), 18765)

@@ -84,7 +84,7 @@ def test_a_named_one_reads_its_files_and_a_broken_one_is_told(
         reasons = {skip.path: (skip.reason, skip.detail) for skip in report.skipped}
         assert reasons["bad.ics"] == ("damaged", "The file is no calendar.")
         assert [reasons[name][0] for name in ("a.fail", "b.fail")] == ["parser failed"] * 2
-        assert "ZeroDivisionError" in reasons["b.fail"][1]
+        assert reasons["b.fail"][1].startswith("ZeroDivisionError: division by zero (")
         offered = {each.name: each for each in listed(kb.plugins).plugins}
     expected = PluginInfo("ics", "formats", "qmd-ics", "0.1.0", "on", ("calendar (.ics)",))
     assert offered["ics"] == expected

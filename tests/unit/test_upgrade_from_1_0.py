@@ -204,6 +204,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_upgrade(old: Path) -> None:
 
 
 @pytest.mark.unmeasured
+@pytest.mark.nightly
 def test_its_full_text_is_one_segment_afterwards(old: Path) -> None:
     connection = sqlite.connect(old, read_only=False)
     for (document_id,) in connection.execute("SELECT id FROM documents").fetchall():

@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from qmd.system.worker.jobs import JobBudget, described
+from qmd.system.worker.jobs import JobBudget, described_with_place
 
 #: The exit code if the memory is used up. Other causes show by the signal that ended the process.
 OUT_OF_MEMORY = 86
@@ -91,7 +91,7 @@ def _answer(function: Callable[[Any], Any], argument: Any) -> bytes:
         # Other parts of this process may lack memory too, and a new process costs little.
         os._exit(OUT_OF_MEMORY)
     except Exception as error:  # noqa: BLE001 - the parent reports any exception
-        return marshal.dumps((False, described(error)))
+        return marshal.dumps((False, described_with_place(error)))
 
 
 def _jobs(source: int, idle_s: float, before_waiting: Callable[[], None]) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 MB = 1_000_000
@@ -52,6 +53,17 @@ class JobFailure(NamedTuple):
 
 
 JobResult = JobAnswer | JobFailure
+
+
+def described_with_place(error: BaseException) -> str:
+    """Describe an exception, and where it was raised: ``KeyError: 'x' (parser.py, line 12)``."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return described(error)
+    name = Path(place.tb_frame.f_code.co_filename).name
+    return f"{described(error)} ({name}, line {place.tb_lineno})"
 
 
 def described(error: BaseException) -> str:

@@ -14,7 +14,15 @@ from time import monotonic
 
 from qmd.records import dataclass
 from qmd.system.worker.child import resolve
-from qmd.system.worker.jobs import MB, Job, JobAnswer, JobBudget, JobFailure, JobResult, described
+from qmd.system.worker.jobs import (
+    MB,
+    Job,
+    JobAnswer,
+    JobBudget,
+    JobFailure,
+    JobResult,
+    described_with_place,
+)
 from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess
 
 _log = logging.getLogger(__name__)
@@ -142,7 +150,7 @@ class WorkerPool:
         try:
             return JobAnswer(resolve(self._function)(job.argument))
         except Exception as error:  # noqa: BLE001 - the caller reports any exception
-            return JobFailure("error", described(error))
+            return JobFailure("error", described_with_place(error))
 
     def _forget(self) -> None:
         """Reset the pool in a forked process, which has no other threads and no workers."""
