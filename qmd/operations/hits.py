@@ -25,6 +25,7 @@ _HIT_CHARACTERS = 400
 _TEXT_BYTES = 358
 """The same for the texts, in bytes: ten hits take at most 3.5 KB, whatever their language."""
 _LEAST_BYTES = 60  # of a snippet that shows something
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def reply(replied: Replied, dialect: Dialect) -> Reply:
@@ -44,7 +45,8 @@ def reply(replied: Replied, dialect: Dialect) -> Reply:
     excess = _size(structured) - _HIT_CHARACTERS * max(10, len(sent.hits))
     if excess > 0 and not has_budget:
         sent = replace(sent, hits=tuple(shorten_snippets(sent.hits, excess, _size)))
-        structured["results"] = to_wire(sent.hits, dialect.field)
+        for result, hit in zip(structured["results"], sent.hits, strict=True):
+            result["snippet"] = hit.snippet
     blocks = map(TextBlock, _texts(sent, dialect, has_budget))
     return Reply(tuple(islice(blocks, None if dialect.takes_all_texts else 1)), structured)
 
@@ -68,10 +70,10 @@ def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[s
 
 def _fitted(reply: SearchReply, summary: str) -> Sequence[Hit]:
     """The hits with snippets that fit into the text: the best line, from the last hit upwards."""
-    bare = [replace(hit, snippet="") for hit in reply.hits]
-    frame = _bytes(summary) + _bytes(texts.hits_text(bare, reply.notice))
-    room = _TEXT_BYTES * max(10, len(bare)) - frame
-    excess = sum(_bytes(hit.snippet) for hit in reply.hits) - room
+    snippets = sum(_bytes(hit.snippet) for hit in reply.hits)
+    frame = _bytes(summary) + _bytes(texts.hits_text(reply.hits, reply.notice)) - snippets
+    room = _TEXT_BYTES * max(10, len(reply.hits)) - frame
+    excess = snippets - room
     hits = shorten_snippets(reply.hits, excess, _bytes)
     if sum(_bytes(hit.snippet) for hit in hits) <= room:
         return hits
@@ -93,4 +95,5 @@ def _rounded(hit: Hit) -> Hit:
 
 
 def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    # Making an encoder, as `json.dumps` does, takes longer than encoding a snippet.
+    return len(_COMPACT.encode(value))

@@ -80,8 +80,11 @@ def shorten_snippets(
     for hit in reversed(hits):
         keep = excess <= 0 or hit.explain is not None
         snippet = hit.snippet if keep else _best_line(hit)
-        excess -= size(hit.snippet) - size(snippet)
-        shortened.append(replace(hit, snippet=snippet))
+        if snippet == hit.snippet:
+            shortened.append(hit)
+        else:
+            excess -= size(hit.snippet) - size(snippet)
+            shortened.append(replace(hit, snippet=snippet))
     return shortened[::-1]
 
 

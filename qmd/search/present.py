@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -103,16 +103,16 @@ def make_snippet(
     if not lines:
         return Snippet("", 1)
     first = bisect_right(starts, body_start) - 1 if body_start < len(text) else 0
-    page = _Page(lines, starts, max(first, 0), frozenset(map(_letters, names)))
-    in_name = max((_weight(name, query_needles) for name in names), default=0.0)
-    best = _best_line(text, page, query_needles, span, in_name)
+    page = _Page(text, lines, starts, max(first, 0), names, frozenset(map(_letters, names)))
+    best = _best_line(page, query_needles, span)
     if best is None and line is not None and line <= len(lines):
         best = line - 1
     if best is None and keys:
         first_body_line = page.first if body_start < len(text) else len(lines)
         best = search.key_lines.property_line(lines, first_body_line, keys)
     if best is None:
-        best = page.first_paragraph() if span is None or in_name else page.line_at(span[0])
+        at_chunk = span is not None and not page.weight_of_names(query_needles)
+        best = page.line_at(span[0]) if span and at_chunk else page.first_paragraph()
     # The frontmatter explains no line of the body.
     lowest = page.first if best >= page.first else 0
     return Snippet(_window(lines, best, query_needles, lowest), best + 1)
@@ -120,18 +120,21 @@ def make_snippet(
 
 class _Page(NamedTuple):
     """
-    The lines of a document.
+    A document and its lines.
 
     Attributes:
         starts: The position at which each line starts, in characters.
         first: The index of the first line of the body.
-        names: The names of the document, as `_letters` gives them.
+        names: The names of the document.
+        name_letters: The same as `_letters` gives them.
     """
 
+    text: str
     lines: Sequence[str]
     starts: Sequence[int]
     first: int
-    names: frozenset[str]
+    names: Sequence[str]
+    name_letters: Collection[str]
 
     def line_at(self, position: int) -> int:
         """The index of the first line with a text from this position on."""
@@ -146,7 +149,11 @@ class _Page(NamedTuple):
                 return index
         return self.line_at(self.starts[self.first])
 
-    def worth(self, index: int, name_lines: Collection[int]) -> float:
+    def weight_of_names(self, query_needles: Mapping[str, float]) -> float:
+        """The greatest weight of all needles in a name, without those of stop words."""
+        return max((_weight(name, query_needles) for name in self.names), default=0.0)
+
+    def worth(self, index: int, name_lines: Collection[int] = ()) -> float:
         """How much a match in this line counts; body text explains most, a name nothing."""
         if index in name_lines:
             return 0.0
@@ -155,7 +162,8 @@ class _Page(NamedTuple):
         if not self.is_heading(index):
             return 1.0
         line = self.lines[index]
-        return 0.0 if len(line) <= MAX_NAME and _letters(line) in self.names else 0.95
+        is_name = len(line) <= MAX_NAME and _letters(line) in self.name_letters
+        return 0.0 if is_name else 0.95
 
     def is_heading(self, index: int) -> bool:
         """Whether the line is a heading, by the look of it; one in code is taken for one too."""
@@ -190,34 +198,56 @@ def _weight(name: str, query_needles: Mapping[str, float]) -> float:
 
 
 def _best_line(
-    text: str,
-    page: _Page,
-    query_needles: Mapping[str, float],
-    span: tuple[int, int] | None,
-    in_name: float,
+    page: _Page, query_needles: Mapping[str, float], span: tuple[int, int] | None
 ) -> int | None:
-    """
-    The index of the line that holds most of the query; None if none holds any of it.
-
-    Args:
-        in_name: A line of the frontmatter holds more of the query than this.
-    """
+    """The index of the line that holds most of the query; None if none holds any of it."""
     starts = page.starts
-    low = high = -1
-    if span is not None:
-        low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
-    folded = fold(text[:MAX_SCAN])  # folding adds and removes no line ends
+    folded = _folded(page)
+    folded_starts = starts if page.text.isascii() else line_starts(folded)
     heavy = {
         text: weight for text, weight in query_needles.items() if weight >= 1 and text in folded
     }
-    folded_starts = starts if text.isascii() else line_starts(folded)
+    if len(heavy) == 1 and span is None:
+        # All its lines are alike, so the first one in the body is the best.
+        lines = _lines_with(next(iter(heavy)), folded, folded_starts)
+        best = next((index for index in lines if page.worth(index) == 1), None)
+        if best is not None:
+            return best
+    low = high = -1
+    if span is not None:
+        low, high = bisect_right(starts, span[0]) - 1, bisect_right(starts, span[1] - 1) - 1
     weights = _weights(folded, folded_starts, heavy or query_needles)
     scores = {
         index: weight + 1.5 if low <= index <= high else weight
+        for index, weight in _explaining(weights, page, query_needles).items()
+    }
+    return _best_of(scores, page)
+
+
+def _explaining(
+    weights: dict[int, float], page: _Page, query_needles: Mapping[str, float]
+) -> dict[int, float]:
+    """The lines of the body, and those of the frontmatter with more of the query than a name."""
+    if not weights or min(weights) >= page.first:
+        return weights
+    in_name = page.weight_of_names(query_needles)
+    return {
+        index: weight
         for index, weight in weights.items()
         if index >= page.first or weight > in_name
     }
-    return _best_of(scores, page)
+
+
+def _folded(page: _Page) -> str:
+    """The folded text of a document, as far as it is searched."""
+    text = page.text[:MAX_SCAN]
+    if text.isascii() or len(text) < len(page.text) or "\r" in text:
+        return fold(text)
+    # Most lines of most documents are ASCII, which takes a twentieth of the time. Folding adds and
+    # removes no line ends.
+    others = iter(fold("\n".join(line for line in page.lines if not line.isascii())).split("\n"))
+    lines = (line.casefold() if line.isascii() else next(others) for line in page.lines)
+    return "\n".join(lines)
 
 
 def _best_of(scores: Mapping[int, float], page: _Page) -> int | None:
@@ -245,15 +275,21 @@ def _weights(
     """Map line indexes to the weight of all needles in the line, for lines with any needle."""
     weights: dict[int, float] = {}
     for needle, weight in query_needles.items():
-        # Jump from match to match instead of visiting every line: most lines hold no needle.
-        position = folded.find(needle)
-        while position >= 0:
-            index = bisect_right(starts, position) - 1
+        for index in _lines_with(needle, folded, starts):
             weights[index] = weights.get(index, 0.0) + weight
-            if index + 1 == len(starts):
-                break
-            position = folded.find(needle, starts[index + 1])
     return weights
+
+
+def _lines_with(needle: str, folded: str, starts: Sequence[int]) -> Iterator[int]:
+    """The indexes of the lines in which a needle begins, in order."""
+    # Jump from match to match instead of visiting every line: most lines hold no needle.
+    position = folded.find(needle)
+    while position >= 0:
+        index = bisect_right(starts, position) - 1
+        yield index
+        if index + 1 == len(starts):
+            break
+        position = folded.find(needle, starts[index + 1])
 
 
 def _window(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from qmd.server import app as app
     from qmd.server import http as http
     from qmd.server import oauth as oauth
+    from qmd.server import page as page
     from qmd.server import process as process
     from qmd.server import streams as streams
 

@@ -10,9 +10,11 @@ another scope.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.abc
@@ -25,23 +27,25 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from qmd import server
 from qmd.agent.chat import Chats
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
 from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import METRICS_PATH, Activity, CountRequests, Metrics, RequestCounts
-from qmd.server.endpoints.definition import RestError
+from qmd.server.endpoints.definition import FILE_PATH, RestError
 from qmd.server.failures import failure_of, wants_page
 from qmd.server.mcp import McpFace
 from qmd.server.oauth import ClientTokens, OauthOptions
-from qmd.server.page import page_routes
-from qmd.server.page.site import Site
 from qmd.server.rest import Page, rest_routes
 from qmd.server.security import ACCESS, RequestGuard, Security
 from qmd.server.sessions import OPEN_PATH, Sessions, open_page
 from qmd.server.streams import EndableStreams, LargeReplies, Streams
 from qmd.tools.toolsets import scoped
 from qmd.values.access import AccessScope
+
+if TYPE_CHECKING:
+    from qmd.server.page import Site
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -147,14 +151,16 @@ def _app(
     """
     activity = face.activity if face else Activity()
     counts = RequestCounts()
-    site = Site(
-        kb,
-        read_only=read_only,
-        mcp_path=MCP_PATH if face else None,
-        activity=activity,
-        chats=chats,
-        editor=editor,
-        sessions=sessions,
+    page = LatePage(
+        lambda: server.page.Site(
+            kb,
+            read_only=read_only,
+            mcp_path=MCP_PATH if face else None,
+            activity=activity,
+            chats=chats,
+            editor=editor,
+            sessions=sessions,
+        )
     )
     mcp_routes: list[Route] = []
     mcp_running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
@@ -177,16 +183,16 @@ def _app(
             async with mcp_running(), running():
                 yield
         finally:
-            await anyio.to_thread.run_sync(site.jobs.stop)
+            await anyio.to_thread.run_sync(page.stop)
             await anyio.to_thread.run_sync(chats.close)
 
     app = Starlette(
         routes=[
             *rest_routes(kb, read_only=read_only, activity=activity, chats=chats),
-            *page_routes(site),
             Route(METRICS_PATH, Page(("GET", "HEAD"), Metrics(kb, counts, activity).answer)),
             *mcp_routes,
             *routes,
+            Route(f"/{{file:{FILE_PATH}}}", page),
         ],
         middleware=[
             Middleware(CountRequests, counts=counts, is_logged=access_log),
@@ -194,10 +200,55 @@ def _app(
             Middleware(EndableStreams, streams=streams),
         ],
         lifespan=lifespan,
-        exception_handlers=exception_handlers(site.error),
+        exception_handlers=exception_handlers(page.error),
     )
     app.router.redirect_slashes = False
     return app
+
+
+class LatePage:
+    """
+    The route behind all others; the first request that no other route takes puts the page there.
+
+    Templates, HTML, formulas and mail take 15 MB, which a server without readers in a browser
+    saves.
+
+    Args:
+        make: Makes what the views share.
+    """
+
+    def __init__(self, make: Callable[[], Site]) -> None:
+        self._make = make
+        self._site: Site | None = None
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        routes: list[BaseRoute] = scope["app"].routes
+        page_routes = await anyio.to_thread.run_sync(self._routes)
+        if getattr(routes[-1], "endpoint", None) is self:
+            routes[-1:] = page_routes
+        scope["path_params"] = {}
+        await scope["app"].router(scope, receive, send)
+
+    def _routes(self) -> list[BaseRoute]:
+        return server.page.page_routes(self.site)
+
+    @property
+    def site(self) -> Site:
+        """What the views share, made now if it was not."""
+        with self._lock:
+            if self._site is None:
+                self._site = self._make()
+            return self._site
+
+    def error(self, request: Request, error: Exception) -> Response:
+        """The page that shows an error."""
+        return self.site.error(request, error)
+
+    def stop(self) -> None:
+        """End what was begun on the page."""
+        if self._site is not None:
+            self._site.jobs.stop()
 
 
 def exception_handlers(

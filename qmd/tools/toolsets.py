@@ -222,13 +222,17 @@ def _tools(toolset: str, alone: bool, plugins: tuple[str, ...]) -> tuple[Tool[An
     return tuple(_joined_tool(each) if isinstance(each, Joined) else _tool(each) for each in chosen)
 
 
-@cache
 def arguments_of(operation: Operation, *, without: tuple[str, ...] = ()) -> type[Arguments]:
     """
     The argument model of an operation, for its tool and its endpoint.
 
     ``without``: the names of arguments that are sent in another way.
     """
+    return _arguments_of(operation, without)
+
+
+@cache
+def _arguments_of(operation: Operation, without: tuple[str, ...]) -> type[Arguments]:
     definitions = members(field for field in operation.arguments if field.name not in without)
     if operation.has_budget:
         definitions["max_tokens"] = (ListTokens, None)

@@ -15,8 +15,8 @@ from functools import lru_cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
+from qmd.records import NamedTuple
 from qmd.values.facts import (
-    FieldFacts,
     Inline,
     NotSent,
     OmitDefault,
@@ -67,26 +67,46 @@ def _fields_to_wire(
 ) -> dict[str, Any]:
     sent: dict[str, Any] = {}
     value_type: Any = type(value)
-    for field, sent_name in _renamed_fields(value_type, names, rename):
+    for field in _sent_as(value_type, names, rename):
         part = getattr(value, field.name)
-        inline = field.get(Inline)
-        if inline is not None:
-            sent.update(_fields_to_wire(part, inline.names, rename))
-        elif field.has(Singular) and len(part) > 1:
+        if field.inline is not None:
+            sent.update(_fields_to_wire(part, field.inline.names, rename))
+        elif field.is_singular and len(part) > 1:
             sent[rename(field.name)] = list(part)
-        elif field.has(Singular):
-            sent[sent_name] = part[0] if part else None
-        elif not (field.has(OmitDefault) and part == field.default):
-            sent[sent_name] = part if type(part) in _SCALARS else to_wire(part, rename)
+        elif field.is_singular:
+            sent[field.sent_name] = part[0] if part else None
+        elif not (field.omits_default and part == field.default):
+            sent[field.sent_name] = part if type(part) in _SCALARS else to_wire(part, rename)
     return sent
 
 
+class _SentField(NamedTuple):
+    """A field of a dataclass that is sent, with all that a reply of many values asks of it."""
+
+    name: str
+    sent_name: str
+    inline: Inline | None
+    is_singular: bool
+    omits_default: bool
+    default: object
+
+
 @lru_cache(512)
-def _renamed_fields(
+def _sent_as(
     value_type: Any, names: tuple[str, ...], rename: Callable[[str], str]
-) -> tuple[tuple[FieldFacts, str], ...]:
+) -> tuple[_SentField, ...]:
     """The fields of a dataclass that are sent, each with the name to send."""
-    return tuple((field, rename(field.wire_name)) for field in sent_fields(value_type, names))
+    return tuple(
+        _SentField(
+            field.name,
+            rename(field.wire_name),
+            field.get(Inline),
+            field.has(Singular),
+            field.has(OmitDefault),
+            field.default,
+        )
+        for field in sent_fields(value_type, names)
+    )
 
 
 def from_wire(value_type: type[ValueT], sent: object, **local: object) -> ValueT:

@@ -606,6 +606,31 @@ def test_chinese_is_found_by_any_part(filled: Store, literal: str) -> None:
         assert search(reader, Phrase(*tokens)) == ["zh/笔记.md"]
 
 
+def test_a_count_follows_what_is_written(store: Store) -> None:
+    notes = store.write(lambda writer: add(writer, "notes"))
+    for number in (1, 2):
+        with store.reading() as reader:
+            assert reader.full_text.count(YELLOW, 10) == number - 1
+            assert reader.full_text.count(YELLOW, 1) == number - 1
+        new = document(f"{number}.md", "yellow")
+        store.write(lambda writer, new=new: writer.files.put(notes, new))
+    with store.reading() as reader:
+        assert reader.full_text.count(YELLOW, 10) == reader.full_text.count(YELLOW, 10) == 2
+
+
+def test_a_search_for_a_word_does_not_change_its_frequencies(filled: Store) -> None:
+    with filled.reading() as reader:
+        ids = reader.full_text.matching_ids(YELLOW)
+        total = reader.full_text.document_count()
+        frequencies = reader.full_text.frequencies(YELLOW, ids, len(ids), total)
+    with filled.reading() as reader:
+        reader.full_text.search(YELLOW, reader.all_documents, 10)
+        assert reader.full_text.frequencies(YELLOW, ids, len(ids), total) == frequencies
+        assert reader.full_text.frequencies(YELLOW, [*ids, 99], len(ids), total) == frequencies
+        reader.full_text.search(YELLOW, reader.all_documents, 1)
+        assert reader.full_text.frequencies(YELLOW, ids, len(ids), total) == frequencies
+
+
 def test_a_limit_takes_the_best(filled: Store) -> None:
     with filled.reading() as reader:
         all_hits = reader.full_text.search(YELLOW, reader.all_documents, None)

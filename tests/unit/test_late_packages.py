@@ -60,3 +60,31 @@ def test_a_server_loads_no_client_and_no_cryptography() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[]\nClientSession MCPServer True\n"
+
+
+@pytest.mark.cold
+def test_a_server_loads_the_page_for_the_first_browser(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from starlette.testclient import TestClient\n"
+        "from qmd import KnowledgeBase\n"
+        "from qmd.server.app import build_app\n"
+        "def loaded():\n"
+        "    heavy = ('jinja2', 'markdown_it', 'latex2mathml', 'nh3', 'qmd.server.page')\n"
+        "    return [name for name in heavy if name in sys.modules]\n"
+        "with KnowledgeBase.open(Path(sys.argv[1]), create=True) as kb:\n"
+        "    with TestClient(build_app(kb), base_url='http://localhost') as client:\n"
+        "        assert client.post('/search', json={'query': 'boats'}).status_code == 200\n"
+        "        assert client.get('/metrics').status_code == 200\n"
+        "        print(loaded())\n"
+        "        assert client.get('/help').status_code == 200\n"
+        "        print(len(loaded()))\n"
+        "        assert client.get('/nowhere').status_code == 404\n"
+        "        print('route=\"/help\"' in client.get('/metrics').text)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "kb.sqlite")],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["[]", "5", "True"]

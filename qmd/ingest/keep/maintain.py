@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 TICK_S = 1.0
 #: If more paths than this have changed, walking the whole collection is cheaper.
 MANY_PATHS = 500
+#: So many walks in a row make way for changes, so that files that are written all the time keep no
+#: collection from being walked.
+MOST_INTERRUPTED = 5
 #: Seconds between two progress events.
 PROGRESS_S = 0.2
 #: After a failure the work is tried again, ever more rarely, but at least this often (seconds).
@@ -70,17 +73,23 @@ class _MaintainedCollection:
         identity: Device and inode of the root folder; None while it cannot be read.
         due: When the collection is next walked as a whole, on the monotonic clock.
         failures: How many attempts in a row have failed.
+        interrupted: How many walks in a row have made way for changes.
     """
 
     collection: Collection
     identity: tuple[object, ...] | None
     due: float = 0.0
     failures: int = 0
+    interrupted: int = 0
     watch: FolderWatch | None = None
 
     @property
     def topic(self) -> str:
         return f"collection {self.collection.id}"
+
+
+class _WalkInterrupted(Exception):
+    """A walk that has stored nothing yet makes way for changes; it begins anew after them."""
 
 
 class Maintenance:
@@ -168,10 +177,14 @@ class Maintenance:
                 if maintained is None
                 else min(self._next_tick, maintained.due) - now
             )
-            for collection_id, paths in self._changes.take(max(0.0, wait_s)).items():
-                if collection_id in self._maintained:
-                    self._apply(self._maintained[collection_id], paths)
+            self._take_changes(max(0.0, wait_s))
         self._tell_if_synced()
+
+    def _take_changes(self, wait_s: float) -> None:
+        """Wait for the end of a burst of changes, and index them."""
+        for collection_id, paths in self._changes.take(wait_s).items():
+            if collection_id in self._maintained:
+                self._apply(self._maintained[collection_id], paths)
 
     # -- collections and roots ---------------------------------------------------------
 
@@ -241,13 +254,26 @@ class Maintenance:
     # -- indexing ----------------------------------------------------------------------
 
     def _reconcile(self, maintained: _MaintainedCollection) -> None:
-        """Walk the whole collection."""
+        """Walk the whole collection, unless changes come first."""
+
+        def heed(tick: Progress) -> None:
+            self._progress(tick)
+            may_wait = tick.stage == "scan" and maintained.interrupted < MOST_INTERRUPTED
+            if may_wait and self._changes.is_ready():
+                raise _WalkInterrupted
 
         def run() -> None:
             self._start_watch(maintained)
-            self._indexer(maintained, self._progress).run()
+            self._indexer(maintained, heed).run()
 
-        if self._attempt(maintained, run):
+        try:
+            is_done = self._attempt(maintained, run)
+        except _WalkInterrupted:
+            maintained.interrupted += 1
+            self._take_changes(0.0)
+            return
+        maintained.interrupted = 0
+        if is_done:
             maintained.due = monotonic() + self._options.reconcile_s
 
     def _apply(self, maintained: _MaintainedCollection, paths: set[str]) -> None:

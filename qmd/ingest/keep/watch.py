@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -101,17 +102,26 @@ class ChangedPaths:
         with self._condition:
             while not self._woken:
                 now = monotonic()
-                ready = deadline
-                if self._paths:
-                    ready = min(self._last + self._quiet_s, self._first + self._longest_s)
-                    if ready <= now:
-                        paths, self._paths, self._first = self._paths, {}, 0.0
-                        return paths
+                ready = self._ready_at()
+                if ready <= now:
+                    paths, self._paths, self._first = self._paths, {}, 0.0
+                    return paths
                 if now >= deadline:
                     return {}
                 self._condition.wait(min(ready, deadline) - now)
             self._woken = False
             return {}
+
+    def is_ready(self) -> bool:
+        """Whether a burst has ended, so that `take` would return its paths at once."""
+        with self._condition:
+            return self._ready_at() <= monotonic()
+
+    def _ready_at(self) -> float:
+        """When the present burst ends at the latest; infinite without one."""
+        if not self._paths:
+            return math.inf
+        return min(self._last + self._quiet_s, self._first + self._longest_s)
 
     def wake(self) -> None:
         """Make the running `take`, or the next one, return at once."""

@@ -6,7 +6,9 @@ Handlers block and run on worker threads.
 
 from __future__ import annotations
 
-from qmd.operations import FAMILIES, of_plugins
+from functools import cache
+
+from qmd.operations import FAMILIES, Operation, of_plugins
 from qmd.server.endpoints import (
     chat,
     collections,
@@ -14,7 +16,7 @@ from qmd.server.endpoints import (
     health,
     pushing,
 )
-from qmd.server.endpoints.definition import RestEndpoint, endpoint_of, endpoints_in, endpoints_of
+from qmd.server.endpoints.definition import RestEndpoint, endpoints_in, endpoints_of
 
 _ALL = (
     *(endpoint for family in FAMILIES for endpoint in endpoints_of(family)),
@@ -32,4 +34,10 @@ ENDPOINTS = tuple(sorted(_ALL, key=lambda endpoint: _GROUPS.index(endpoint.group
 
 def endpoints() -> tuple[RestEndpoint, ...]:
     """All endpoints, those of the plugins of this process last."""
-    return (*ENDPOINTS, *map(endpoint_of, of_plugins()))
+    return (*ENDPOINTS, *map(_endpoint_of, of_plugins()))
+
+
+@cache
+def _endpoint_of(operation: Operation) -> RestEndpoint:
+    """That of an operation of a plugin, with its models."""
+    return RestEndpoint(operation)

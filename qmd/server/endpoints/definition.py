@@ -7,9 +7,9 @@ absolute, because a client does not know the server's working directory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
@@ -62,24 +62,20 @@ class Call:
     chats: Chats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RestEndpoint:
     """
     The endpoint of an operation, whose route, errors and lane are its own.
 
+    Its models are made when they are first needed: a server gets requests for few of its endpoints,
+    and the models of all take 4 MB.
+
     Attributes:
-        reply_model: The model of the answer.
-        run: Returns the answer, or is a generator that returns it at the end. At each yield,
-            waiting requests of its lane run first.
-        body: The arguments in the body; None if it takes none.
-        query: The arguments in the address.
+        of_server: The operation takes the `Call`.
     """
 
     operation: Operation
-    reply_model: type[ReplyModel]
-    run: Callable[[Call], Answer | Generator[None, None, Answer]]
-    body: type[Arguments] | None
-    query: type[Arguments]
+    of_server: bool = False
 
     @property
     def name(self) -> str:
@@ -90,6 +86,49 @@ class RestEndpoint:
     def group(self) -> str:
         """What it stands with in the description."""
         return self.operation.group or self.operation.family
+
+    @property
+    def body(self) -> type[Arguments] | None:
+        """The arguments in the body; None if it takes none."""
+        return self._arguments if self.operation.method in ("POST", "PUT") else None
+
+    @property
+    def query(self) -> type[Arguments]:
+        """The arguments in the address."""
+        return self._arguments if self.body is None else NoArguments
+
+    @cached_property
+    def _arguments(self) -> type[Arguments]:
+        arguments = arguments_of(self.operation, without=tuple(self.operation.in_path))
+        return arguments if arguments.model_fields else NoArguments
+
+    @cached_property
+    def reply_model(self) -> type[ReplyModel]:
+        """The model of the answer; a reply that is no list has its text as ``content``."""
+        operation = self.operation
+        if operation.sends is not None:
+            return reply_model(get_type_hints(operation.sends)["return"])
+        if operation.tool is not None and operation.tool.structured is not None:
+            return reply_model(operation.tool.structured, content=str, **operation.tool.more())
+        if operation.text is None:
+            return reply_model(operation.reply)
+        return reply_model(operation.reply, content=str)
+
+    def run(self, call: Call) -> Answer | Generator[None, None, Answer]:
+        """
+        The answer, or a generator that returns it at the end.
+
+        At each yield, waiting requests of its lane run first.
+        """
+        operation = self.operation
+        if (operation.text or operation.tool) and operation.sends is None:
+            return in_order(
+                self.reply_model, reply_to(operation, call.kb, call.arguments, texts.REST)
+            )
+        sent, budget = called(operation, call.arguments)
+        sent |= {name: call.path[name] for name in operation.in_path}
+        value: Any = operation.call(call if self.of_server else call.kb, sent, budget)
+        return cast("Answer", operation.sends(Replied(value, sent)) if operation.sends else value)
 
 
 # --- how operations become endpoints ----------------------------------------------------
@@ -111,45 +150,14 @@ def first_text(reply: Reply) -> str:
 
 def endpoints_of(family: str) -> tuple[RestEndpoint, ...]:
     """The endpoints of the operations of a family."""
-    return tuple(endpoint_of(each) for each in operations_of(family) if not each.in_shell_alone)
+    return tuple(RestEndpoint(each) for each in operations_of(family) if not each.in_shell_alone)
 
 
 def endpoints_in(module: ModuleType) -> tuple[RestEndpoint, ...]:
     """Those of the operations that only a server has: they take the `Call`."""
     members = vars(module).values()
     operations = (each for each in members if isinstance(each, Operation))
-    return tuple(endpoint_of(each, of_server=True) for each in operations)
-
-
-@cache
-def endpoint_of(operation: Operation, *, of_server: bool = False) -> RestEndpoint:
-    """The endpoint of an operation; ``of_server``: it takes the `Call`."""
-    reply, has_body = _reply(operation), operation.method in ("POST", "PUT")
-    arguments = arguments_of(operation, without=tuple(operation.in_path))
-    if not arguments.model_fields:
-        arguments = NoArguments
-
-    def run(call: Call) -> Answer:
-        if (operation.text or operation.tool) and operation.sends is None:
-            return in_order(reply, reply_to(operation, call.kb, call.arguments, texts.REST))
-        sent, budget = called(operation, call.arguments)
-        sent |= {name: call.path[name] for name in operation.in_path}
-        value: Any = operation.call(call if of_server else call.kb, sent, budget)
-        return cast("Answer", operation.sends(Replied(value, sent)) if operation.sends else value)
-
-    in_body, in_query = (arguments, NoArguments) if has_body else (None, arguments)
-    return RestEndpoint(operation, reply, run, in_body, in_query)
-
-
-def _reply(operation: Operation) -> type[ReplyModel]:
-    """The model of what is sent; a reply that is no list has its text as ``content``."""
-    if operation.sends is not None:
-        return reply_model(get_type_hints(operation.sends)["return"])
-    if operation.tool is not None and operation.tool.structured is not None:
-        return reply_model(operation.tool.structured, content=str, **operation.tool.more())
-    if operation.text is None:
-        return reply_model(operation.reply)
-    return reply_model(operation.reply, content=str)
+    return tuple(RestEndpoint(each, of_server=True) for each in operations)
 
 
 def require_absolute(path: str) -> None:

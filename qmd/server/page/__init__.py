@@ -30,6 +30,8 @@ from qmd.server.page import (
 from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 
+__all__ = ["Site", "page_routes"]
+
 
 def _help(visit: Visit) -> Shown:
     """The keys of the page and the language of queries, whole or for a dialog."""

@@ -13,7 +13,7 @@ from qmd.store.sql import SQLITE, Sql
 from qmd.store.sql.documents import Documents
 from qmd.store.sql.filters import Selection
 from qmd.store.sqlite.fts5 import CommonWords, render, totals
-from qmd.store.sqlite.library import Connection
+from qmd.store.sqlite.library import Connection, ReadingConnection
 
 if TYPE_CHECKING:
     from qmd.store.sqlite.common_word_scores import CommonWordScores, Matches
@@ -32,6 +32,8 @@ FEW = 5000
 MANY_SCORED = 150_000
 DEADLINE_S = 0.4
 SCORED_AT_ONCE = 2000
+#: So many counts stay with a connection while nothing changes.
+MOST_COUNTED = 1000
 _WEIGHTS = ", ".join(map(str, WEIGHTS))
 
 
@@ -51,6 +53,9 @@ class SqliteFullText(FullText):
         self._many = many
         self._common_words: CommonWords | None = None
         self._common_word_scores: CommonWordScores | None = None
+        #: The expression that was searched for last, and the bm25 of its best documents.
+        self._scored: tuple[Expression, dict[int, float]] | None = None
+        self._counted: dict[tuple[str, int], int] | None = None
 
     def document_count(self) -> int:
         return totals(self._connection).documents
@@ -81,7 +86,10 @@ class SqliteFullText(FullText):
             " ORDER BY score, rowid LIMIT ?",
             [render(match), *selection.values, -1 if limit is None else limit],
         )
-        return [(document_id, -score) for document_id, score in rows]
+        best = [(document_id, -score) for document_id, score in rows]
+        if isinstance(self._connection, ReadingConnection):  # else it may be changed meanwhile
+            self._scored = match, dict(best)
+        return best
 
     def _are_too_many(self, match: Expression) -> bool:
         """Whether more documents match than can be scored in a moment."""
@@ -168,7 +176,10 @@ class SqliteFullText(FullText):
     def _frequencies(
         self, match: Expression, ids: Sequence[int], held: int, total: int
     ) -> dict[int, float]:
-        # FTS5 gives no frequencies, but its bm25 of one expression.
+        # FTS5 gives no frequencies, but its bm25 of one expression. A search for one word has it.
+        searched, scores = self._scored or (None, {})
+        if searched == match and all(document_id in scores for document_id in ids):
+            return frequencies_of(((each, scores[each]) for each in ids), held, total)
         # The sign keeps SQLite from beginning the whole search anew for each of the ids.
         rows = self._connection.execute(
             f"SELECT rowid, -bm25(z_documents_fts, {_WEIGHTS}) FROM z_documents_fts"
@@ -183,12 +194,33 @@ class SqliteFullText(FullText):
         common = self._common().documents(match) if isinstance(match, Phrase) else 0
         if common > self._many:
             return min(common, most)
-        row = self._connection.execute(
-            "SELECT count(*) FROM"
-            " (SELECT 1 FROM z_documents_fts WHERE z_documents_fts MATCH ? LIMIT ?)",
-            [render(match), most],
-        ).fetchone()
-        return int(row[0])
+        text = render(match)
+        counted = self._counts()
+        if (text, most) not in counted:
+            row = self._connection.execute(
+                "SELECT count(*) FROM"
+                " (SELECT 1 FROM z_documents_fts WHERE z_documents_fts MATCH ? LIMIT ?)",
+                [text, most],
+            ).fetchone()
+            counted[text, most] = int(row[0])
+        return counted[text, most]
+
+    def _counts(self) -> dict[tuple[str, int], int]:
+        """
+        What was counted of this state of the database, so that more may be added.
+
+        Many questions have the same words, and those that most documents hold take longest.
+        """
+        connection = self._connection
+        if not isinstance(connection, ReadingConnection):
+            return {}  # a transaction changes what it counts
+        if self._counted is None:
+            state = connection.state()
+            before, self._counted = connection.counted or (None, {})
+            if before != state or len(self._counted) > MOST_COUNTED:
+                self._counted = {}
+                connection.counted = state, self._counted
+        return self._counted
 
     def matching_ids(self, match: Expression) -> list[int]:
         rows = self._connection.execute(

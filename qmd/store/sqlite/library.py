@@ -95,15 +95,23 @@ class ReadingConnection(Connection):
     """
     Read-only, and reads nothing for a request that was ended.
 
-    ``lengths``: a build of the common words, and the lengths of documents that belong to it.
+    Attributes:
+        lengths: A build of the common words, and the lengths of documents that belong to it.
+        counted: A `state`, and how many documents match expressions then, up to a number.
     """
 
     lengths: tuple[int, bytes] | None = None
+    counted: tuple[object, dict[tuple[str, int], int]] | None = None
 
     def execute(self, sql: str, parameters: _Parameters = (), /) -> Cursor:
         """Raises RequestEndedError."""
         cancellation.check()
         return super().execute(sql, parameters)
+
+    def state(self) -> object:
+        """A value that differs after anything was written."""
+        # The first number moves with what others commit, the second with what is done here.
+        return self.execute("PRAGMA data_version").fetchone()[0], self.total_changes
 
 
 class FrozenConnection(ReadingConnection):

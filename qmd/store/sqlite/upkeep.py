@@ -167,10 +167,8 @@ def merge_full_text(connection: Connection, *, is_first: bool) -> bool:
 
 def state_of_chunks(sql: Sql) -> object | None:
     """A value that differs after anything was written; None for a connection that writes."""
-    if not isinstance(sql.connection, ReadingConnection):
-        return None
-    # The first number moves with what others commit, the second with what is done here.
-    return sql.number("PRAGMA data_version"), sql.connection.total_changes
+    connection = sql.connection
+    return connection.state() if isinstance(connection, ReadingConnection) else None
 
 
 def out_of_step(sql: Sql) -> dict[str, int]:
