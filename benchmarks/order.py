@@ -13,8 +13,7 @@ paired bootstrap of the difference. ``--fit`` prints the weights of a softmax re
 the right page likely among the hits of each question (listwise, with an L2 penalty). The figures of
 a fit are those of questions that it has not seen, by cross-validation over pages, and again over
 sources (a kind of question of one fixture), which shows what it would do for questions of another
-kind; keywords, sentences around links and the names in links (`order_pairs.py`) count less than
-questions.
+kind; keywords, and what `order_pairs.py` makes of the pages, count less than questions.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ FIRST = 10
 FOLDS = 5
 PENALTY = 3.0
 #: How often a question of a kind counts in a fit. A kind is the beginning of a question's id.
-TIMES = {"link": 0.6, "anchor": 0.2, "keyword": 0.2}
+TIMES = {"link": 0.6} | dict.fromkeys(("anchor", "description", "heading", "alias", "keyword"), 0.2)
 
 
 class Asked(NamedTuple):
