@@ -35,6 +35,7 @@ from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.server.activity import METRICS_PATH, Activity, CountRequests, Metrics, RequestCounts
 from qmd.server.endpoints.definition import FILE_PATH, RestError
 from qmd.server.failures import failure_of, wants_page
+from qmd.server.jobs import Jobs
 from qmd.server.mcp import McpFace
 from qmd.server.oauth import ClientTokens, OauthOptions
 from qmd.server.rest import Page, rest_routes
@@ -151,6 +152,7 @@ def _app(
     """
     activity = face.activity if face else Activity()
     counts = RequestCounts()
+    jobs = Jobs(kb)
     page = LatePage(
         lambda: server.page.Site(
             kb,
@@ -158,6 +160,7 @@ def _app(
             mcp_path=MCP_PATH if face else None,
             activity=activity,
             chats=chats,
+            jobs=jobs,
             editor=editor,
             sessions=sessions,
         )
@@ -183,7 +186,7 @@ def _app(
             async with mcp_running(), running():
                 yield
         finally:
-            await anyio.to_thread.run_sync(page.stop)
+            await anyio.to_thread.run_sync(jobs.stop)
             await anyio.to_thread.run_sync(chats.close)
 
     app = Starlette(
@@ -244,11 +247,6 @@ class LatePage:
     def error(self, request: Request, error: Exception) -> Response:
         """The page that shows an error."""
         return self.site.error(request, error)
-
-    def stop(self) -> None:
-        """End what was begun on the page."""
-        if self._site is not None:
-            self._site.jobs.stop()
 
 
 def exception_handlers(

@@ -76,6 +76,7 @@ class Site:
         mcp_path: Where the server speaks MCP; None if it does not.
         chats: The conversations with the agent; None for those of this page alone.
         activity: Remembers the requests for pages, with those of the other faces.
+        jobs: The jobs of the server, which hear of work from its start on; None for new ones.
         editor: The setting, see `qmd.system.editors`.
         sessions: The browsers that are logged in; None if nobody can log in.
     """
@@ -88,6 +89,7 @@ class Site:
         mcp_path: str | None = None,
         activity: Activity | None = None,
         chats: Chats | None = None,
+        jobs: Jobs | None = None,
         editor: str | None = None,
         sessions: Sessions | None = None,
     ) -> None:
@@ -98,7 +100,7 @@ class Site:
         self.mcp_path = mcp_path
         self.activity = activity or Activity()
         self.editor = editor
-        self.jobs = Jobs(kb)
+        self.jobs = jobs or Jobs(kb)
         self.static = templating.static_files()
         self.texts = templating.page_texts()
         self._engine_texts = templating.engine_texts()

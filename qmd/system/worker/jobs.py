@@ -63,10 +63,11 @@ def described_with_place(error: BaseException) -> str:
     if place is None:
         return described(error)
     name = Path(place.tb_frame.f_code.co_filename).name
-    return f"{described(error)} ({name}, line {place.tb_lineno})"
+    return described(error, f" ({name}, line {place.tb_lineno})")
 
 
-def described(error: BaseException) -> str:
+def described(error: BaseException, place: str = "") -> str:
     """Describe an exception for people, on one line of at most 300 characters."""
     text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
-    return text if len(text) <= 300 else text[:299] + "…"
+    most = 300 - len(place)
+    return (text if len(text) <= most else text[: most - 1] + "…") + place
