@@ -62,6 +62,10 @@ class Close(NamedTuple):
 PlanStep: TypeAlias = "ReadTerms | Open | Close"
 
 
+#: Terms that are no words are read together until they have this many documents in sum.
+RARE_AT_ONCE = 1 << 18
+
+
 class _Node:
     """Terms that begin with the same ``length`` characters; a term has one character more."""
 
@@ -69,6 +73,8 @@ class _Node:
         self.length = length
         self.first = self.last = ""
         self.documents = 0
+        #: How many documents the terms of the last step have, if it is of terms that are no words.
+        self.rare = 0
         self.steps: list[PlanStep] = []
 
     def add(self, node: _Node, least: int) -> None:
@@ -78,12 +84,15 @@ class _Node:
         self.documents += node.documents
         if node.documents >= least:
             self.steps += node.finished()
+            self.rare = 0
             return
         before = self.steps[-1] if self.steps else None
-        if isinstance(before, ReadTerms) and before.word is None:
+        if isinstance(before, ReadTerms) and 0 < self.rare < RARE_AT_ONCE:
             self.steps[-1] = before._replace(last=node.last)
+            self.rare += node.documents
         else:
             self.steps.append(ReadTerms(node.first, node.last))
+            self.rare = node.documents
 
     def finished(self) -> list[PlanStep]:
         if self.first == self.last:
@@ -157,11 +166,14 @@ STEP_BYTES, STEP_READ = 1 << 20, 1 << 20
 #: What an occurrence in a path adds besides its weight; greater than any frequency.
 _IN_PATH = 1 << 32
 #: What an occurrence in each field adds.
-_SCALED = {
-    field: round(weight * WEIGHT_SCALE) + (_IN_PATH if field == "path" else 0)
+_SCALED = [
+    round(weight * WEIGHT_SCALE) + (_IN_PATH if field == "path" else 0)
     for field, weight in zip(FIELDS, WEIGHTS, strict=True)
-}
-_PATH_WEIGHT = _SCALED["path"] - _IN_PATH
+]
+_PATH_WEIGHT = _SCALED[FIELDS.index("path")] - _IN_PATH
+#: An occurrence is read as one number: the document, and in these bits the field.
+_FIELD_BITS = 3
+assert len(FIELDS) <= 1 << _FIELD_BITS
 
 
 class WordLimits(NamedTuple):
@@ -354,21 +366,23 @@ class WordReader:
 
 
 def _read_terms(connection: Connection, step: ReadTerms) -> Occurrences:
-    weights = " ".join(f"WHEN '{field}' THEN {weight}" for field, weight in _SCALED.items())
+    numbers = " ".join(f"WHEN '{field}' THEN {number}" for number, field in enumerate(FIELDS))
     is_one = step.first == step.last
     # One text instead of a million rows: a third of the time, a tenth of the memory.
     (text,) = connection.execute(
-        f"SELECT group_concat(doc || ' ' || CASE col {weights} END, ' ')"
+        f"SELECT group_concat(doc << {_FIELD_BITS} | CASE col {numbers} END, ' ')"
         f" FROM temp.qmd_occurrences WHERE {'term = ?' if is_one else 'term BETWEEN ? AND ?'}",
         [step.first] if is_one else [step.first, step.last],
     ).fetchone()
-    pairs = libraries.np.fromstring(text or "", libraries.np.int64, sep=" ").reshape(-1, 2)
-    if not is_one:
-        pairs = pairs[libraries.np.argsort(pairs[:, 0], kind="stable")]
-    ids, starts = libraries.np.unique(pairs[:, 0], return_index=True)
-    return Occurrences(
-        ids, libraries.np.add.reduceat(pairs[:, 1], starts) if len(ids) else pairs[:, 1]
-    )
+    read = libraries.np.fromstring(text or "", libraries.np.int64, sep=" ")
+    del text
+    read.sort()  # of one term they are sorted, but for the fields
+    frequencies = libraries.np.array(_SCALED)[read & (1 << _FIELD_BITS) - 1]
+    read >>= _FIELD_BITS
+    starts = libraries.np.flatnonzero(libraries.np.diff(read, prepend=-1))
+    if not len(starts):
+        return Occurrences(read, frequencies)
+    return Occurrences(read[starts], libraries.np.add.reduceat(frequencies, starts))
 
 
 def _stored_as(name: str, occurrences: Occurrences) -> Iterator[CommonWord]:
