@@ -7,7 +7,14 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qmd.store.sqlite.common_word_build import Close, Open, ReadTerms, going_on, plan
+from qmd.store.sqlite.common_word_build import (
+    RARE_AT_ONCE,
+    Close,
+    Open,
+    ReadTerms,
+    going_on,
+    plan,
+)
 
 LEAST = 10
 terms = st.dictionaries(st.text("ab数", min_size=1, max_size=5), st.integers(1, 12), max_size=30)
@@ -52,3 +59,16 @@ def test_a_plan_goes_on_with_the_character_that_was_not_finished(held: dict[str,
     steps = plan(sorted(held.items()), LEAST)
     assert going_on(steps, None) == steps
     assert going_on(steps, "b*") == [step for step in steps if step[0] >= "b"]
+
+
+def test_terms_that_are_no_words_are_read_in_bounded_steps() -> None:
+    """Each step's occurrences are in memory at once; a term more may pass the limit."""
+    held = {f"a{number}": RARE_AT_ONCE // 2 for number in range(5)}
+    steps = plan(sorted(held.items()), RARE_AT_ONCE)
+    assert steps == [
+        Open("a"),
+        ReadTerms("a0", "a1"),
+        ReadTerms("a2", "a3"),
+        ReadTerms("a4", "a4"),
+        Close("a"),
+    ]
