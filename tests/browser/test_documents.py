@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
 from support.pdf import Mark, lines, pdf
-from support.site import Served, serve
+from support.site import Served, press, serve
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_keys_and_fragments_lead_to_pages(served: Served, page: Page) -> None:
     page.goto(f"{served.url}/note/notes/a.pdf#page=3")
     shown = page.locator(".pdf-page")
     expect(shown).to_have_id("page=3")
-    page.keyboard.press("n")
+    press(page, "n")
     expect(shown).to_have_id("page=4")
-    page.keyboard.press("p")
+    press(page, "p")
     expect(shown).to_have_id("page=3")
     expect(page.locator(".outline [aria-current]")).to_have_text("Page 3")
     decoded = page.get_by_role("img", name="Page 3 as a picture").evaluate(
@@ -100,5 +100,5 @@ def test_the_head_of_a_sheet_stays_in_sight(served: Served, page: Page) -> None:
 def test_a_fragment_leads_to_a_message(served: Served, page: Page) -> None:
     page.goto(f"{served.url}/note/notes/c.mbox#message=2")
     expect(page.locator("[id='message=2']")).to_be_in_viewport()
-    page.keyboard.press("n")
+    press(page, "n")
     expect(page.get_by_role("heading", name="Lunch")).to_be_visible()

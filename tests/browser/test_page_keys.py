@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
-from support.site import Served
+from support.site import Served, press
 
 
 def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
@@ -22,8 +22,7 @@ def test_a_search_is_done_by_keyboard_alone(served: Served, page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".hit").first).to_be_visible()
     expect(page).to_have_url(f"{served.url}/?q=boat+")
-    page.wait_for_load_state()  # the keys are those of a script
-    page.keyboard.press("/")
+    press(page, "/")
     expect(field).to_be_focused()
     page.keyboard.press("Escape")  # the suggestions, if any
     with page.expect_response(lambda response: response.url.endswith("/part/hits?q=boat")):
@@ -95,16 +94,16 @@ def test_the_palette_leads_to_notes_and_commands(
     assert_fits(page)
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{served.url}/note/notes/plan.md")
-    page.keyboard.press("Control+k")
+    press(page, "Control+k")
     page.keyboard.type(">del")
     expect(palette.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")  # a link of the closed menu
     expect(page).to_have_url(f"{served.url}/delete/notes/plan.md")
-    page.keyboard.press("[")
+    press(page, "[")
     expect(page).to_have_url(f"{served.url}/note/notes/plan.md")
-    page.keyboard.press("]")
+    press(page, "]")
     expect(page).to_have_url(f"{served.url}/delete/notes/plan.md")
-    page.keyboard.press("Control+k")
+    press(page, "Control+k")
     expect(palette).to_be_visible()
     page.keyboard.press("Escape")
     expect(palette).to_be_hidden()

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from support.embedder import HashEmbedder
 from support.live_app import WAIT_S, LiveApp
 
 from qmd import KnowledgeBase, Settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 NOTES = {
     "plan.md": "---\ntags: [work]\nstatus: draft\n---\n# Plan\n\nBuy a boat, see [[Harbour]].\n",
@@ -64,3 +67,9 @@ def serve(
 def http_client(url: str, **options: Any) -> httpx.Client:
     """A client of a server in this process; its own five seconds can pass on a busy machine."""
     return httpx.Client(base_url=url, timeout=WAIT_S, **options)
+
+
+def press(page: Page, key: str) -> None:
+    """Press a key in a view that may just have come: its keys are those of a script."""
+    page.wait_for_load_state()
+    page.keyboard.press(key)
