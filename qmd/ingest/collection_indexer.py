@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import ingest
+from qmd import ingest, system
 from qmd.errors import InputError
 from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, PlainTexts, SameText, version_of
 from qmd.ingest.packed import PackedRows
@@ -485,6 +485,7 @@ class CollectionIndexer:
         self.batch_characters += len(document.parsed.text)
         if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
             self._flush()
+            system.memory.give_back()
 
     def _skip(self, path: str, reason: str, detail: str, state: FileState | None = None) -> None:
         skip = SkippedFile(self.collection.name, path, reason, detail)
