@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventKind, OnChange
     from qmd.store import Reader, Store, Writer
 
+#: By path, each file that was skipped, with its state then.
+_Skips = dict[str, tuple[SkippedFile, "FileState | None"]]
 #: A transaction stores no more. With twice as many characters the peak of memory is 8 MB higher,
 #: and nothing is faster; with half as many, pages are filled less well.
 BATCH_DOCUMENTS = 256
@@ -126,8 +128,8 @@ class CollectionIndexer:
                 stored = PackedRows(stored_file, rows)
                 old_skips = reader.files.skips_in_collection(self.collection.id, version_of)
             walk = scan(self.root, self.rules)
-            files = self._scan(walk, stored)
-        self._store_differences(files, old_skips)
+            files = self._scan(walk, stored, old_skips)
+        self._store_differences(files)
         self._finish(old_skips, old_skips, others=walk.others, places=None)
         self._tidy()
         return self.report
@@ -159,23 +161,14 @@ class CollectionIndexer:
             for path, skip in all_skips.items()
             if "" in printed or not printed.isdisjoint(_upwards(path))
         }
-        files = self._sort(item for items in places.values() for item in items)
+        files = self._sort((item for items in places.values() for item in items), old_skips)
         self._check_disk(walk.device, {file.path for file in files})
-        self._store_differences(files, old_skips)
+        self._store_differences(files)
         self._finish(all_skips, old_skips, others=walk.others, places=tuple(places))
         return self.report
 
-    def _store_differences(
-        self,
-        files: PackedRows[ScannedFile],
-        old_skips: dict[str, tuple[SkippedFile, FileState | None]],
-    ) -> None:
-        unread = _packed(
-            file
-            for file in files
-            if not self._is_unchanged(file) and not self._is_skipped(file, old_skips)
-        )
-        gone = set(self.stored).difference(file.path for file in files)
+    def _store_differences(self, unread: PackedRows[ScannedFile]) -> None:
+        gone = set(self.stored).difference(file.path for file in unread)
         for path, stored in self.stored.items():
             if path in gone:
                 self._vanish(path, stored)
@@ -188,15 +181,15 @@ class CollectionIndexer:
     # -- scanning ----------------------------------------------------------------------
 
     def _scan(
-        self, walk: Scan, stored: Iterable[tuple[str, StoredFile]]
+        self, walk: Scan, stored: Iterable[tuple[str, StoredFile]], old_skips: _Skips
     ) -> PackedRows[ScannedFile]:
         """
-        Scan the whole directory for the files that the rules include and that have changed.
+        Scan the whole directory; as `_sort`.
 
         Args:
             stored: The documents of the collection by their paths, in the order of these.
         """
-        files = self._sort(self._beside(walk, stored), forget_unchanged=True)
+        files = self._sort(self._beside(walk, stored), old_skips)
         self.report.excluded = walk.excluded
         if not self.scanned:
             self._check_disk(walk.device, set())
@@ -223,31 +216,34 @@ class CollectionIndexer:
             path, document = next(ahead, _END)
 
     def _sort(
-        self, items: Iterable[ScannedFile | ScanSkip], *, forget_unchanged: bool = False
+        self, items: Iterable[ScannedFile | ScanSkip], old_skips: _Skips
     ) -> PackedRows[ScannedFile]:
         """
-        The files of a scan. The others are recorded as skipped.
+        The files of a scan that are to be read. The others are recorded, as unchanged or skipped.
 
-        The documents below a directory that cannot be read stay.
-
-        Args:
-            forget_unchanged: Return no unchanged files, and forget their documents.
+        ``self.stored`` keeps no document of an unchanged file, nor those below a directory that
+        cannot be read: these stay.
         """
         files = _packed()
+        skipped_again: list[tuple[SkippedFile, FileState]] = []
         for item in items:
             cancellation.check()
             if isinstance(item, ScannedFile):
                 self.scanned += 1
                 if self.scanned % 1000 == 0:
                     self.progress(Progress("scan", self.scanned, None, item.path))
-                if forget_unchanged and self._is_unchanged(item):
+                if self._is_unchanged(item):
                     del self.stored[item.path]
+                elif self._is_skipped(item, old_skips):
+                    skipped_again.append((old_skips[item.path][0], item.state))
                 else:
                     files.append(_row(item))
             else:
                 self._skip(item.path, item.reason, item.detail)
                 if item.is_directory and item.reason == "unreadable":
                     self.unreadable_folders.append(item.path)
+        for skip, state in skipped_again:
+            self._skip(skip.path, skip.reason, skip.detail, state)
         self._keep_unknown()
         return files
 
@@ -288,19 +284,11 @@ class CollectionIndexer:
         self.report.unchanged += 1
         return True
 
-    def _is_skipped(
-        self, file: ScannedFile, old: dict[str, tuple[SkippedFile, FileState | None]]
-    ) -> bool:
+    def _is_skipped(self, file: ScannedFile, old_skips: _Skips) -> bool:
         """Whether a file was skipped by the last run and has not changed since."""
-        if self.verify or file.path in self.reread or file.path not in old:
+        if self.verify or file.path in self.reread or file.path not in old_skips:
             return False
-        if file.path in self.stored:
-            return False
-        skip, state = old[file.path]
-        if state != file.state:
-            return False
-        self._skip(skip.path, skip.reason, skip.detail, state)
-        return True
+        return file.path not in self.stored and old_skips[file.path][1] == file.state
 
     def _vanish(self, path: str, stored: StoredFile) -> None:
         self.vanished[path] = stored
@@ -543,8 +531,8 @@ class CollectionIndexer:
 
     def _finish(
         self,
-        all_skips: dict[str, tuple[SkippedFile, FileState | None]],
-        old: dict[str, tuple[SkippedFile, FileState | None]],
+        all_skips: _Skips,
+        old: _Skips,
         *,
         others: Sequence[str],
         places: Sequence[str] | None,
@@ -628,6 +616,7 @@ class CollectionIndexer:
         if stored * 10 >= total:
             self.store.merge_full_text()
             self.store.shrink()
+        system.memory.give_back()
 
 
 #: What stands behind the last document.
