@@ -15,14 +15,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import ingest
+from qmd import ingest, system
 from qmd.errors import InputError
 from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, PlainTexts, SameText, version_of
+from qmd.ingest.packed import PackedRows
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, vault_settings
 from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
 from qmd.parse.formats import format_of, turned_on_plugins
 from qmd.records import dataclass, field
-from qmd.store.sql.files import DocumentPlace, StoredFile
+from qmd.store.sql.files import DocumentPlace, StoredFile, stored_file
 from qmd.system import cancellation
 from qmd.values import Collection, FileState, NewDocument, Progress, ProgressCallback, SkippedFile
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventKind, OnChange
     from qmd.store import Reader, Store, Writer
 
+#: By path, each file that was skipped, with its state then.
+_Skips = dict[str, tuple[SkippedFile, "FileState | None"]]
 #: A transaction stores no more. With twice as many characters the peak of memory is 8 MB higher,
 #: and nothing is faster; with half as many, pages are filled less well.
 BATCH_DOCUMENTS = 256
@@ -121,11 +124,12 @@ class CollectionIndexer:
         """
         with _patient_collector():
             with self.store.reading() as reader:
-                self.stored = reader.files.in_collection(self.collection.id)
+                rows = reader.files.rows_in_collection(self.collection.id)
+                stored = PackedRows(stored_file, rows)
                 old_skips = reader.files.skips_in_collection(self.collection.id, version_of)
             walk = scan(self.root, self.rules)
-            files = self._scan(walk)
-        self._store_differences(files, old_skips)
+            files = self._scan(walk, stored, old_skips)
+        self._store_differences(files)
         self._finish(old_skips, old_skips, others=walk.others, places=None)
         self._tidy()
         return self.report
@@ -157,69 +161,90 @@ class CollectionIndexer:
             for path, skip in all_skips.items()
             if "" in printed or not printed.isdisjoint(_upwards(path))
         }
-        files = self._sort(item for items in places.values() for item in items)
+        files = self._sort((item for items in places.values() for item in items), old_skips)
         self._check_disk(walk.device, {file.path for file in files})
-        self._store_differences(files, old_skips)
+        self._store_differences(files)
         self._finish(all_skips, old_skips, others=walk.others, places=tuple(places))
         return self.report
 
-    def _store_differences(
-        self,
-        files: Sequence[ScannedFile],
-        old_skips: dict[str, tuple[SkippedFile, FileState | None]],
-    ) -> None:
-        unread = [
-            file
-            for file in files
-            if not self._is_unchanged(file) and not self._is_skipped(file, old_skips)
-        ]
-        paths = {file.path for file in files}
+    def _store_differences(self, unread: PackedRows[ScannedFile]) -> None:
+        gone = set(self.stored).difference(file.path for file in unread)
         for path, stored in self.stored.items():
-            if path not in paths:
+            if path in gone:
                 self._vanish(path, stored)
         with _patient_collector():
             self._read(unread)
             if self.known:
-                self._read([file for file in unread if file.path in self.known])
+                self._read(_packed(file for file in unread if file.path in self.known))
             self._flush()
 
     # -- scanning ----------------------------------------------------------------------
 
-    def _scan(self, walk: Scan) -> list[ScannedFile]:
-        """Scan the whole directory for the files that the rules include and that have changed."""
-        files = self._sort(walk, forget_unchanged=True)
+    def _scan(
+        self, walk: Scan, stored: Iterable[tuple[str, StoredFile]], old_skips: _Skips
+    ) -> PackedRows[ScannedFile]:
+        """
+        Scan the whole directory; as `_sort`.
+
+        Args:
+            stored: The documents of the collection by their paths, in the order of these.
+        """
+        files = self._sort(self._beside(walk, stored), old_skips)
         self.report.excluded = walk.excluded
         if not self.scanned:
             self._check_disk(walk.device, set())
         return files
 
+    def _beside(
+        self, walk: Scan, stored: Iterable[tuple[str, StoredFile]]
+    ) -> Iterator[ScannedFile | ScanSkip]:
+        """
+        The items of a scan. When a file comes, ``self.stored`` has the documents up to its path.
+
+        Both are in the order of paths, so documents of unchanged files are never there together.
+        """
+        ahead = iter(stored)
+        path, document = next(ahead, _END)
+        for item in walk:
+            if isinstance(item, ScannedFile):
+                while document is not None and path <= item.path:
+                    self.stored[path] = document
+                    path, document = next(ahead, _END)
+            yield item
+        while document is not None:
+            self.stored[path] = document
+            path, document = next(ahead, _END)
+
     def _sort(
-        self, items: Iterable[ScannedFile | ScanSkip], *, forget_unchanged: bool = False
-    ) -> list[ScannedFile]:
+        self, items: Iterable[ScannedFile | ScanSkip], old_skips: _Skips
+    ) -> PackedRows[ScannedFile]:
         """
-        The files of a scan. The others are recorded as skipped.
+        The files of a scan that are to be read. The others are recorded, as unchanged or skipped.
 
-        The documents below a directory that cannot be read stay.
-
-        Args:
-            forget_unchanged: Return no unchanged files, and forget their documents, so that a run
-                in which nothing has changed holds either the documents or the files, not both.
+        ``self.stored`` keeps no document of an unchanged file, nor those below a directory that
+        cannot be read: these stay.
         """
-        files: list[ScannedFile] = []
+        files = _packed()
+        skipped_again: list[tuple[SkippedFile, FileState]] = []
         for item in items:
             cancellation.check()
             if isinstance(item, ScannedFile):
                 self.scanned += 1
                 if self.scanned % 1000 == 0:
                     self.progress(Progress("scan", self.scanned, None, item.path))
-                if forget_unchanged and self._is_unchanged(item):
+                if self._is_unchanged(item):
                     del self.stored[item.path]
+                elif self._is_skipped(item, old_skips):
+                    skipped_again.append((old_skips[item.path][0], item.state))
                 else:
-                    files.append(item)
+                    files.append(_row(item))
             else:
                 self._skip(item.path, item.reason, item.detail)
                 if item.is_directory and item.reason == "unreadable":
-                    self._keep_below(item.path)
+                    self.unreadable_folders.append(item.path)
+        for skip, state in skipped_again:
+            self._skip(skip.path, skip.reason, skip.detail, state)
+        self._keep_unknown()
         return files
 
     def _check_disk(self, device: int, scanned_paths: set[str]) -> None:
@@ -239,10 +264,10 @@ class CollectionIndexer:
                 hint="Is its disk mounted? If all its files are gone, remove the collection.",
             )
 
-    def _keep_below(self, folder: str) -> None:
-        """Keep the documents of an unreadable directory: they are unknown, not gone."""
-        self.unreadable_folders.append(folder)
-        for path in [path for path in self.stored if path.startswith(folder + "/")]:
+    def _keep_unknown(self) -> None:
+        """Keep the documents below unreadable directories: they are unknown, not gone."""
+        unknown = tuple(f"{folder}/" for folder in self.unreadable_folders)
+        for path in [path for path in self.stored if path.startswith(unknown)]:
             del self.stored[path]
             self.report.unchanged += 1
 
@@ -259,19 +284,11 @@ class CollectionIndexer:
         self.report.unchanged += 1
         return True
 
-    def _is_skipped(
-        self, file: ScannedFile, old: dict[str, tuple[SkippedFile, FileState | None]]
-    ) -> bool:
+    def _is_skipped(self, file: ScannedFile, old_skips: _Skips) -> bool:
         """Whether a file was skipped by the last run and has not changed since."""
-        if self.verify or file.path in self.reread or file.path not in old:
+        if self.verify or file.path in self.reread or file.path not in old_skips:
             return False
-        if file.path in self.stored:
-            return False
-        skip, state = old[file.path]
-        if state != file.state:
-            return False
-        self._skip(skip.path, skip.reason, skip.detail, state)
-        return True
+        return file.path not in self.stored and old_skips[file.path][1] == file.state
 
     def _vanish(self, path: str, stored: StoredFile) -> None:
         self.vanished[path] = stored
@@ -280,24 +297,25 @@ class CollectionIndexer:
 
     # -- reading -----------------------------------------------------------------------
 
-    def _read(self, unread: Sequence[ScannedFile]) -> None:
+    def _read(self, unread: PackedRows[ScannedFile]) -> None:
         if not unread:
             self.progress(Progress("index", 0, 0, ""))
             return
         workers = ingest.parse_workers  # which a run without changes need not load
-        done = 0
+        done, name = 0, ""
 
         def tick() -> None:
             cancellation.check()
-            name = unread[done].path if done < len(unread) else ""
             self.progress(Progress("index", done, len(unread), name))
 
         jobs = (self._job(file) for file in unread)
         with closing(workers.parse_files(jobs, waiting=tick)) as results:
             for file in unread:
+                name = file.path
                 tick()
                 self._take(file, next(results))
                 done += 1
+        name = ""
         tick()
         self.report.problem = workers.problem()
 
@@ -455,6 +473,7 @@ class CollectionIndexer:
         self.batch_characters += len(document.parsed.text)
         if len(self.batch) >= BATCH_DOCUMENTS or self.batch_characters >= BATCH_CHARACTERS:
             self._flush()
+            system.memory.give_back()
 
     def _skip(self, path: str, reason: str, detail: str, state: FileState | None = None) -> None:
         skip = SkippedFile(self.collection.name, path, reason, detail)
@@ -512,8 +531,8 @@ class CollectionIndexer:
 
     def _finish(
         self,
-        all_skips: dict[str, tuple[SkippedFile, FileState | None]],
-        old: dict[str, tuple[SkippedFile, FileState | None]],
+        all_skips: _Skips,
+        old: _Skips,
         *,
         others: Sequence[str],
         places: Sequence[str] | None,
@@ -597,6 +616,24 @@ class CollectionIndexer:
         if stored * 10 >= total:
             self.store.merge_full_text()
             self.store.shrink()
+        system.memory.give_back()
+
+
+#: What stands behind the last document.
+_END: tuple[str, None] = ("", None)
+
+
+def _packed(files: Iterable[ScannedFile] = ()) -> PackedRows[ScannedFile]:
+    return PackedRows(_scanned_file, map(_row, files))
+
+
+def _row(file: ScannedFile) -> tuple[str, tuple[int, ...]]:
+    return file.path, tuple(file.state)
+
+
+def _scanned_file(row: tuple[str, tuple[int, int, int, int]]) -> ScannedFile:
+    path, state = row
+    return ScannedFile(path, FileState(*state))
 
 
 def _plain_texts(reader: Reader, source: bytes) -> PlainTexts:

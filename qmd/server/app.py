@@ -35,24 +35,19 @@ from qmd.server.activity import METRICS_PATH, Activity, CountRequests, Metrics, 
 from qmd.server.endpoints.definition import FILE_PATH, RestError
 from qmd.server.failures import failure_of, wants_page
 from qmd.server.jobs import Jobs
-from qmd.server.mcp import McpFace
+from qmd.server.late_mcp import MCP_PATH, LateMcp
 from qmd.server.oauth import ClientTokens, OauthOptions
 from qmd.server.rest import Page, rest_routes
 from qmd.server.security import ACCESS, RequestGuard, Security
 from qmd.server.sessions import OPEN_PATH, Sessions, open_page
 from qmd.server.streams import EndableStreams, LargeReplies, Streams
-from qmd.tools.toolsets import scoped
+from qmd.tools.toolsets import scoped, withholding
 from qmd.values.access import AccessScope
 
 if TYPE_CHECKING:
     from qmd.server.page import Site
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
-
-MCP_PATH = "/mcp"
-
-MAX_SESSIONS = 1000
-"""MCP sessions of the handshake eras that may be open at once; idle ones end after 30 minutes."""
 
 
 def build_app(
@@ -62,7 +57,7 @@ def build_app(
     security: Security | None = None,
     oauth: OauthOptions | None = None,
     read_only: bool = False,
-    face: McpFace | None = None,
+    face: LateMcp | None = None,
     streams: Streams | None = None,
     access_log: bool = False,
     chats: Chats | None = None,
@@ -86,7 +81,7 @@ def build_app(
     streams = streams or Streams()
     tokens = ClientTokens(kb, oauth)
     sessions = Sessions(security.token, tokens.find_scope)
-    face = (face or McpFace(kb)) if mcp else None
+    face = (face or LateMcp(kb)) if mcp else None
     routes = [Route(OPEN_PATH, Page(("GET", "POST"), open_page(sessions)))]
     if oauth is not None:
         metadata = Page(("GET", "HEAD"), tokens.metadata)
@@ -101,10 +96,10 @@ def build_app(
         toolsets: Sequence[str] = ()
         part_face = None
         if face is not None:
-            tools = scoped(face.selection(read_only=is_closed))
+            tools = scoped(withholding(face.selection) if is_closed else face.selection)
             toolsets = tools.toolsets
-            part_face = McpFace(part, tools, plain_text=face.plain_text)
-            streams.call_at_end(part_face.subscriptions.close)
+            part_face = LateMcp(part, tools, plain_text=face.plain_text)
+            streams.call_at_end(part_face.close_subscriptions)
         chats = Chats(part, toolsets=toolsets, may_write=not is_closed)
         return _app(part, part_face, chats, read_only=is_closed, streams=streams, sessions=sessions)
 
@@ -129,7 +124,7 @@ def build_app(
 
 def _app(
     kb: KnowledgeBase,
-    face: McpFace | None,
+    face: LateMcp | None,
     chats: Chats,
     *,
     read_only: bool,
@@ -167,17 +162,8 @@ def _app(
     mcp_routes: list[Route] = []
     mcp_running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     if face is not None:
-        # The SDK checks Host and Origin on its route only, and its errors have another shape.
-        # `RequestGuard` checks them on all routes.
-        mcp_app = face.server.streamable_http_app(
-            streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
-        )
-        mcp_running = face.server.session_manager.run
-        mcp_routes = [
-            Route(MCP_PATH, LargeReplies(route.app))
-            for route in mcp_app.routes
-            if isinstance(route, Route)
-        ]
+        mcp_running = face.running
+        mcp_routes = [Route(MCP_PATH, LargeReplies(face))]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -30,7 +30,7 @@ from qmd.server.subscriptions import Subscriptions
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError
 from qmd.system.session import in_session, new_session
 from qmd.tools.definition import Tool, listing
-from qmd.tools.toolsets import ToolSelection, select, toolset_of, withholding
+from qmd.tools.toolsets import ToolSelection, select, toolset_of
 
 _log = logging.getLogger(__name__)
 
@@ -82,15 +82,17 @@ class McpFace:
         selection: ToolSelection | None = None,
         *,
         plain_text: bool = False,
+        activity: Activity | None = None,
     ) -> None:
         """
         Args:
             selection: The tools to offer; None for the toolset ``qmd`` alone.
             plain_text: Each reply is one text, for clients that refuse embedded resources or read
                 only the first text.
+            activity: Where calls are recorded; None for a new one.
         """
         chosen = selection or select(["qmd"])
-        self.activity = Activity()
+        self.activity = activity or Activity()
         self._kb = kb
         self.plain_text = plain_text
         self._tools = {tool.name: tool for tool in chosen.tools}
@@ -127,10 +129,6 @@ class McpFace:
             **knowledge,
         )
         self.server.middleware.append(mcp_wire.name_documents)
-
-    def selection(self, *, read_only: bool) -> ToolSelection:
-        """The tools that are offered; ``read_only``: those that write are withheld."""
-        return withholding(self._selection) if read_only else self._selection
 
     # -- tools -------------------------------------------------------------------------
 

@@ -29,9 +29,8 @@ import anyio
 from qmd import __version__, agent, server
 from qmd.errors import ConfigError, ConflictError, InputError, QmdError
 from qmd.kb import KnowledgeBase
-from qmd.server import stdio
+from qmd.server.late_mcp import MCP_PATH, LateMcp
 from qmd.server.logs import FILE_ONLY, LogFormat, log_to_file, log_to_stderr
-from qmd.server.mcp import McpFace
 from qmd.server.security import Security, security_for
 from qmd.system import memory, running
 from qmd.system.peer import Peers
@@ -41,6 +40,7 @@ from qmd.values.writing import Language
 if TYPE_CHECKING:
     from qmd.agent.chat import Chats
     from qmd.server.http import HttpServer
+    from qmd.server.stdio import Wire
     from qmd.values.location import DatabaseLocation
 
 Transport = Literal["both", "mcp", "http"]
@@ -123,7 +123,7 @@ def serve(
     with _logged_failure("The server cannot start."):
         port = _open_port(options, is_only_transport=not over_stdio) if over_http else None
         try:
-            wire = stdio.claim_wire() if over_stdio else None
+            wire = server.stdio.claim_wire() if over_stdio else None
             kb = open_kb()
         except BaseException:
             if port is not None:
@@ -133,6 +133,8 @@ def serve(
         fields = {"database": str(kb.location), "version": __version__}
         _log.info("serving a client on stdin", extra={"fields": fields, FILE_ONLY: True})
     process = _ServerProcess(kb, options, port, beside)
+    if wire is not None:
+        process.mcp.made()
     _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     memory.settle()
@@ -284,7 +286,7 @@ class _ServerProcess:
         port: _HttpPort | None,
         beside: Beside | None,
     ) -> None:
-        self.face = McpFace(kb, _selection(options), plain_text=options.plain_text)
+        self.mcp = LateMcp(kb, _selection(options), plain_text=options.plain_text)
         self.stopped_by: signal.Signals | None = None
         self.last_resort: threading.Timer | None = None
         self._kb = kb
@@ -308,7 +310,7 @@ class _ServerProcess:
             return {"reason": "the client has left"}
         return {"reason": self.stopped_by.name}
 
-    async def run(self, wire: stdio.Wire | None) -> None:
+    async def run(self, wire: Wire | None) -> None:
         """Serve until the process stops; ``wire``: stdin and stdout if MCP is served over them."""
         self._stop = anyio.Event()
         with self._signals():
@@ -324,7 +326,7 @@ class _ServerProcess:
                     self._stopping.set()
                     self._withdraw()
                     self.last_resort = _kill_after(_END_S, self.exit_code)
-                    self.face.subscriptions.close()
+                    self.mcp.close_subscriptions()
                     if self._chats is not None:
                         self._chats.stop_all()
                     if http is not None:
@@ -339,7 +341,7 @@ class _ServerProcess:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
                 return False
-        return self.face.wait_until_idle(timeout_s)
+        return self.mcp.wait_until_idle(timeout_s)
 
     def _start_beside(self) -> None:
         beside, url = self._beside, self._url
@@ -349,8 +351,8 @@ class _ServerProcess:
             )
             self._thread.start()
 
-    async def _serve_stdio(self, wire: stdio.Wire) -> None:
-        await stdio.serve(self.face.server, wire, self._stop)
+    async def _serve_stdio(self, wire: Wire) -> None:
+        await server.stdio.serve(self.mcp.made().server, wire, self._stop)
         self._stop.set()  # the client has closed stdin
 
     async def _serve_http(self, http: HttpServer) -> None:
@@ -365,9 +367,7 @@ class _ServerProcess:
         options = self._options
         oauth = None
         if options.oauth_issuer is not None:
-            resource = (
-                options.oauth_resource or server.http.url_of(port.listener) + server.app.MCP_PATH
-            )
+            resource = options.oauth_resource or server.http.url_of(port.listener) + MCP_PATH
             oauth = server.oauth.check_options(options.oauth_issuer, resource)
         self._chats = agent.chat.Chats(
             self._kb, toolsets=options.toolsets, may_write=not options.read_only
@@ -377,7 +377,7 @@ class _ServerProcess:
             security=port.security,
             oauth=oauth,
             read_only=self._options.read_only,
-            face=self.face,
+            face=self.mcp,
             streams=streams,
             access_log=self._options.access_log,
             chats=self._chats,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from qmd.system import handshake as handshake
     from qmd.system import http_client as http_client
     from qmd.system import installation as installation
+    from qmd.system import memory as memory
     from qmd.system import plugins as plugins
     from qmd.system import running as running
     from qmd.system import web as web

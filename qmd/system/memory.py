@@ -6,6 +6,7 @@ import ctypes
 import gc
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 #: ``M_TRIM_THRESHOLD`` of mallopt(3), and how many free bytes the heap may keep at its end: what
@@ -48,10 +49,25 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    if not sys.platform.startswith("linux"):
-        return
-    library = ctypes.CDLL(None)
-    set_option, trim = (getattr(library, name, None) for name in ("mallopt", "malloc_trim"))
-    if set_option is not None and trim is not None:  # as musl has none
+    set_option = _function("mallopt")
+    if set_option is not None:
         set_option(_TRIM_THRESHOLD, _KEPT_BYTES)
+    give_back()
+
+
+def give_back() -> None:
+    """
+    Let the system have what was freed, which glibc keeps between what is in use.
+
+    Threads that store many documents leave more of it with each transaction.
+    """
+    trim = _function("malloc_trim")
+    if trim is not None:
         trim(0)
+
+
+def _function(name: str) -> Callable[..., int] | None:
+    """A function of glibc; None elsewhere: musl has none of these."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return getattr(ctypes.CDLL(None), name, None)

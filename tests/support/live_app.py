@@ -12,7 +12,7 @@ import anyio.from_thread
 from qmd import KnowledgeBase
 from qmd.server.app import build_app
 from qmd.server.http import HttpServer, listen, url_of
-from qmd.server.mcp import McpFace
+from qmd.server.late_mcp import LateMcp
 from qmd.server.security import security_for
 from qmd.server.streams import Streams
 
@@ -25,11 +25,12 @@ class LiveApp:
     def __init__(self, kb: KnowledgeBase, *, token: str | None = None, **options: Any) -> None:
         listener = listen("127.0.0.1", 0)
         streams = Streams()
-        self.face = McpFace(kb)
+        mcp = LateMcp(kb)
+        self.face = mcp.made()
         app = build_app(
             kb,
             security=security_for("127.0.0.1", token),
-            face=self.face,
+            face=mcp,
             streams=streams,
             **options,
         )

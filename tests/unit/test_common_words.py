@@ -239,3 +239,34 @@ def test_a_search_that_takes_too_long_returns_its_best_and_says_so(
         assert len(cut.hits) == 4
         assert cut.degraded == TOO_MANY
         assert kb.search("12 OR number", limit=20).degraded == TOO_MANY
+
+
+def test_a_word_with_more_occurrences_than_are_read_at_once_is_read_in_parts(
+    tmp_path: Path,
+) -> None:
+    """The parts end in the middle of documents, of fields and of beginnings with several words."""
+    store = SqliteStore(tmp_path / "index.sqlite", create=True)
+    store.write(lambda writer: fill(writer, range(60)))
+    assert store.gather_common_words(limits=LIMITS._replace(at_once=7)) == 0
+    in_parts = table(store)
+    store.write(start_anew)
+    other = SqliteStore(store.path)
+    assert other.gather_common_words(limits=LIMITS) == 0
+    assert any(documents > 7 for _, documents, *_ in in_parts)
+    assert table(other) == in_parts
+    store.close()
+    other.close()
+
+
+def table(store: SqliteStore) -> list[tuple[str, int, bytes, bytes]]:
+    with store.reading() as reader:
+        return list(
+            reader.connection.execute(
+                "SELECT token, documents, distances, frequencies FROM z_common_words ORDER BY token"
+            )
+        )
+
+
+def start_anew(writer: Writer) -> None:
+    writer.connection.execute("DELETE FROM z_common_words")
+    writer.connection.execute("DELETE FROM z_common_word_builds")

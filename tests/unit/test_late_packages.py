@@ -88,3 +88,39 @@ def test_a_server_loads_the_page_for_the_first_browser(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["[]", "5", "True"]
+
+
+@pytest.mark.cold
+def test_a_server_loads_mcp_for_the_first_client_of_mcp(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from starlette.testclient import TestClient\n"
+        "from qmd import KnowledgeBase\n"
+        "from qmd.server import process\n"
+        "from qmd.server.app import build_app\n"
+        "def loaded():\n"
+        "    heavy = ('mcp', 'mcp_types', 'qmd.server.mcp')\n"
+        "    return [name for name in heavy if name in sys.modules]\n"
+        "HEADERS = {'Accept': 'application/json, text/event-stream'}\n"
+        "PARAMS = {'protocolVersion': '2025-06-18', 'capabilities': {},\n"
+        "          'clientInfo': {'name': 'test', 'version': '1'}}\n"
+        "HELLO = {'jsonrpc': '2.0', 'id': 1, 'method': 'initialize', 'params': PARAMS}\n"
+        "with KnowledgeBase.open(Path(sys.argv[1]), create=True) as kb:\n"
+        "    app = build_app(kb)\n"
+        "    for _ in range(2):\n"
+        "        with TestClient(app, base_url='http://localhost') as client:\n"
+        "            assert client.post('/search', json={'query': 'boats'}).status_code == 200\n"
+        "            print(loaded())\n"
+        "            reply = client.post('/mcp', json=HELLO, headers=HEADERS)\n"
+        "            print(reply.status_code, 'serverInfo' in reply.text)\n"
+        "    print(len(loaded()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "kb.sqlite")],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    first, *answers = done.stdout.splitlines()
+    assert first == "[]"
+    assert answers[0] == answers[2] == "200 True"
+    assert answers[3] == "3"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from qmd.records import of_tuples
 from qmd.store import sql as tables
@@ -25,6 +25,12 @@ class StoredFile(NamedTuple):
 
 _stored_file = of_tuples(StoredFile)
 _file_state = of_tuples(FileState)
+
+
+def stored_file(row: tuple[Any, ...]) -> tuple[str, StoredFile]:
+    """The path and the document of a row of `Files.rows_in_collection`."""
+    path, number, size, mtime, inode, device, digest, version = row
+    return path, _stored_file((number, _file_state((size, mtime, inode, device)), digest, version))
 
 
 class DocumentPlace(NamedTuple):
@@ -56,7 +62,11 @@ class Files:
 
     def in_collection(self, collection_id: int) -> dict[str, StoredFile]:
         """Path → document, for all documents of a collection."""
-        return self._select("collection_id = ?", [collection_id])
+        return dict(map(stored_file, self.rows_in_collection(collection_id)))
+
+    def rows_in_collection(self, collection_id: int) -> Iterator[tuple[Any, ...]]:
+        """What `stored_file` takes, for all documents of a collection, in the order of paths."""
+        return self._rows("collection_id = ? ORDER BY path", [collection_id])
 
     def at_or_below(self, collection_id: int, places: Iterable[str]) -> dict[str, StoredFile]:
         """As `in_collection`, for the documents at these paths or below them; "" is the root."""
@@ -67,7 +77,9 @@ class Files:
             if not place.isprintable() and _has_surrogates(place):
                 continue  # no document has such a path
             condition = f"collection_id = ? AND {path_below('path')}"
-            files |= self._select(condition, [collection_id, *path_values(place)])
+            files.update(
+                map(stored_file, self._rows(condition, [collection_id, *path_values(place)]))
+            )
         return files
 
     def states_at(self, collection_id: int, paths: Iterable[str]) -> dict[str, FileState]:
@@ -81,7 +93,8 @@ class Files:
 
     def with_hash(self, collection_id: int, digest: str) -> dict[str, StoredFile]:
         """As `in_collection`, for the documents whose text has this hash."""
-        return self._select("collection_id = ? AND hash = ?", [collection_id, digest])
+        rows = self._rows("collection_id = ? AND hash = ?", [collection_id, digest])
+        return dict(map(stored_file, rows))
 
     def attachments_at_or_below(self, collection_id: int, places: Iterable[str]) -> set[str]:
         """The files that are no documents, at these paths or below them; "" is the root."""
@@ -97,7 +110,7 @@ class Files:
             paths.update(path for (path,) in rows)
         return paths
 
-    def _select(self, condition: str, values: Sequence[object]) -> dict[str, StoredFile]:
+    def _rows(self, condition: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
         rows = self._sql.run(
             "SELECT path, id, bytes, mtime_ns, inode, device, hash,"
             # One whose text was changed by hand has no full text: as if made by no parser of ours.
@@ -106,18 +119,7 @@ class Files:
             f" FROM documents WHERE {condition}",
             values,
         )
-        same: dict[int, int] = {}  # most rows have the same device and version: one object of each
-        return {
-            path: _stored_file(
-                (
-                    document_id,
-                    _file_state((size, mtime, inode, same.setdefault(device, device))),
-                    digest,
-                    same.setdefault(version, version),
-                )
-            )
-            for path, document_id, size, mtime, inode, device, digest, version in rows
-        }
+        return iter(rows)
 
     def skips_in_collection(
         self, collection_id: int, version_of: Callable[[str], int] | None = None
