@@ -5,17 +5,18 @@ Searches full text: a match expression goes in, document ids with bm25 come out.
 becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum of the weights
 of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
 
-Tokens with their places, as SQLite's FTS5 makes them of a text. A full-text index in memory is the
-tokenizer, so stems and accents are the same in both engines.
+Tokens are those that SQLite's FTS5 makes of a text, with their places, so stems and accents are the
+same in both engines. Texts are split into words here, and FTS5 tells the tokens of each new word.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeVar
 
 from qmd.store.full_text import (
@@ -28,11 +29,10 @@ from qmd.store.full_text import (
     Phrase,
     frequencies_of,
 )
-from qmd.store.postgres.library import SUBSTITUTE, Connection
+from qmd.store.postgres.library import Connection, copy
 from qmd.store.sql import Sql
 from qmd.store.sql.filters import Selection
-from qmd.store.sqlite import library as sqlite
-from qmd.store.sqlite.fts5 import TOKENIZE, tokens
+from qmd.store.sqlite.fts5 import tokens, tokens_of
 from qmd.values import NewDocument
 
 
@@ -370,11 +370,14 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
 FIELD_BITS = 26
 #: Characters of the longest token that is stored whole: an index of PostgreSQL has 2,704 bytes.
 LONGEST = 400
-_WEIGHT_OF = dict(zip(FIELDS, WEIGHTS, strict=True))
-_NUMBER_OF = {field: number << FIELD_BITS for number, field in enumerate(FIELDS)}
-_COPIED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": SUBSTITUTE})
-#: So many lines are sent at once, some 100 KB.
-_LINES = 2_000
+#: Before and behind these characters a token of FTS5 ends, whatever it is.
+WORDS = re.compile(r"[^\x00-/:-@\[-`{-\x7f\s]+")
+#: A word of these characters is one token, as it is; half of the words of Chinese texts occur once.
+OWN_TOKEN = re.compile("[\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,400}")
+#: Characters of words whose tokens are kept from batch to batch; they take ten times as many bytes.
+_KEPT = 400_000
+#: Word → its tokens, separated by blanks.
+_kept_tokens: dict[str, str] = {}
 _lock = threading.Lock()
 
 
@@ -391,34 +394,92 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
         return
     ids = [document_id for document_id, _ in documents]
     connection.execute("DELETE FROM z_document_tokens WHERE document_id = ANY(%s)", [ids])
-    lengths = dict.fromkeys(ids, 0)
-    tokens: dict[int, list[str]] = {document_id: [] for document_id in ids}
-    entries = list(_postings(documents))
-    for _, document_id, places, _ in entries:
-        lengths[document_id] += len(places)
-    columns = "token, document_id, weight, length, fields, places"
-    with connection.cursor() as cursor:
-        with cursor.copy(f"COPY z_postings ({columns}) FROM STDIN") as postings:
-            lines: list[str] = []
-            for token, document_id, places, weight in entries:
-                stored = stored_token(token)
-                lines.append(
-                    f"{_copied(stored)}\t{document_id}\t{weight!r}\t{lengths[document_id]}"
-                    f"\t{_fields_of(places)}\t{{{','.join(map(str, places))}}}\n"
-                )
-                if len(lines) == _LINES:
-                    postings.write("".join(lines))
-                    lines.clear()
-                tokens[document_id].append(stored)
-            postings.write("".join(lines))
-        with cursor.copy("COPY z_document_tokens (document_id, length, tokens) FROM STDIN") as rows:
-            for document_id, length in lengths.items():
-                array = ",".join(f'"{_quoted(token)}"' for token in tokens[document_id])
-                rows.write(f"{document_id}\t{length}\t{{{_copied(array)}}}\n")
+    postings: list[str] = []
+    rows: list[str] = []
+    total = 0
+    tokens_by_field = stored_tokens([_fields(document) for _, document in documents])
+    for document_id, fields in zip(ids, tokens_by_field, strict=True):
+        places = _places_by_token(fields)
+        length = sum(map(len, fields))
+        total += length
+        postings += _posting_lines(document_id, length, places)
+        # In quotation marks, because an array reads null as no text.
+        array = f'{{"{quoted}"}}' if (quoted := '","'.join(places)) else "{}"
+        rows.append(f"{document_id}\t{length}\t{array}\n")
+    postings.sort()  # the index takes in neighbours one after the other
+    copy(connection, "z_postings (token, document_id, weight, length, fields, places)", postings)
+    copy(connection, "z_document_tokens (document_id, length, tokens)", rows)
     connection.execute(
         "UPDATE z_full_text_totals SET documents = documents + %s, length = length + %s",
-        [len(lengths), sum(lengths.values())],
+        [len(documents), total],
     )
+
+
+def stored_tokens(texts: Sequence[Sequence[str]]) -> list[list[list[str]]]:
+    """
+    The tokens of each text of each document, in order, as ``z_postings`` has them.
+
+    FTS5 is asked for those of a word that was not met before.
+    """
+    words = [[WORDS.findall(text) for text in fields] for fields in texts]
+    with _lock:
+        distinct: set[str] = set()
+        for each in words:
+            distinct.update(*each)
+        new = [word for word in distinct - _kept_tokens.keys() if not OWN_TOKEN.fullmatch(word)]
+        _kept_tokens.update(zip(new, map(_stored, tokens_of(new)), strict=True))
+        token_of = _kept_tokens.get
+        stored = [
+            [" ".join(map(token_of, field, field)).split() for field in fields] for fields in words
+        ]
+        if sum(map(len, _kept_tokens)) > _KEPT:
+            _kept_tokens.clear()
+    return stored
+
+
+def _stored(tokens: str) -> str:
+    if len(tokens) <= LONGEST:
+        return tokens
+    return " ".join(map(stored_token, tokens.split()))
+
+
+def _places_by_token(fields: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """The places of each token of a document, ascending."""
+    places: dict[str, list[int]] = {}
+    for number, tokens_of_field in enumerate(fields):
+        for place, token in enumerate(tokens_of_field, number << FIELD_BITS):
+            if token in places:
+                places[token].append(place)
+            else:
+                places[token] = [place]
+    return places
+
+
+def _posting_lines(document_id: int, length: int, places: Mapping[str, Sequence[int]]) -> list[str]:
+    """
+    Rows of ``z_postings`` in the format of COPY.
+
+    Nothing is to be escaped: of ASCII, tokens have only letters and digits.
+    """
+    lines: list[str] = []
+    # What stands before a place that is the only one of its token, as those of most are.
+    before = [
+        f"\t{document_id}\t{weight}\t{length}\t{1 << number}\t{{"
+        for number, weight in enumerate(WEIGHTS)
+    ]
+    for token, of_token in places.items():
+        if len(of_token) == 1:
+            place = of_token[0]
+            lines.append(f"{token}{before[place >> FIELD_BITS]}{place}}}\n")
+            continue
+        weight, bits = 0.0, 0
+        for place in of_token:
+            number = place >> FIELD_BITS
+            weight += WEIGHTS[number]
+            bits |= 1 << number
+        written = ",".join(map(str, of_token))
+        lines.append(f"{token}\t{document_id}\t{weight}\t{length}\t{bits}\t{{{written}}}\n")
+    return lines
 
 
 def field_bits(fields: Iterable[int]) -> int:
@@ -427,52 +488,6 @@ def field_bits(fields: Iterable[int]) -> int:
     for number in fields:
         bits |= 1 << number
     return bits
-
-
-def _fields_of(places: Sequence[int]) -> int:
-    first, last = places[0] >> FIELD_BITS, places[-1] >> FIELD_BITS
-    if first == last:  # of nearly all tokens
-        return 1 << first
-    return field_bits(place >> FIELD_BITS for place in places)
-
-
-def _copied(text: str) -> str:
-    """A text in the format of COPY, which psycopg writes in eight times the time."""
-    return text if text.isalnum() else text.translate(_COPIED)
-
-
-def _quoted(token: str) -> str:
-    """A token within the quotation marks of an array."""
-    return token if token.isalnum() else token.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _postings(
-    documents: Sequence[tuple[int, NewDocument]],
-) -> Iterator[tuple[str, int, list[int], float]]:
-    """Token, document, places and weight; sorted by token, the places of a document together."""
-    with _lock:
-        with _index() as index:
-            index.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
-            index.execute("BEGIN")  # otherwise each document becomes a segment of the index
-            index.executemany(
-                "INSERT INTO texts (rowid, title, headings, body, path, extra, description)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(document_id, *_fields(document)) for document_id, document in documents],
-            )
-        key: tuple[str, int] | None = None
-        places: list[int] = []
-        weight = 0.0
-        # FTS5 has them in this order; it does not say so of documents, and SQLite would sort all.
-        rows = index.execute("SELECT term, doc, col, offset FROM tokens ORDER BY term")
-        for term, document_id, field, position in rows:
-            if (term, document_id) != key:
-                if key is not None:
-                    yield *key, sorted(places), weight
-                key, places, weight = (term, document_id), [], 0.0
-            places.append(_NUMBER_OF[field] + position)
-            weight += _WEIGHT_OF[field]
-        if key is not None:
-            yield *key, sorted(places), weight
 
 
 def _fields(document: NewDocument) -> tuple[str, ...]:
@@ -490,16 +505,3 @@ def _fields(document: NewDocument) -> tuple[str, ...]:
         text(entry.front, parsed.text[: parsed.body_start]) + "\n" + entry.words,
         text(entry.description, parsed.description),
     )
-
-
-@cache
-def _index() -> sqlite.Connection:
-    connection = sqlite.dbapi.connect(
-        ":memory:", factory=sqlite.Connection, isolation_level=None, check_same_thread=False
-    )
-    fields = ", ".join(FIELDS)
-    connection.execute(
-        f"CREATE VIRTUAL TABLE texts USING fts5 ({fields}, content='', tokenize='{TOKENIZE}')"
-    )
-    connection.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
-    return connection

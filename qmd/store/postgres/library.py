@@ -50,6 +50,10 @@ LOCKS = 0x716D64
 #: The first number of the locks of texts that a process embeds.
 CLAIMS = LOCKS + 1
 _stream_numbers = itertools.count(1)
+#: So many lines are sent at once; those of postings have some 100 KB.
+_LINES = 2_000
+#: What the format of COPY escapes; the backslash, with which it does so, comes first.
+_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), ("\0", SUBSTITUTE))
 
 
 class _TextDumper(types.string.StrDumperUnknown):
@@ -139,6 +143,38 @@ def stream(
         for row in cursor:
             cancellation.check()
             yield row
+
+
+def copy(connection: Connection, target: str, lines: Sequence[str]) -> None:
+    """
+    Store rows in the format of COPY; ``target`` is the table, with its columns in brackets.
+
+    psycopg itself writes this format in eight times the time.
+    """
+    with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN".encode()) as rows:
+        for start in range(0, len(lines), _LINES):
+            rows.write("".join(lines[start : start + _LINES]))
+
+
+def copied(row: Sequence[object]) -> str:
+    """A row in the format of COPY."""
+    return "\t".join(map(_copied_value, row)) + "\n"
+
+
+def _copied_value(value: object) -> str:
+    if isinstance(value, str):
+        return value if value.isalnum() else _escaped(value)
+    if value is None:
+        return "\\N"
+    return f"\\\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
+def _escaped(text: str) -> str:
+    # Each search takes a hundredth of the time of a translation of all characters.
+    for character, written in _ESCAPES:
+        if character in text:
+            text = text.replace(character, written)
+    return text
 
 
 def missing_database(location: ServerDatabase) -> DatabaseMissingError:

@@ -157,11 +157,23 @@ class SqlDialect:
         """Execute a statement once for each row of values; how many rows it has changed."""
         return int(connection.executemany(sql, rows).rowcount)
 
-    def returned(
-        self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]
-    ) -> list[Row]:
-        """As `many`, for a statement that returns a row for each row of values, in their order."""
-        return [row for values in rows for row in connection.execute(sql, values).fetchall()]
+    def insert(
+        self, connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]
+    ) -> None:
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
+
+    def insert_numbered(
+        self, connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]
+    ) -> list[int]:
+        """As `insert`; the id of each row, in their order."""
+        marks = ", ".join("?" * len(rows[0]))
+        statement = f"INSERT INTO {table} ({columns}) VALUES ({marks}) RETURNING id"
+        return [
+            number
+            for values in rows
+            for (number,) in connection.execute(statement, values).fetchall()
+        ]
 
     def count_on(self, connection: Connection, table: str) -> None:
         """Let new rows have ids greater than all that are there, after one was given."""
@@ -225,16 +237,24 @@ class _PostgresDialect(SqlDialect):
             cursor.executemany(sql, rows)
             return int(cursor.rowcount)
 
-    def returned(
-        self, connection: Connection, sql: str, rows: Sequence[Sequence[object]]
-    ) -> list[Row]:
-        results: list[Row] = []
-        with connection.cursor() as cursor:
-            cursor.executemany(sql, rows, returning=True)
-            results += cursor.fetchall()
-            while cursor.nextset():
-                results += cursor.fetchall()
-        return results
+    def insert(
+        self, connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]
+    ) -> None:
+        from qmd.store.postgres.library import copied, copy  # which needs psycopg
+
+        copy(connection, f"{table} ({columns})", list(map(copied, rows)))
+
+    def insert_numbered(
+        self, connection: Connection, table: str, columns: str, rows: Sequence[Sequence[object]]
+    ) -> list[int]:
+        numbers = connection.execute(
+            f"SELECT nextval(pg_get_serial_sequence('{table}', 'id')) FROM generate_series(1, %s)",
+            [len(rows)],
+        )
+        ids = [number for (number,) in numbers]
+        numbered = [(number, *values) for number, values in zip(ids, rows, strict=True)]
+        self.insert(connection, table, f"id, {columns}", numbered)
+        return ids
 
     def count_on(self, connection: Connection, table: str) -> None:
         connection.execute(
@@ -299,11 +319,15 @@ class Sql(NamedTuple):
         for condition, some in self.dialect.any_of(list(set(keys))):
             yield from self.run(sql.format(condition), [*some, *values], as_binary=True)
 
-    def returned(self, sql: str, rows: Rows) -> list[Row]:
-        """As `many`, for a statement that returns a row for each row of values, in their order."""
-        if not (every := list(rows)):
-            return []
-        return self.dialect.returned(self.connection, self.dialect.statement(sql), every)
+    def insert(self, table: str, columns: str, rows: Rows) -> None:
+        """Store new rows; in PostgreSQL that takes a third of the time of `many`."""
+        if every := list(rows):
+            self.dialect.insert(self.connection, table, columns, every)
+
+    def insert_numbered(self, table: str, columns: str, rows: Rows) -> list[int]:
+        """As `insert`; the id of each row, in their order."""
+        every = list(rows)
+        return self.dialect.insert_numbered(self.connection, table, columns, every) if every else []
 
     def engine(self, name: str) -> ModuleType:
         """The module of this name in the package of what only this engine has."""

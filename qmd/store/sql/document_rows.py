@@ -93,8 +93,9 @@ def _put_rows(
 def _insert_rows(sql: Sql, rows: Sequence[list[object]]) -> list[int]:
     """The id of each new row. They are stored in the order in which they fill pages."""
     order = sql.engine("upkeep").filling_order(rows)
-    stored_rows = sql.returned(_insert(sql), [rows[position] for position in order])
-    ids = {position: int(row[0]) for position, row in zip(order, stored_rows, strict=True)}
+    in_order = [rows[position] for position in order]
+    numbers = sql.insert_numbered("documents", _columns(sql), in_order)
+    ids = dict(zip(order, numbers, strict=True))
     return [ids[position] for position in range(len(rows))]
 
 
@@ -105,7 +106,8 @@ def _put_row(
     row = _row(sql, collection_id, document)
     stored = _to_replace(sql, collection_id, document.path, replace)
     if stored is None:
-        return sql.number(_insert(sql), row), None
+        [number] = sql.insert_numbered("documents", _columns(sql), [row])
+        return number, None
     changes = ", ".join(f"{column} = ?" for column in _columns(sql).split(", "))
     sql.run(f"UPDATE documents SET {changes} WHERE id = ?", [*row, stored[0]])
     return stored
@@ -113,12 +115,6 @@ def _put_row(
 
 def _columns(sql: Sql) -> str:
     return f"{_COLUMNS}, tags" if sql.dialect.repeats_tags else _COLUMNS
-
-
-def _insert(sql: Sql) -> str:
-    columns = _columns(sql)
-    marks = ", ".join("?" * len(columns.split(",")))
-    return f"INSERT INTO documents ({columns}) VALUES ({marks}) RETURNING id"
 
 
 def _row(sql: Sql, collection_id: int, document: NewDocument) -> list[object]:
@@ -195,9 +191,9 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
         [row for number, parsed in documents for row in _name_rows(number, parsed)],
     )
     links.put(sql, [(number, parsed.links) for number, parsed in documents])
-    sql.many(
-        "INSERT INTO anchors (document_id, seq, kind, label, shown, line)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+    sql.insert(
+        "anchors",
+        "document_id, seq, kind, label, shown, line",
         [
             (number, seq, *anchor)
             for number, parsed in documents
@@ -270,10 +266,10 @@ def _put_chunks(
         " WHEN ? THEN next_model_id END WHERE id = ?",
         updates,
     )
-    sql.many(
-        "INSERT INTO chunks (document_id, seq, start_char, end_char, start_byte, end_byte,"
-        " start_line, end_line, heading_path, hash)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    sql.insert(
+        "chunks",
+        "document_id, seq, start_char, end_char, start_byte, end_byte, start_line, end_line,"
+        " heading_path, hash",
         inserts,
     )
 

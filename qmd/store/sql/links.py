@@ -92,9 +92,9 @@ def put(sql: Sql, documents: Sequence[tuple[int, Sequence[Link]]]) -> None:
             ],
         )
     else:
-        sql.many(
-            "INSERT INTO links (document_id, seq, kind, target, target_key, text, heading, block,"
-            " line, relation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        sql.insert(
+            "links",
+            "document_id, seq, kind, target, target_key, text, heading, block, line, relation",
             [
                 (number, seq, kind, target, keys[kind, target], shown(kind, text), *rest)
                 for number, seq, kind, target, text, *rest in rows

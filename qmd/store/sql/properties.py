@@ -26,9 +26,9 @@ def put_properties(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]
         for seq, row in enumerate(property_rows(properties))
     ]
     if not sql.dialect.text_index:
-        sql.many(
-            "INSERT INTO properties (document_id, seq, key, kind, text, value, number, date)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        sql.insert(
+            "properties",
+            "document_id, seq, key, kind, text, value, number, date",
             [
                 (document_id, seq, key, kind, text, None if value == text else value, number, date)
                 for document_id, seq, key, kind, text, value, number, date in rows
@@ -223,8 +223,9 @@ class TaskFilter(NamedTuple):
 
 def put_tasks(sql: Sql, documents: Iterable[tuple[int, Sequence[Task]]]) -> None:
     """Store the tasks of documents that have none stored: pairs of id and tasks."""
-    sql.many(
-        f"INSERT INTO tasks (document_id, {_TASK_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    sql.insert(
+        "tasks",
+        f"document_id, {_TASK_COLUMNS}",
         [
             (document_id, *task._replace(tags=" ".join(task.tags)))  # type: ignore[arg-type]
             for document_id, tasks in documents
@@ -325,8 +326,9 @@ class DatedObservation(NamedTuple):
 
 def put_observations(sql: Sql, documents: Iterable[tuple[int, Sequence[Observation]]]) -> None:
     """Store the facts of documents that have none stored: pairs of id and facts."""
-    sql.many(
-        f"INSERT INTO observations (document_id, {_FACT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    sql.insert(
+        "observations",
+        f"document_id, {_FACT_COLUMNS}",
         [
             (document_id, *each._replace(tags=" ".join(each.tags)))  # type: ignore[arg-type]
             for document_id, observations in documents

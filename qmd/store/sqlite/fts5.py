@@ -13,7 +13,10 @@ The table is a snapshot. Documents that were changed since are looked up in full
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 from qmd.records import NamedTuple
 from qmd.store.full_text import CONTENT_FIELDS, Expression, Phrase
@@ -48,21 +51,35 @@ def _operand(expression: Expression) -> str:
 @lru_cache(maxsize=4096)
 def tokens(text: str) -> tuple[str, ...]:
     """The tokens of a text, in order: ``Running dogs`` gives ``run``, ``dog``."""
+    return tuple(tokens_of([text])[0].split())
+
+
+def tokens_of(texts: Iterable[str]) -> list[str]:
+    """The tokens of each text, in order, separated by blanks, which no token has."""
     with _lock:
         connection = _index()
-        connection.execute("DELETE FROM texts")
-        connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", [text])
-        rows = connection.execute("SELECT term FROM tokens ORDER BY offset").fetchall()
-    return tuple(term for (term,) in rows)
+        connection.execute("BEGIN")
+        try:
+            every = [""] * connection.executemany(
+                "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts)
+            ).rowcount
+            rows = connection.execute("SELECT doc, term FROM tokens ORDER BY doc, offset")
+            for number, of_text in groupby(rows, itemgetter(0)):
+                every[number] = " ".join([token for _, token in of_text])
+        finally:
+            connection.execute("ROLLBACK")
+    return every
 
 
 @cache
 def _index() -> Connection:
-    """A small full-text index in memory: it makes the tokens."""
+    """A full-text index in memory: it makes the tokens."""
     connection = dbapi.connect(
         ":memory:", factory=Connection, isolation_level=None, check_same_thread=False
     )
-    connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = '{TOKENIZE}')")
+    connection.execute(
+        f"CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', tokenize = '{TOKENIZE}')"
+    )
     connection.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
     return connection
 
