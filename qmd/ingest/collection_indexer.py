@@ -18,9 +18,17 @@ from typing import TYPE_CHECKING
 from qmd import ingest, system
 from qmd.errors import InputError
 from qmd.ingest.file_job import FileJob, NoDocument, ParsedFile, PlainTexts, SameText, version_of
-from qmd.ingest.packed import PackedRows
 from qmd.ingest.rules import IGNORE_FILES, MAX_BYTES, Rules, vault_settings
-from qmd.ingest.scan import LARGEST, Scan, ScannedFile, ScanSkip, is_gone, printable, scan
+from qmd.ingest.scan import (
+    LARGEST,
+    PackedRows,
+    Scan,
+    ScannedFile,
+    ScanSkip,
+    is_gone,
+    printable,
+    scan,
+)
 from qmd.parse.formats import format_of, turned_on_plugins
 from qmd.records import dataclass, field
 from qmd.store.sql.files import DocumentPlace, StoredFile, stored_file

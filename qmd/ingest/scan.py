@@ -10,12 +10,14 @@ Only directories and ignore files are opened, and no symbolic link is followed.
 from __future__ import annotations
 
 import errno
+import marshal
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.rules import (
@@ -42,6 +44,11 @@ LARGEST = (1 << 63) - 1
 MAX_OTHERS = 200_000
 
 
+T = TypeVar("T")
+#: So many rows are unpacked at once.
+_PACKED = 256
+
+
 class ScannedFile(NamedTuple):
     """
     A file that the rules include.
@@ -56,6 +63,40 @@ class ScannedFile(NamedTuple):
 
 _file_state = of_tuples(FileState)
 _scanned_file = of_tuples(ScannedFile)
+
+
+class PackedRows(Generic[T]):
+    """
+    Values in the order in which they were added, each kept as a row of plain values.
+
+    The path and the state of a file take some seventy bytes so, as objects nearly four hundred.
+
+    Args:
+        value_of: Makes a value of its row, each time that it is read.
+    """
+
+    def __init__(
+        self, value_of: Callable[[tuple[Any, ...]], T], rows: Iterable[tuple[Any, ...]] = ()
+    ) -> None:
+        self._value_of = value_of
+        self._packed: list[bytes] = []
+        self._unpacked: list[tuple[Any, ...]] = []
+        for row in rows:
+            self.append(row)
+
+    def append(self, row: tuple[Any, ...]) -> None:
+        self._unpacked.append(row)
+        if len(self._unpacked) == _PACKED:
+            self._packed.append(marshal.dumps(self._unpacked))
+            self._unpacked = []
+
+    def __len__(self) -> int:
+        return len(self._packed) * _PACKED + len(self._unpacked)
+
+    def __iter__(self) -> Iterator[T]:
+        for block in self._packed:
+            yield from map(self._value_of, marshal.loads(block))  # noqa: S302 - made in `append`
+        yield from map(self._value_of, self._unpacked)
 
 
 @dataclass(frozen=True, slots=True)

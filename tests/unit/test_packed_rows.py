@@ -6,8 +6,7 @@ import tracemalloc
 
 import pytest
 
-from qmd.ingest.packed import PackedRows
-from qmd.ingest.scan import ScannedFile
+from qmd.ingest.scan import PackedRows, ScannedFile
 from qmd.values import FileState
 
 

@@ -162,8 +162,8 @@ LEAST_HELD, LEAST_SHARE = 10_000, 0.005
 MOST_CHANGED, MOST_CHANGED_SHARE = 2_000, 0.01
 #: A step ends when the words that it stores, or the occurrences that it reads, are this many.
 STEP_BYTES, STEP_READ = 1 << 20, 1 << 20
-#: So many occurrences are in memory at once. Those of a word that has more are read in parts, each
-#: of which passes over the parts before it, at a third of the time that reading takes.
+#: So many occurrences are in memory at once, or a fifth of a word's, if that is more. Passing over
+#: one that was read before takes a third of the time of reading it.
 READ_AT_ONCE = 1 << 18
 
 #: What an occurrence in a path adds besides its weight; greater than any frequency.
@@ -376,18 +376,20 @@ class WordReader:
 
 
 def _read_terms(connection: Connection, step: ReadTerms, at_once: int) -> Occurrences:
-    part = _read_part(connection, step, 0, at_once)
-    if len(part) < at_once:
-        return _by_document(part)
     parts = _Sum()
     start = 0
     while True:
-        size = len(part)
+        # To reach a part, SQLite passes over those before it. Each has a quarter of them at least,
+        # so that all this passing grows only as the occurrences do.
+        most = max(at_once, start // 4)
+        part = _read_part(connection, step, start, most)
+        is_last = len(part) < most
+        if is_last and start == 0:
+            return _by_document(part)
+        start += len(part)
         parts.add(_by_document(part))
-        if size < at_once:
+        if is_last:
             return parts.occurrences()
-        start += size
-        part = _read_part(connection, step, start, at_once)
 
 
 def _read_part(connection: Connection, step: ReadTerms, start: int, most: int) -> NDArray[np.int64]:
