@@ -116,7 +116,7 @@ HTML = FileFormat(
     "HTML",
     (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
     parser="qmd.parse.convert.html:convert",
-    version=2,
+    version=3,
     remedy="Save the page again",
 )
 PDF = FileFormat(

@@ -143,6 +143,11 @@ def test_a_page_that_is_little_more_than_a_heading_has_no_links_to_its_neighbour
     assert markdown(page) == "## Bees\n"
 
 
+def test_a_heading_that_leads_back_to_the_contents_stays() -> None:
+    heading = "<h2><a class='toc-backref' href='#id1'>Why?</a></h2>"
+    assert "## Why?\n" in markdown(f"<body><h1>FAQ</h1>{heading}<p>{PROSE}</p></body>")
+
+
 def test_a_page_of_links_is_its_links() -> None:
     assert markdown("<nav><a href='a.html'>A</a></nav>") == "[A](a.html)\n"
 

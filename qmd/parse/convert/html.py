@@ -410,9 +410,10 @@ _NAVIGATION = re.compile(
     r"cookies?|consent|newsletter|noprint|catlinks|pagination|pager)(?:$|[\s_-])",
     re.IGNORECASE,
 )
+# The links of docutils from a heading back to the table of contents are the text of the heading.
 _OTHER_NAMES = re.compile(
     r"(?:^|[\s_-])(?:menu|sidebar|footer|header|shar(?:e|ing)|social|related|advert\w*|ads?|promo|"
-    r"subscribe|popup|modal|toc|skip|jump|banner|toolbar|topbar|masthead|paywall|copyright)(?:$|[\s_-])",
+    r"subscribe|popup|modal|toc(?!-backref)|skip|jump|banner|toolbar|topbar|masthead|paywall|copyright)(?:$|[\s_-])",
     re.IGNORECASE,
 )
 _EDIT_LINKS = re.compile(r"(?:^|\s)(?:mw-editsection|headerlink|anchorjs-link)(?:$|\s)")
