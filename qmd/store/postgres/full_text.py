@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -376,6 +376,8 @@ WORDS = re.compile(r"[^\x00-/:-@\[-`{-\x7f\s]+")
 OWN_TOKEN = re.compile("[\u3041-\u3096\u30a1-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,400}")
 #: Characters of words whose tokens are kept from batch to batch; they take ten times as many bytes.
 _KEPT = 400_000
+#: So many documents are split into words at once.
+_AT_ONCE = 16
 #: Word → its tokens, separated by blanks.
 _kept_tokens: dict[str, str] = {}
 _lock = threading.Lock()
@@ -397,8 +399,7 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     postings: list[str] = []
     rows: list[str] = []
     total = 0
-    tokens_by_field = stored_tokens([_fields(document) for _, document in documents])
-    for document_id, fields in zip(ids, tokens_by_field, strict=True):
+    for document_id, fields in zip(ids, _tokens_by_field(documents), strict=True):
         places = _places_by_token(fields)
         length = sum(map(len, fields))
         total += length
@@ -415,6 +416,18 @@ def put(connection: Connection, documents: Sequence[tuple[int, NewDocument]]) ->
     )
 
 
+def _tokens_by_field(
+    documents: Sequence[tuple[int, NewDocument]],
+) -> Iterator[list[list[str]]]:
+    """Of each document the tokens of each field. Those of all at once would take much memory."""
+    for start in range(0, len(documents), _AT_ONCE):
+        some = documents[start : start + _AT_ONCE]
+        yield from stored_tokens([_fields(document) for _, document in some])
+    with _lock:
+        if sum(map(len, _kept_tokens)) > _KEPT:
+            _kept_tokens.clear()
+
+
 def stored_tokens(texts: Sequence[Sequence[str]]) -> list[list[list[str]]]:
     """
     The tokens of each text of each document, in order, as ``z_postings`` has them.
@@ -426,15 +439,13 @@ def stored_tokens(texts: Sequence[Sequence[str]]) -> list[list[list[str]]]:
         distinct: set[str] = set()
         for each in words:
             distinct.update(*each)
-        new = [word for word in distinct - _kept_tokens.keys() if not OWN_TOKEN.fullmatch(word)]
+        is_own = OWN_TOKEN.fullmatch
+        new = [word for word in distinct if word not in _kept_tokens and not is_own(word)]
         _kept_tokens.update(zip(new, map(_stored, tokens_of(new)), strict=True))
         token_of = _kept_tokens.get
-        stored = [
+        return [
             [" ".join(map(token_of, field, field)).split() for field in fields] for fields in words
         ]
-        if sum(map(len, _kept_tokens)) > _KEPT:
-            _kept_tokens.clear()
-    return stored
 
 
 def _stored(tokens: str) -> str:
