@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mcp_overhead import Server
+from mcp_overhead import McpServer
 
 from qmd import KnowledgeBase
 
@@ -129,7 +129,7 @@ def server(database: Path, questions: list[str]) -> dict[str, float]:
 
 def mcp(database: Path, questions: list[str]) -> dict[str, float]:
     """A search over MCP (stdio), one call after the other."""
-    client = Server(database)
+    client = McpServer(database)
 
     def search(question: str) -> bytes:
         return client.call(

@@ -162,9 +162,9 @@ def for_postgres(migration: str) -> str:
     """
     The migration of PostgreSQL that does what one of SQLite does.
 
-    Tables get types and comments of PostgreSQL; ``ON DELETE CASCADE``, which SQLite's triggers
-    repeat, is enough there. Views are left out, for most are for people who open the file; a
-    comment names them.
+    Tables and columns get types and comments of PostgreSQL; ``ON DELETE CASCADE``, which triggers
+    of SQLite repeat, is enough there. Views are left out, for most are for people who open the
+    file; a comment names them.
 
     Raises:
         ValueError: A statement is none of these, so it is to be written by hand.
@@ -196,24 +196,36 @@ def for_postgres(migration: str) -> str:
 
 def _table_for_postgres(statement: str) -> tuple[str, str]:
     """A statement that makes or alters a table, and the one that makes its comment, if any."""
-    comment = _COMMENT.search(statement)
-    text = "" if comment is None else description("", statement)
-    text = re.sub(r" v_\w+ has [^.]*\.", "", text).replace("'", "''")
-    plain = statement if comment is None else statement.replace(comment[0], "(\n", 1)
+    target = statement.split()[2]
+    column = _COLUMN_COMMENT.search(statement)
+    if statement.startswith("ALTER") and column is not None:
+        text = f"{column[2]}."
+        plain = re.sub(r" /\*.*?\*/", "", statement, count=1)
+        kind, target = "COLUMN", f"{target}.{column[1]}"
+    else:
+        comment = _COMMENT.search(statement)
+        text = "" if comment is None else description("", statement)
+        text = re.sub(r" v_\w+ has [^.]*\.", "", text)
+        plain = statement if comment is None else statement.replace(comment[0], "(\n", 1)
+        kind = "TABLE"
     if "/*" in plain or "PRIMARY KEY AUTOINCREMENT" in plain or "INTEGER PRIMARY KEY" in plain:
         raise ValueError(f"To be written by hand for PostgreSQL: {statement}")
     made = _COLUMN.sub(lambda column: f"{column[1]}{_TYPES[column[2]]}{column[3]}", plain)
     made = re.sub(r"\) WITHOUT ROWID;$", ");", made)
-    name = statement.split()[2]
-    return made, text and f"COMMENT ON TABLE {name} IS\n    '{text}';"
+    quoted = text.replace("'", "''")
+    return made, quoted and f"COMMENT ON {kind} {target} IS\n    '{quoted}';"
 
 
 def _write_for_postgres(name: str) -> None:
+    """Write the file, or write it anew if there is one of this name."""
+    source = migrations_folder() / f"{name}.sql"
+    if not source.exists():
+        raise SystemExit(f"There is no {source}: name a migration, such as 0032_name.")
     folder = migrations_folder("postgres")
-    source = (migrations_folder() / f"{name}.sql").read_text(encoding="utf-8")
+    before = next(folder.glob(f"[0-9][0-9][0-9][0-9]_{name[5:]}.sql"), None)
     number = int(available(folder)[-1][:4]) + 1
-    target = folder / f"{number:04}_{name[5:]}.sql"
-    target.write_text(for_postgres(source), encoding="utf-8")
+    target = before or folder / f"{number:04}_{name[5:]}.sql"
+    target.write_text(for_postgres(source.read_text(encoding="utf-8")), encoding="utf-8")
     print(target)
 
 
@@ -286,6 +298,6 @@ def _escaped(text: str) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--postgres"]:
-        _write_for_postgres(sys.argv[2])
+        _write_for_postgres("".join(sys.argv[2:3]).removesuffix(".sql"))
     WHOLE.write_text(whole(), encoding="utf-8")
     DOCUMENT.write_text(document(), encoding="utf-8")

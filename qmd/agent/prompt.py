@@ -1,10 +1,10 @@
 """
 Writes the messages to the model: the prompt, results of tools, and calls in a server's own form.
 
-Calls of tools in the server's own form (``tools`` of chat completions), as blocks for the loop.
-Towards the loop, calls are the blocks of `qmd.agent.parser`, and results the messages of
-`qmd.agent.prompt`; towards the server they are native. So the loop, its events, the kept
-conversations and all rules are the same for both.
+A server may have calls of tools in a form of its own (``tools`` of chat completions). Towards the
+loop such calls are blocks, as `qmd.agent.parser` reads them from a text, and their results are
+messages; towards the server they are native. So the loop, its events, the kept conversations and
+all rules are the same for both.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_origin
 from urllib.parse import quote, urlencode
 
 from qmd.errors import NotFoundError, QmdError, RemoteError
@@ -78,13 +78,28 @@ class Remote:
         )
 
 
-def received(value_type: type, sent: Mapping[str, Any]) -> SimpleNamespace:
+class Received(SimpleNamespace):
     """
-    The fields of a reply by their names, from its wire form.
+    The fields of a value that came from a server, by their names.
 
-    A server does not send all that a value knows, so it is no instance of the value's class.
+    A server does not send all that a value knows, so this is no instance of the value's class.
     """
-    fields = SimpleNamespace()
+
+    def __init__(self, value_type: type) -> None:
+        super().__init__()
+        self._type = value_type
+
+    def __getattr__(self, name: str) -> NoReturn:
+        sent = ", ".join(field.name for field in wire_fields(self._type))
+        raise AttributeError(
+            f"A server does not send {self._type.__name__}.{name}: what an operation prints"
+            f" may use {sent}"
+        )
+
+
+def received(value_type: type, sent: Mapping[str, Any]) -> Received:
+    """A reply, from its wire form."""
+    fields = Received(value_type)
     for field in wire_fields(value_type):
         part = sent.get(field.wire_name, None if field.is_required else field.default)
         item = get_args(field.hint)[0] if get_origin(field.hint) is tuple else None

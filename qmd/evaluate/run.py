@@ -333,7 +333,7 @@ METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "success@10": success,
     "recall@100": recall,
 }
-"""The metrics that `qmd.evaluate.run` measures, in the order of its table."""
+"""The metrics, in the order of the table."""
 
 DEPTH = 100
 """The number of hits to request: the largest rank that a metric looks at."""

@@ -1,10 +1,6 @@
 """
 Decide which files and directories of a collection are included, also by a vault's settings.
 
-Reads the settings of an Obsidian vault, and decides which files they exclude. A vault may come from
-a stranger, so its settings have limits: of a regular expression qmd applies only what cannot take
-long, and says which ones it does not apply.
-
 The rules apply in this order. The first one that excludes a path is reported as the reason:
 
 1. hidden files and directories; ``node_modules``, ``__pycache__`` (not build, dist, vendor);
@@ -14,7 +10,10 @@ The rules apply in this order. The first one that excludes a path is reported as
    one name, that of the deepest directory first. Within a file the last match decides. A path
    that matches a ``!`` pattern is included, whatever the later sources of this list say. Nothing
    below an excluded directory can be included;
-4. in an Obsidian vault, the files that Obsidian excludes from its search (`qmd.ingest.rules`).
+4. in an Obsidian vault, the files that Obsidian excludes from its search by its settings.
+
+A vault may come from a stranger, so its settings have limits: of a regular expression qmd applies
+only what cannot take long, and says which ones it does not apply.
 
 In a vault, canvases are included wherever the mask includes notes. The mask comes before the ignore
 files because it is quick, and because the counts of ignored files are then about documents and not

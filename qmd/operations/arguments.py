@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from qmd.values.facts import Describe, InSchema, Range, Shell
+from qmd.values.facts import DAY, MONTH, TIME_OF_DAY, Describe, InSchema, Range, Shell
 from qmd.values.graph import MAX_LISTED
 
 File = Annotated[
@@ -24,13 +24,7 @@ InCollection = Annotated[
 Limit = Annotated[
     int | None, Range(1, MAX_LISTED), Describe("Most items to list", zh="最多列出多少条")
 ]
-#: A day of the calendar in a schema; of leap years only the first 28 days of February.
-DAY = (
-    "20[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)"
-    "|(0[13578]|1[02])-31)"
-)
 #: What `qmd.search.query` reads, but not every spelling of it.
 TIME_OR_SPAN = InSchema(
-    pattern=r"^(|[0-9]{1,6}(m|h|d|w|mo|y)|today|yesterday"
-    r"|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$"
+    pattern=rf"^(|[0-9]{{1,6}}(m|h|d|w|mo|y)|today|yesterday|{MONTH}|{DAY}({TIME_OF_DAY})?)$"
 )

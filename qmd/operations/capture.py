@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from qmd import errors
 from qmd.operations.definition import Replied, operation
-from qmd.values.facts import Describe, InSchema, Shell
+from qmd.values.facts import DAY, TIME_OF_DAY, Describe, InSchema, Shell
 from qmd.values.text import one_line
 from qmd.values.writing import Captured, SavedPage
 
@@ -64,9 +64,7 @@ def capture(
     at: Annotated[
         str | None,
         Describe("When it was thought, in ISO 8601; default: now", zh="时间（ISO 8601），默认现在"),
-        InSchema(
-            pattern=r"^(|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T[01][0-9]:[0-5][0-9])?)$"
-        ),
+        InSchema(pattern=f"^(|{DAY}({TIME_OF_DAY})?)$"),
         Shell("TIME"),
     ] = None,
 ) -> Captured:

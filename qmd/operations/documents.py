@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from qmd import errors
-from qmd.operations.arguments import DAY, InCollection, Limit
+from qmd.operations.arguments import InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
 from qmd.values.days import PeriodicNote
 from qmd.values.documents import ListedTask, TaskList
-from qmd.values.facts import Describe, InSchema, Shell
+from qmd.values.facts import DAY, MONTH, Describe, InSchema, Shell
 from qmd.values.graph import ViewList
 from qmd.values.properties import PropertyList
 from qmd.values.reading import DocumentOutline
@@ -209,7 +209,7 @@ def tasks(
         ),
         InSchema(
             pattern=r"^(|overdue|today|tomorrow|week|month|any|none|[0-9]{1,4}(d|w|mo)"
-            rf"|20[0-9]{{2}}-(0[1-9]|1[0-2])|{DAY})$"
+            rf"|{MONTH}|{DAY})$"
         ),
         Shell("WHEN"),
     ] = None,
@@ -309,7 +309,7 @@ When = Annotated[
     ),
     InSchema(
         pattern=r"^((this|last|next) )?(week|month|quarter|year)$|^(today|yesterday|tomorrow)$"
-        rf"|^{DAY}$|^20[0-9]{{2}}(-(W(0[1-9]|[1-4][0-9]|5[0-2])|Q[1-4]|0[1-9]|1[0-2]))?$"
+        rf"|^{DAY}$|^{MONTH}$|^20[0-9]{{2}}-(W(0[1-9]|[1-4][0-9]|5[0-2])|Q[1-4])$"
     ),
     Shell("[WHEN]", positional=True),
 ]

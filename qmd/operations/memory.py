@@ -10,7 +10,7 @@ from qmd.operations import edit_texts
 from qmd.operations.arguments import TIME_OR_SPAN, File, InCollection, Limit
 from qmd.operations.definition import Replied, Row, Styled, operation
 from qmd.values.documents import NewFact, NoteContext, RecalledFact, RecalledFacts, RememberedFact
-from qmd.values.facts import Describe, InSchema, Obvious, Range, Shell
+from qmd.values.facts import DAY, Describe, InSchema, Obvious, Range, Shell
 from qmd.values.search import Tags
 from qmd.values.text import MIN_TOKENS, one_line
 from qmd.values.writing import EditedNote
@@ -176,7 +176,7 @@ def remember(
     until: Annotated[
         str | None,
         Describe("The last day when it holds", zh="有效的最后一天"),
-        InSchema(pattern=r"^(|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))$"),
+        InSchema(pattern=f"^(|{DAY})$"),
         Shell("DATE"),
     ] = None,
     collection: InCollection = None,

@@ -1,11 +1,9 @@
 """
 Parses the bytes of one file into the document that the index stores.
 
-Finds the title of a document: what its properties, its headings or its file's name say. And its
-description: what its frontmatter says that it is about.
-
-Parses a file by its format: finds the parser, and makes a document of what a converter gives. The
-parser of a format is imported for its first file.
+The parser of its format is imported for the first file of the format, and of what a converter
+gives a document is made. Its title is what its properties, its headings or its file's name say, its
+description what its frontmatter says that it is about.
 """
 
 from __future__ import annotations

@@ -283,7 +283,7 @@ def find_fields(text: str, masked: str, outline: Outline) -> InlineFields:
     The fields outside code. A comment of one line may hold one, as in Dataview.
 
     Args:
-        masked: `code_mask.mask_code` of the text.
+        masked: The text without its code (`qmd.parse.links.mask_code`).
     """
     page: list[Field] = []
     others: list[Field] = []

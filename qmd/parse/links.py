@@ -1,11 +1,11 @@
 """
 Finds the links of a text, and no links in its code.
 
-Finds the links of a text: Markdown links and images, reference links, wikilinks and embeds. One
-pass over the brackets with a stack, as in CommonMark, visits each bracket once.
+They are Markdown links and images, reference links, wikilinks and embeds. One pass over the
+brackets with a stack, as in CommonMark, visits each bracket once.
 
-Copies a text and overwrites its code, character by character, with NUL. Links and tags are searched
-in the copy, so that their parsers need not know what code is.
+`mask_code` copies a text and overwrites its code, character by character, with NUL. Links, tags and
+fields are searched in the copy, so that their parsers need not know what code is.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def find_links(text: str, masked: str, outline: Outline, body_start: int = 0) ->
     Every link outside code, those of the frontmatter's properties first.
 
     Args:
-        masked: The text without code and comments (`qmd.parse.links`).
+        masked: The text without code and comments (`mask_code`, `mask_comments`).
         body_start: Where the text behind the frontmatter begins.
     """
     properties = _property_links(text, body_start)

@@ -1,15 +1,15 @@
 """
 What a text says by notation: tags and aliases, tasks, facts and relations.
 
-Finds the tasks of a text: list items that begin with ``[ ]``, or with ``TODO`` as in Logseq.
-Dates and priorities are read as these programs write them: signs such as ``📅 2026-12-01`` and
-``⏫`` of Obsidian Tasks, inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's
-``DEADLINE: <2026-12-01 Tue>`` and ``[#A]``.
+Tasks are list items that begin with ``[ ]``, or with ``TODO`` as in Logseq. Dates and priorities
+are read as these programs write them: signs such as ``📅 2026-12-01`` and ``⏫`` of Obsidian Tasks,
+inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's ``DEADLINE: <2026-12-01
+Tue>`` and ``[#A]``.
 
 Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" of Logseq.
 
-Finds the facts that a text states one by one, and the list items that relate its note to others.
-They are written as basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and ``-
+Facts that a text states one by one, and list items that relate its note to others, are written as
+basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and ``-
 part_of [[Project]]``. In the parentheses, between semicolons, a day is when the fact was noted, and
 ``until 2027-01-01`` the last day when it holds.
 
@@ -60,7 +60,7 @@ def find_tags(
     The document's tags without ``#``, those of the frontmatter first, each once (ignoring case).
 
     Args:
-        masked: The text without code and comments (`qmd.parse.links`).
+        masked: The text without code and comments (`qmd.parse.links.mask_code`).
         links: The links of the text, in order; a ``#`` inside one is an anchor.
     """
     by_folded: dict[str, str] = {}

@@ -3,11 +3,8 @@ The third step of `vsearch` and `query`: put the documents of all runs in order.
 
 For `query` there are two orders. Where there are vectors, the evidence decides
 (`qmd.search.evidence`); a reranker that the user has named is a part of it. Without vectors, and
-with `--no-rerank`, the fused ranks decide (`qmd.search.rank`), mixed with the scores of a reranker.
-
-Fusion: merges several runs into one order by reciprocal rank, and mixes in a reranker's scores.
-Both orders are for `query` without vectors or with `--no-rerank`. A reranker that the user has
-named reads a passage of each document, with vectors, too.
+with `--no-rerank`, the fused ranks decide: several runs are merged into one order by reciprocal
+rank, into which the scores of a reranker are mixed. A reranker reads a passage of each document.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Caller:
 
     Attributes:
         name: What it calls itself; "" if it does not say.
-        session: The session that its changes belong to (see `qmd.server.activity`).
+        session: The session that its changes belong to.
     """
 
     face: Face

@@ -1,10 +1,9 @@
 """
 Builds the ASGI application, and one for each scope: REST, MCP, the page, and all checks.
 
-Answers the requests of clients with a scope, each scope by an application of its own. Such an
-application has all faces, and only the part of the knowledge base that the scope opens. So nothing
-that a face keeps (MCP sessions, subscriptions, conversations, figures) can reach a client of
-another scope.
+The requests of clients with a scope are answered by an application for each scope. It has all
+faces, and only the part of the knowledge base that the scope opens. So nothing that a face keeps
+(MCP sessions, subscriptions, conversations, figures) can reach a client of another scope.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 Streams of server-sent events, and their end, when a server stops.
 
-Sends events as server-sent events: those of the index, and those of a turn of a conversation.
+The events are those of the index, and those of a turn of a conversation.
 `sse_starlette`, which comes with the SDK of MCP, is not used: it sends each event by itself and its
 heartbeats also between events, leaves a task behind that asks twice a second whether uvicorn ends
-(`streams` ends ours at once), and does not close an iterator whose client left before it began.
+(`Streams` ends ours at once), and does not close an iterator whose client left before it began.
 """
 
 from __future__ import annotations

@@ -90,7 +90,6 @@ Condition = Annotated[str, AfterValidator(_condition)]
 """A condition on a property; `OnProperties` belongs to a list of them, for the description."""
 Integer = Annotated[int, BeforeValidator(whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(whole_number)]
-OptionalText = Annotated[str | None, BeforeValidator(_blank_is_absent)]
 TextAsSent = InstanceOf[str]
 """Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
 

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from dataclasses import Field
 
 
+#: A year or a month, a day of the calendar, and what a day may have behind it, as patterns of JSON
+#: Schema. February has 29 days in years that four divides, but for most of those with two noughts.
+_YEAR, _MONTHS = "[1-9][0-9]{3}", "(0[1-9]|1[0-2])"
+MONTH = f"{_YEAR}(-{_MONTHS})?"
+DAY = (
+    f"({_YEAR}-({_MONTHS}-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+    "|([1-9][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[13579][26])00)-02-29)"
+)
+TIME_OF_DAY = "T([01][0-9]|2[0-3]):[0-5][0-9]"
+
+
 class Required:
     """What stands for the default of a field that has none."""
 

@@ -23,7 +23,7 @@ from qmd import lazy
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.records import NamedTuple, dataclass, of_tuples
-from qmd.values.facts import Describe, Range
+from qmd.values.facts import DAY, MONTH, Describe, Range
 
 PropertyKind = Literal["text", "number", "date", "boolean", "empty"]
 
@@ -271,8 +271,7 @@ FILTER_PATTERNS = tuple(
     for pattern in (
         rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*[=＝]?[\s]*[^\s{_SIGNS_ALONE}]",
         rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*({_SIGN})[\s]*"
-        r"([+-]?[0-9]{1,15}(\.[0-9]{1,9})?|[1-9][0-9]{3}-(0[1-9]|1[0-2])(-(0[1-9]|1[0-9]|2[0-8]))?)"
-        r"[\s]*$",
+        rf"([+-]?[0-9]{{1,15}}(\.[0-9]{{1,9}})?|{MONTH}|{DAY})[\s]*$",
     )
 )
 #: What may be the key of a condition, anywhere in a text.

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from mcp import Client, MCPError
-from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
 from support.mcp_client import with_client
 from support.rest import rest_client
@@ -44,7 +44,7 @@ def kb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeBase]:
 
 
 @pytest.fixture(scope="module")
-def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+def client(kb: KnowledgeBase) -> Iterator[httpx.Client]:
     with rest_client(kb) as opened:
         yield opened
 
@@ -108,7 +108,7 @@ def test_every_text_and_list_of_a_tool_has_a_bound(
 @pytest.mark.parametrize(("endpoint", "name", "value"), ENDPOINT_CASES)
 @pytest.mark.unmeasured
 def test_every_text_and_list_of_an_endpoint_has_a_bound(
-    client: TestClient, endpoint: RestEndpoint, name: str, value: Any
+    client: httpx.Client, endpoint: RestEndpoint, name: str, value: Any
 ) -> None:
     assert endpoint.body is not None
     body = {**least(input_schema(endpoint.body, camel_case=False)), name: value}
@@ -134,7 +134,9 @@ def test_a_number_of_a_tool_has_few_digits(kb: KnowledgeBase, tool: Tool[Any]) -
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.operation.name)
-def test_a_number_of_an_endpoint_has_few_digits(client: TestClient, endpoint: RestEndpoint) -> None:
+def test_a_number_of_an_endpoint_has_few_digits(
+    client: httpx.Client, endpoint: RestEndpoint
+) -> None:
     path = endpoint.operation.path.replace("{name}", "notes")
     if endpoint.body is not None:
         schema = input_schema(endpoint.body, camel_case=False)
@@ -152,7 +154,7 @@ def test_a_number_of_an_endpoint_has_few_digits(client: TestClient, endpoint: Re
         assert response.status_code == 400, name
 
 
-def test_a_name_may_end_with_any_number(kb: KnowledgeBase, client: TestClient) -> None:
+def test_a_name_may_end_with_any_number(kb: KnowledgeBase, client: httpx.Client) -> None:
     for name in ("plan.md:" + "9" * 5_000, "plan.md:1:" + "9" * 5_000, "9" * 5_000):
         assert client.post("/get", json={"file": name}).status_code == 404
         assert refusal(kb, TOOLS["multi_get"], {"pattern": name}).startswith("No files matched")
@@ -195,7 +197,7 @@ def test_a_photo_has_no_more_fields_than_there_are(kb: KnowledgeBase) -> None:
 
 
 @pytest.mark.unmeasured
-def test_what_is_within_the_bounds_passes(client: TestClient) -> None:
+def test_what_is_within_the_bounds_passes(client: httpx.Client) -> None:
     body = {"query": "x " * (MAX_QUERY // 2), "tags": [f"t{n}" for n in range(MAX_TAGS)]}
     assert client.post("/search", json=body).status_code == 200
     assert client.post("/get", json={"file": "x" * MAX_PATH}).status_code == 404
@@ -218,7 +220,7 @@ def test_a_list_may_have_as_many_items_as_its_model_says(name: str, most: int) -
     assert excesses({name: ["x"] * most}) == []
 
 
-def test_the_address_has_bounds_too(client: TestClient) -> None:
+def test_the_address_has_bounds_too(client: httpx.Client) -> None:
     for method, path in (
         ("GET", "/collections/"),
         ("DELETE", "/contexts/"),
@@ -256,7 +258,7 @@ def test_an_explanation_does_not_repeat_a_pasted_text_with_each_hit(kb: Knowledg
 
 @pytest.mark.parametrize("path", ["", " ", ".", "..", "./x", "notes", "docs/more", "\t", "\0"])
 def test_a_collection_is_added_by_an_absolute_path_only(
-    client: TestClient,
+    client: httpx.Client,
     kb: KnowledgeBase,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -271,7 +273,7 @@ def test_a_collection_is_added_by_an_absolute_path_only(
 
 
 def test_a_context_is_never_looked_for_in_the_servers_working_directory(
-    client: TestClient, kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = Path(kb.collection("notes").path)
     (notes / "notes").mkdir(exist_ok=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_types import CallToolResult, TextContent
-from support.mcp_client import with_client
+from support.mcp_client import assert_few_bytes, with_client
 
 from qmd import KnowledgeBase
 from qmd.server.mcp import McpFace
@@ -103,4 +102,4 @@ def test_the_listing_is_small(face: McpFace) -> None:
     assert {"links", "check_links"} <= names  # which stand for
     assert not {"backlinks", "broken", "orphans"} & names
     listing = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
-    assert len(json.dumps(listing, separators=(",", ":"))) <= 5_600
+    assert_few_bytes(listing, 5_600)

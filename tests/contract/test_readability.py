@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -215,3 +216,39 @@ def test_a_class_name_has_one_meaning() -> None:
                 homes.setdefault(node.name, []).append(file)
     several = {name: files for name, files in homes.items() if len(files) > 1}
     assert not several, "one name, one meaning: name one of these classes differently"
+
+
+REFERENCE = re.compile(r"(?<!`)`(qmd(?:\.\w+)+)`(?!`)")
+
+
+def test_references_lead_to_what_is_there() -> None:
+    """`qmd.parse.links.mask_code` is a name of a module, and no module refers to itself."""
+    names = {
+        module_name(file): {name for name, _ in bound_names(of_module)} | imported(of_module)
+        for file, of_module in source_nodes().items()
+    }
+
+    def is_there(reference: str, here: str) -> bool:
+        if reference in names:
+            return reference != here
+        module, _, name = reference.rpartition(".")
+        if module in names:
+            return name in names[module]
+        return bool(module) and is_there(module, here)  # a member of a class
+
+    broken = [
+        f"{file}: {reference}"
+        for file in source_trees()
+        for reference in REFERENCE.findall((ROOT / file).read_text("utf-8"))
+        if not is_there(reference, module_name(file))
+    ]
+    assert not broken
+
+
+def imported(of_module: Iterable[ast.AST]) -> set[str]:
+    return {
+        alias.asname or alias.name
+        for node in of_module
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }

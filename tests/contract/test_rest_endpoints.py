@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from starlette.testclient import TestClient
 from support.embedder import DIMENSION, HashEmbedder
 from support.rest import rest_client
 from support.vault import make_vault
@@ -49,12 +49,12 @@ def kb(tmp_path: Path, notes: Path) -> Iterator[KnowledgeBase]:
 
 
 @pytest.fixture
-def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+def client(kb: KnowledgeBase) -> Iterator[httpx.Client]:
     with rest_client(kb) as asked:
         yield asked
 
 
-def post(client: TestClient, address: str, /, **body: Any) -> Any:
+def post(client: httpx.Client, address: str, /, **body: Any) -> Any:
     response = client.post(address, json=body)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"
@@ -72,7 +72,7 @@ def refused(response: Any, status: int) -> str:
 # --- search --------------------------------------------------------------------------
 
 
-def test_a_search_answers_with_hits_and_a_summary(client: TestClient) -> None:
+def test_a_search_answers_with_hits_and_a_summary(client: httpx.Client) -> None:
     reply = post(client, "/search", query="islands", limit=5, min_score=0.5)
     (hit,) = reply["results"]
     score = hit["score"]
@@ -97,7 +97,7 @@ def test_a_search_answers_with_hits_and_a_summary(client: TestClient) -> None:
     assert set(reply) == {"results", "content", "freshness"}
 
 
-def test_a_notice_says_that_nothing_seems_to_answer(client: TestClient) -> None:
+def test_a_notice_says_that_nothing_seems_to_answer(client: httpx.Client) -> None:
     query = "islands zeppelin quasar marmalade trombone glacier orchid sonata walnut monsoon"
     for path in ("/search", "/query"):
         reply = post(client, path, query=query)
@@ -106,7 +106,7 @@ def test_a_notice_says_that_nothing_seems_to_answer(client: TestClient) -> None:
         assert reply["content"].startswith("Found 1 result for")
 
 
-def test_nothing_found_is_no_error(client: TestClient) -> None:
+def test_nothing_found_is_no_error(client: httpx.Client) -> None:
     reply = post(client, "/search", query="zeppelin")
     assert reply["results"] == []
     assert reply["content"] == 'No results found for "zeppelin"'
@@ -115,20 +115,20 @@ def test_nothing_found_is_no_error(client: TestClient) -> None:
 @pytest.mark.parametrize("path", ["/search", "/vsearch", "/query"])
 @pytest.mark.parametrize("query", ["", " \t\n　"])
 def test_a_blank_query_finds_nothing_and_is_no_error(
-    client: TestClient, kb: KnowledgeBase, path: str, query: str
+    client: httpx.Client, kb: KnowledgeBase, path: str, query: str
 ) -> None:
     kb.embed()
     assert post(client, path, query=query)["results"] == []
 
 
-def test_vsearch_without_vectors_says_how_to_make_them(client: TestClient) -> None:
+def test_vsearch_without_vectors_says_how_to_make_them(client: httpx.Client) -> None:
     assert (
         refused(client.post("/vsearch", json={"query": "islands"}), 503)
         == "Vector index not found. Run 'qmd embed' first to create embeddings."
     )
 
 
-def test_vsearch_and_its_lowest_score(client: TestClient, kb: KnowledgeBase) -> None:
+def test_vsearch_and_its_lowest_score(client: httpx.Client, kb: KnowledgeBase) -> None:
     kb.embed()
     few = post(client, "/vsearch", query="sail to the islands")["results"]
     all_ = post(client, "/vsearch", query="sail to the islands", min_score=0)["results"]
@@ -139,7 +139,7 @@ def test_vsearch_and_its_lowest_score(client: TestClient, kb: KnowledgeBase) -> 
 
 
 def test_similar_to_an_edited_document_is_a_conflict_until_it_is_embedded(
-    client: TestClient, kb: KnowledgeBase, notes: Path
+    client: httpx.Client, kb: KnowledgeBase, notes: Path
 ) -> None:
     kb.embed()
     (notes / "new.md").write_text("# New\n\nA boat to the islands.\n")
@@ -152,21 +152,21 @@ def test_similar_to_an_edited_document_is_a_conflict_until_it_is_embedded(
     assert client.get(asked).json()["documents"]
 
 
-def test_query_without_vectors_says_what_is_missing(client: TestClient) -> None:
+def test_query_without_vectors_says_what_is_missing(client: httpx.Client) -> None:
     reply = post(client, "/query", query="islands")
     assert [hit["file"] for hit in reply["results"]] == ["notes/2025/plan.md"]
     assert reply["degraded"].startswith("Answered from full text alone")
     assert reply["needs_embedding"] == 9
 
 
-def test_query_with_vectors_is_not_degraded(client: TestClient, kb: KnowledgeBase) -> None:
+def test_query_with_vectors_is_not_degraded(client: httpx.Client, kb: KnowledgeBase) -> None:
     kb.embed()
     reply = post(client, "/query", query="islands")
     assert reply["results"][0]["file"] == "notes/2025/plan.md"
     assert not {"degraded", "needs_embedding"} & set(reply)
 
 
-def test_filters_mean_what_they_mean_everywhere(client: TestClient) -> None:
+def test_filters_mean_what_they_mean_everywhere(client: httpx.Client) -> None:
     def files(**filters: Any) -> set[str]:
         reply = post(client, "/search", query="the OR a OR we", limit=50, **filters)
         return {hit["file"] for hit in reply["results"]}
@@ -186,7 +186,7 @@ def test_filters_mean_what_they_mean_everywhere(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/search", "/vsearch", "/query"])
 def test_an_unknown_collection_is_not_found(
-    client: TestClient, kb: KnowledgeBase, path: str
+    client: httpx.Client, kb: KnowledgeBase, path: str
 ) -> None:
     kb.embed()
     detail = refused(client.post(path, json={"query": "x", "collection": "note"}), 404)
@@ -196,7 +196,7 @@ def test_an_unknown_collection_is_not_found(
 # --- get and multi_get ---------------------------------------------------------------
 
 
-def test_a_document_comes_with_its_name_title_and_context(client: TestClient) -> None:
+def test_a_document_comes_with_its_name_title_and_context(client: httpx.Client) -> None:
     assert post(client, "/get", file="notes/2025/plan.md") == {
         "document": {
             "uri": "qmd://notes/2025/plan.md",
@@ -210,7 +210,7 @@ def test_a_document_comes_with_its_name_title_and_context(client: TestClient) ->
     }
 
 
-def test_lines_can_be_chosen_and_numbered(client: TestClient) -> None:
+def test_lines_can_be_chosen_and_numbered(client: httpx.Client) -> None:
     def text(**arguments: Any) -> str:
         return str(post(client, "/get", **arguments)["document"]["text"])
 
@@ -226,7 +226,7 @@ def test_lines_can_be_chosen_and_numbered(client: TestClient) -> None:
     assert text(file="2025/plan.md", max_lines=10**15).startswith("# Plan")
 
 
-def test_get_takes_every_name_a_document_has(client: TestClient, notes: Path) -> None:
+def test_get_takes_every_name_a_document_has(client: httpx.Client, notes: Path) -> None:
     def name(file: str) -> str:
         return str(post(client, "/get", file=file)["document"]["name"])
 
@@ -237,7 +237,7 @@ def test_get_takes_every_name_a_document_has(client: TestClient, notes: Path) ->
     assert name("notes/100%.md") == "notes/100%.md"
 
 
-def test_a_missing_document_has_suggestions(client: TestClient) -> None:
+def test_a_missing_document_has_suggestions(client: httpx.Client) -> None:
     detail = refused(client.post("/get", json={"file": "notes/2025/plam.md"}), 404)
     assert detail.startswith(
         "Document not found: notes/2025/plam.md\n\nDid you mean one of these?\n"
@@ -247,7 +247,7 @@ def test_a_missing_document_has_suggestions(client: TestClient) -> None:
     assert detail == "Document not found: qqqqqqqqqq"
 
 
-def test_several_documents_come_in_order_with_notices_between_them(client: TestClient) -> None:
+def test_several_documents_come_in_order_with_notices_between_them(client: httpx.Client) -> None:
     reply = post(client, "/multi_get", pattern="notes/{2025/plan,big}.md", max_lines=1)
     assert reply == {
         "results": [
@@ -269,7 +269,7 @@ def test_several_documents_come_in_order_with_notices_between_them(client: TestC
     }
 
 
-def test_multi_get_by_a_list_says_first_what_is_missing(client: TestClient) -> None:
+def test_multi_get_by_a_list_says_first_what_is_missing(client: httpx.Client) -> None:
     results = post(client, "/multi_get", pattern="notes/2025/plan.md, plam.md")["results"]
     assert results[0] == {
         "type": "text",
@@ -278,14 +278,14 @@ def test_multi_get_by_a_list_says_first_what_is_missing(client: TestClient) -> N
     assert results[1]["name"] == "notes/2025/plan.md"
 
 
-def test_multi_get_without_a_match(client: TestClient) -> None:
+def test_multi_get_without_a_match(client: httpx.Client) -> None:
     response = client.post("/multi_get", json={"pattern": "*.txt"})
     assert refused(response, 404) == "No files matched pattern: *.txt"
     response = client.post("/multi_get", json={"pattern": "qqqq, wwww"})
     assert refused(response, 404) == "Errors:\nFile not found: qqqq\nFile not found: wwww"
 
 
-def test_the_listing_goes_page_by_page(client: TestClient, kb: KnowledgeBase) -> None:
+def test_the_listing_goes_page_by_page(client: httpx.Client, kb: KnowledgeBase) -> None:
     expected = [each.file for each in kb.documents()]
     found: list[str] = []
     while True:
@@ -317,7 +317,7 @@ def test_the_listing_goes_page_by_page(client: TestClient, kb: KnowledgeBase) ->
 
 
 def test_status_tells_what_is_indexed_and_how_fresh(
-    client: TestClient, kb: KnowledgeBase, notes: Path
+    client: httpx.Client, kb: KnowledgeBase, notes: Path
 ) -> None:
     reply = client.get("/status").json()
     assert ISO.fullmatch(reply["collections"][0].pop("last_updated"))
@@ -339,14 +339,16 @@ def test_status_tells_what_is_indexed_and_how_fresh(
 
 
 @pytest.mark.parametrize("kind", [{}, {"kind": "query"}, {"kind": "passage"}])
-def test_texts_become_unit_vectors_in_their_order(client: TestClient, kind: dict[str, str]) -> None:
+def test_texts_become_unit_vectors_in_their_order(
+    client: httpx.Client, kind: dict[str, str]
+) -> None:
     vectors = post(client, "/embed", texts=["one", "", "three"] * 20, **kind)["embeddings"]
     assert [len(vector) for vector in vectors] == [DIMENSION] * 60
     assert vectors[0] == vectors[3] != vectors[1]
     assert sum(value * value for value in vectors[0]) == pytest.approx(1)
 
 
-def test_a_list_of_texts_has_its_limits(client: TestClient) -> None:
+def test_a_list_of_texts_has_its_limits(client: httpx.Client) -> None:
     assert refused(client.post("/embed", json={"texts": []}), 400) == "Empty texts list"
     many = client.post("/embed", json={"texts": ["a"] * 1001})
     assert refused(many, 413) == "Too many texts (1001 > 1000)"
@@ -363,11 +365,11 @@ def test_without_a_model_no_text_is_embedded(tmp_path: Path) -> None:
         assert refused(client.post("/embed", json={"texts": ["a"]}), 503) == "Model not loaded"
 
 
-def test_health_tells_nothing_more(client: TestClient) -> None:
+def test_health_tells_nothing_more(client: httpx.Client) -> None:
     assert client.get("/health").json() == {"status": "healthy", "model_loaded": True}
 
 
-def test_health_is_true_to_the_engine(client: TestClient, kb: KnowledgeBase) -> None:
+def test_health_is_true_to_the_engine(client: httpx.Client, kb: KnowledgeBase) -> None:
     kb.close()
     response = client.get("/health")
     assert response.status_code == 503
@@ -377,7 +379,7 @@ def test_health_is_true_to_the_engine(client: TestClient, kb: KnowledgeBase) -> 
 # --- collections ---------------------------------------------------------------------
 
 
-def test_a_collection_from_its_first_day_to_its_last(client: TestClient, tmp_path: Path) -> None:
+def test_a_collection_from_its_first_day_to_its_last(client: httpx.Client, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "one.md").write_text("# One\n", encoding="utf-8")
@@ -419,7 +421,7 @@ def test_a_collection_from_its_first_day_to_its_last(client: TestClient, tmp_pat
         assert refused(response, 404).startswith("Collection not found: my-docs")
 
 
-def test_a_collection_may_be_called_add(client: TestClient, tmp_path: Path) -> None:
+def test_a_collection_may_be_called_add(client: httpx.Client, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     post(client, "/collections/add", name="add", path=str(tmp_path / "x"))
     assert client.get("/collections/add").json()["name"] == "add"
@@ -430,7 +432,7 @@ def test_a_collection_may_be_called_add(client: TestClient, tmp_path: Path) -> N
     refused(client.delete("/collections/add"), 404)
 
 
-def test_several_documents_are_counted_in_the_plural(client: TestClient, tmp_path: Path) -> None:
+def test_several_documents_are_counted_in_the_plural(client: httpx.Client, tmp_path: Path) -> None:
     for name in ("1.md", "2.txt"):
         (tmp_path / "more").mkdir(exist_ok=True)
         (tmp_path / "more" / name).write_text("x", encoding="utf-8")
@@ -446,7 +448,7 @@ def test_several_documents_are_counted_in_the_plural(client: TestClient, tmp_pat
     assert post(client, "/update")["content"] == "Updated 2 collections"
 
 
-def test_what_cannot_be_added(client: TestClient, tmp_path: Path, notes: Path) -> None:
+def test_what_cannot_be_added(client: httpx.Client, tmp_path: Path, notes: Path) -> None:
     def add(name: str, path: Path, **more: str) -> Any:
         return client.post("/collections/add", json={"name": name, "path": str(path), **more})
 
@@ -464,7 +466,7 @@ def test_what_cannot_be_added(client: TestClient, tmp_path: Path, notes: Path) -
     )
 
 
-def test_only_below_a_write_root(client: TestClient, kb: KnowledgeBase, tmp_path: Path) -> None:
+def test_only_below_a_write_root(client: httpx.Client, kb: KnowledgeBase, tmp_path: Path) -> None:
     hidden = tmp_path / ".secret" / "docs"
     hidden.mkdir(parents=True)
     link = tmp_path / "link"
@@ -495,7 +497,7 @@ def test_explicit_write_roots_replace_the_defaults(kb: KnowledgeBase, tmp_path: 
 # --- index ---------------------------------------------------------------------------
 
 
-def test_index_follows_the_disk(client: TestClient, notes: Path) -> None:
+def test_index_follows_the_disk(client: httpx.Client, notes: Path) -> None:
     (notes / "new.md").write_text("# New\n\nA dromedary.\n", encoding="utf-8")
     (notes / "100%.md").unlink()
     reply = post(client, "/index")
@@ -518,7 +520,7 @@ def test_index_follows_the_disk(client: TestClient, notes: Path) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"pull": False}, {"pull": True}])
 def test_an_update_pulls_or_not_and_says_how_much_it_went_through(
-    client: TestClient, body: dict[str, bool]
+    client: httpx.Client, body: dict[str, bool]
 ) -> None:
     reply = post(client, "/update", **body)
     assert reply["status"] == "updated"
@@ -527,7 +529,7 @@ def test_an_update_pulls_or_not_and_says_how_much_it_went_through(
 
 
 def test_a_vanished_directory_is_told_and_keeps_its_documents(
-    client: TestClient, notes: Path
+    client: httpx.Client, notes: Path
 ) -> None:
     notes.rename(notes.with_name("moved"))
     reply = post(client, "/index")
@@ -539,7 +541,7 @@ def test_a_vanished_directory_is_told_and_keeps_its_documents(
 # --- contexts ------------------------------------------------------------------------
 
 
-def test_contexts_are_added_listed_and_shown_with_hits(client: TestClient, notes: Path) -> None:
+def test_contexts_are_added_listed_and_shown_with_hits(client: httpx.Client, notes: Path) -> None:
     path = f"{notes}/External Podcast"
     assert post(client, "/contexts/add", path=path, text="talks") == {
         "status": "added",
@@ -570,7 +572,7 @@ def test_contexts_are_added_listed_and_shown_with_hits(client: TestClient, notes
     ],
 )
 def test_a_context_goes_by_every_spelling_of_its_path(
-    client: TestClient, notes: Path, written: str
+    client: httpx.Client, notes: Path, written: str
 ) -> None:
     path = f"{notes}/2025"
     address = written.format(
@@ -581,13 +583,13 @@ def test_a_context_goes_by_every_spelling_of_its_path(
     assert "There is no context for" in refused(client.delete(f"/contexts/{address}"), 404)
 
 
-def test_the_global_context_is_removed_by_its_name_only(client: TestClient) -> None:
+def test_the_global_context_is_removed_by_its_name_only(client: httpx.Client) -> None:
     post(client, "/contexts/add", path="/", text="mine")
     refused(client.delete("/contexts/"), 404)
     assert client.delete("/contexts/%2F").json() == {"status": "removed", "path": "/"}
 
 
-def test_a_context_needs_a_place_and_a_text(client: TestClient, tmp_path: Path) -> None:
+def test_a_context_needs_a_place_and_a_text(client: httpx.Client, tmp_path: Path) -> None:
     for body in ({"path": str(tmp_path), "text": "x"}, {"path": "/", "text": " "}):
         refused(client.post("/contexts/add", json=body), 400)
     refused(client.post("/contexts/add", json={"path": "qmd://nix", "text": "x"}), 400)
@@ -598,7 +600,7 @@ def test_a_context_needs_a_place_and_a_text(client: TestClient, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["search", "query"])
 def test_an_endpoint_answers_what_its_tool_answers(
-    client: TestClient, kb: KnowledgeBase, name: str
+    client: httpx.Client, kb: KnowledgeBase, name: str
 ) -> None:
     (tool,) = (each for each in TOOLS if each.name == name)
     arguments = parse_arguments(name, tool.arguments, {"query": "the year", "minScore": 0.1})

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
 from support.mcp_client import WAIT_S
 from support.rest import rest_client
@@ -38,7 +38,7 @@ def kb(database: Path) -> Iterator[KnowledgeBase]:
 
 
 @pytest.fixture
-def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+def client(kb: KnowledgeBase) -> Iterator[httpx.Client]:
     with rest_client(kb) as asked:
         yield asked
 
@@ -56,7 +56,7 @@ def detail(response: Any, status: int) -> str:
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/search/", "/SEARCH", "/collections/a/b", "/%00"])
-def test_an_unknown_route_names_the_description_of_all(client: TestClient, path: str) -> None:
+def test_an_unknown_route_names_the_description_of_all(client: httpx.Client, path: str) -> None:
     assert "/openapi.json" in detail(client.get(path), 404)
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_route_names_the_description_of_all(client: TestClient, path:
     ],
 )
 def test_a_wrong_method_is_told_the_right_ones(
-    client: TestClient, method: str, path: str, allowed: str
+    client: httpx.Client, method: str, path: str, allowed: str
 ) -> None:
     response = client.request(method, path)
     assert allowed in detail(response, 405)
@@ -81,7 +81,7 @@ def test_a_wrong_method_is_told_the_right_ones(
 
 
 @pytest.mark.parametrize("path", ["/status", "/health", "/collections/notes", "/events"])
-def test_head_says_what_get_would(client: TestClient, path: str) -> None:
+def test_head_says_what_get_would(client: httpx.Client, path: str) -> None:
     head = client.head(path)
     assert head.status_code == 200
     if path != "/events":
@@ -129,19 +129,19 @@ def test_head_says_what_get_would(client: TestClient, path: str) -> None:
         ),
     ],
 )
-def test_a_bad_body_is_told_what_is_wrong(client: TestClient, body: bytes, said: str) -> None:
+def test_a_bad_body_is_told_what_is_wrong(client: httpx.Client, body: bytes, said: str) -> None:
     assert said in detail(client.post("/search", content=body, headers=JSON), 400)
 
 
 @pytest.mark.parametrize("body", [b" ", b"\n", b"\x0c"])
 def test_blanks_are_no_json_even_where_a_body_may_be_left_out(
-    client: TestClient, body: bytes
+    client: httpx.Client, body: bytes
 ) -> None:
     assert client.post("/update", headers=JSON).status_code == 200
     assert "not JSON" in detail(client.post("/update", content=body, headers=JSON), 400)
 
 
-def test_half_of_a_surrogate_pair_is_a_question_and_no_name(client: TestClient) -> None:
+def test_half_of_a_surrogate_pair_is_a_question_and_no_name(client: httpx.Client) -> None:
     body = b'{"query": "islands \\ud83d", "limit": 1}'
     for path in ("/search", "/query"):
         (hit,) = client.post(path, content=body, headers=JSON).json()["results"]
@@ -150,7 +150,7 @@ def test_half_of_a_surrogate_pair_is_a_question_and_no_name(client: TestClient) 
     assert "half of a surrogate pair" in told
 
 
-def test_whole_numbers_and_nulls_are_what_they_mean(client: TestClient) -> None:
+def test_whole_numbers_and_nulls_are_what_they_mean(client: httpx.Client) -> None:
     body = {"query": "islands", "limit": 5.0, "collection": None, "path": "", "tags": None}
     assert len(client.post("/search", json=body).json()["results"]) == 1
 
@@ -159,7 +159,7 @@ def test_whole_numbers_and_nulls_are_what_they_mean(client: TestClient) -> None:
     "kind",
     [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "multipart/x"],
 )
-def test_what_a_foreign_form_could_send_is_no_json(client: TestClient, kind: str | None) -> None:
+def test_what_a_foreign_form_could_send_is_no_json(client: httpx.Client, kind: str | None) -> None:
     headers = {} if kind is None else {"content-type": kind}
     body = b'{"query": "islands"}'
     assert "must be application/json" in detail(
@@ -168,12 +168,12 @@ def test_what_a_foreign_form_could_send_is_no_json(client: TestClient, kind: str
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON"])
-def test_json_by_any_of_its_names(client: TestClient, kind: str) -> None:
+def test_json_by_any_of_its_names(client: httpx.Client, kind: str) -> None:
     response = client.post("/search", content=b'{"query": "x"}', headers={"content-type": kind})
     assert response.status_code == 200
 
 
-def test_a_compressed_body_is_not_unpacked(client: TestClient) -> None:
+def test_a_compressed_body_is_not_unpacked(client: httpx.Client) -> None:
     headers = JSON | {"content-encoding": "gzip"}
     detail(client.post("/search", content=b"\x1f\x8b", headers=headers), 415)
 
@@ -186,7 +186,7 @@ def test_a_body_over_the_limit(kb: KnowledgeBase) -> None:
         assert said == "Request body too large (at most 100 bytes)"
 
 
-def test_arguments_in_the_address_are_checked_too(client: TestClient) -> None:
+def test_arguments_in_the_address_are_checked_too(client: httpx.Client) -> None:
     assert "limit must be an integer from 1 to 1000, got 0" in detail(
         client.get("/documents?limit=0"), 400
     )
@@ -284,7 +284,7 @@ def test_embeddings_wait_for_each_other_and_for_nobody_else(
 
 
 def test_what_changes_the_index_blocks_no_reader(
-    client: TestClient, kb: KnowledgeBase, database: Path
+    client: httpx.Client, kb: KnowledgeBase, database: Path
 ) -> None:
     (Path(kb.collection("notes").path) / "new.md").write_text("# New\n", encoding="utf-8")
     other = connect(database, read_only=False)

@@ -8,12 +8,14 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from support.cli import filled
 
+from qmd.store import open_store
 from qmd.values.location import ServerDatabase
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +55,7 @@ def test_a_generated_migration_makes_its_tables(postgres_database: ServerDatabas
         "    size REAL,\n    bytes BLOB NOT NULL,\n    PRIMARY KEY (document_id, bytes)\n"
         ") WITHOUT ROWID;\nCREATE INDEX things_by_size ON things (size);\n"
         "ALTER TABLE things ADD COLUMN name TEXT;\n"
+        "ALTER TABLE things ADD COLUMN since /* Whose day it's. */ TEXT NOT NULL DEFAULT '';\n"
     )
     with psycopg.connect(postgres_database.url) as connection:
         connection.execute(for_postgres(migration).encode())
@@ -64,10 +67,54 @@ def test_a_generated_migration_makes_its_tables(postgres_database: ServerDatabas
             ("size", "double precision", None),
             ("bytes", "bytea", None),
             ("name", "text", "C"),
+            ("since", "text", "C"),
         ]
         assert connection.execute("SELECT obj_description('things'::regclass)").fetchone() == (
             "It's a thing.",
         )
+        assert connection.execute("SELECT col_description('things'::regclass, 5)").fetchone() == (
+            "Whose day it's.",
+        )
+
+
+#: What one engine alone has: tables and views, and columns of those that both have.
+OF_SQLITE = """
+    _sqlite_migrations about v_contexts v_history v_hits v_observations v_tasks z_changed_documents
+    z_common_word_builds z_common_words z_documents_fts_text z_link_targets z_links z_properties
+    z_property_keys z_searchable z_vectors
+    documents.tags properties.beginning v_documents.description v_documents.text
+"""
+OF_POSTGRES = """
+    qmd_migrations z_document_changes z_document_tokens z_full_text_totals z_postings
+    aliases.alias_key documents.moment tags.tag_key z_pending_writes.machine
+"""
+
+
+def test_both_engines_have_the_same_tables_and_columns(
+    postgres_database: ServerDatabase, tmp_path: Path
+) -> None:
+    """A migration that was written for one engine alone is noticed here, or named above."""
+    open_store(tmp_path / "index.sqlite", create=True).close()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as file:
+        in_sqlite = file.execute(
+            "SELECT t.name, c.name FROM pragma_table_list t, pragma_table_xinfo(t.name) c"
+            " WHERE t.schema = 'main' AND t.type IN ('table', 'view')"
+            " AND t.name NOT LIKE 'sqlite@_%' ESCAPE '@'"
+        ).fetchall()
+    with psycopg.connect(postgres_database.url) as connection:
+        in_postgres = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema()"
+        ).fetchall()
+    assert alone(in_sqlite, in_postgres) == set(OF_SQLITE.split())
+    assert alone(in_postgres, in_sqlite) == set(OF_POSTGRES.split())
+
+
+def alone(these: list[tuple[str, str]], others: list[tuple[str, str]]) -> set[str]:
+    """The tables of these that the others do not have, and columns of tables that both have."""
+    tables = {table for table, _ in others}
+    missing = set(these) - set(others)
+    return {f"{table}.{column}" if table in tables else table for table, column in missing}
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_type_hints
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from starlette.routing import Route
-from starlette.testclient import TestClient
 
 import qmd.server.page
 from qmd import KnowledgeBase, Settings
@@ -57,6 +57,7 @@ from qmd.values.properties import PropertyCondition, parse_filter
 from qmd.values.transfer import KeptChange, KeptRevision
 from tests.support.embedder import HashEmbedder
 from tests.support.postgres import PostgresServer
+from tests.support.rest import client_of
 
 OPEN = {
     "work/plan.md": "---\nstatus: draft\ntags: [shared]\n---\n# Plan\n\nThe rocket is ready."
@@ -99,7 +100,7 @@ class Place:
     kb: KnowledgeBase
     part: ScopedKnowledgeBase
     token: str
-    client: TestClient
+    client: httpx.Client
 
     def plain(self, answer: object) -> str:
         """An answer without what differs between two runs: places, times and random values."""
@@ -147,9 +148,7 @@ def make(root: Path, stack: ExitStack, location: Path | ServerDatabase, *, close
     scope = kb.scope_of_token(created.token)
     assert scope is not None
     app = build_app(kb, security=Security(token="admin"))
-    client = stack.enter_context(
-        TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
-    )
+    client = stack.enter_context(client_of(app))
     client.headers["authorization"] = f"Bearer {created.token}"
     return Place(root, kb, ScopedKnowledgeBase(kb, scope), created.token, client)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from mcp import MCPError
-from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
 from support.mcp_client import with_client
 from support.rest import rest_client
@@ -63,7 +63,7 @@ def kb(tmp_path: Path, reranker: LastIsBest) -> Iterator[KnowledgeBase]:
 
 
 @pytest.fixture
-def client(kb: KnowledgeBase) -> Iterator[TestClient]:
+def client(kb: KnowledgeBase) -> Iterator[httpx.Client]:
     with rest_client(kb) as asked:
         yield asked
 
@@ -84,7 +84,7 @@ SEARCHES = [
 ]
 
 
-def test_searches_stand_in_place_of_the_query(kb: KnowledgeBase, client: TestClient) -> None:
+def test_searches_stand_in_place_of_the_query(kb: KnowledgeBase, client: httpx.Client) -> None:
     over_mcp = call(kb, "query", searches=SEARCHES, limit=6, minScore=0)
     assert not over_mcp.is_error, over_mcp.content
     over_rest = client.post("/query", json={"searches": SEARCHES, "limit": 6, "minScore": 0}).json()
@@ -97,7 +97,7 @@ def test_words_alone_find_only_what_has_them(kb: KnowledgeBase) -> None:
     assert files(reply.structured_content) == {"sea/0.md", "sea/1.md", "sea/2.md"}
 
 
-def test_several_collections(client: TestClient) -> None:
+def test_several_collections(client: httpx.Client) -> None:
     for path in ("/query", "/search", "/vsearch"):
         body = {"query": "pump", "collections": ["sea", "air"], "min_score": 0}
         found = files(client.post(path, json=body).json())
@@ -106,7 +106,7 @@ def test_several_collections(client: TestClient) -> None:
     assert {file.partition("/")[0] for file in files(both.json())} == {"sea"}
 
 
-def test_an_unknown_one_among_the_collections_is_an_error(client: TestClient) -> None:
+def test_an_unknown_one_among_the_collections_is_an_error(client: httpx.Client) -> None:
     answer = client.post("/query", json={"query": "pump", "collections": ["sea", "moon"]})
     assert answer.status_code == 404
     assert "moon" in answer.json()["detail"]

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -170,3 +170,21 @@ class RawClient:
         """Send a signal; returns the exit code."""
         self.process.send_signal(signal_number)
         return self.process.wait(WAIT_S)
+
+
+def assert_few_bytes(tools: Sequence[Mapping[str, Any]], most: int) -> None:
+    """Language models read the whole listing, so what it may take is limited."""
+    sizes = {tool["name"]: _bytes(tool) for tool in tools}
+    total = _bytes({"tools": tools})
+    largest_first = sorted(sizes.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{name} {taken}" for name, taken in largest_first)
+    assert total <= most, (
+        f"These {len(tools)} tools take {total} bytes, {total - most} more than they may:"
+        f" {listed}. Say it in fewer words, let one tool serve two operations (Joined), keep"
+        " arguments from models (Unlisted), or give the operation no tool (toolset=None). If the"
+        " new tool is worth what each client then reads, raise the limit in the same commit."
+    )
+
+
+def _bytes(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())

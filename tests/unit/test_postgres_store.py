@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +23,7 @@ from qmd.errors import (
 )
 from qmd.kb import KnowledgeBase
 from qmd.store import Store, Writer, open_store
+from qmd.store.migrations import available, migrations_folder
 from qmd.store.postgres.library import SUBSTITUTE, connect
 from qmd.system.cancellation import Cancellation
 from qmd.values.location import ServerDatabase
@@ -142,34 +142,34 @@ def test_a_newer_and_an_older_schema_are_not_touched(
         open_store(postgres_database, read_only=True)
 
 
-def test_an_older_index_of_tokens_gets_its_numbers(
-    postgres_server: PostgresServer, postgres_database: ServerDatabase, tmp_path: Path
-) -> None:
-    (tmp_path / "walk.md").write_text("# A walk\n\nWe walk, and we talk.\n", "utf-8")
-    with KnowledgeBase.open(postgres_database) as kb:
-        kb.add_collection(tmp_path, name="notes")
-        kb.index()
-    every = "SELECT token, weight, length, fields FROM z_postings ORDER BY token"
-    written = postgres_server.execute(every, postgres_database.name)
-    # "walk" is in title, headings, body and path: fields 0 to 3.
-    assert ("walk", 3 + 0.5 + 2 + 1.5, written[0][2], 0b1111) in written
+def test_an_older_index_of_tokens_gets_its_numbers(postgres_server: PostgresServer) -> None:
+    database = postgres_server.new_database()
+    folder = migrations_folder("postgres")
+    before = [name for name in available(folder) if name < "0008"]
+    names = ", ".join(f"('{name}')" for name in before)
     for statement in (
-        "DO $$ DECLARE name text; BEGIN"
-        " FOR name IN SELECT tablename FROM pg_tables WHERE starts_with(tablename, 'z_')"
-        " LOOP EXECUTE format('ALTER TABLE %I RENAME TO %I', name, substr(name, 3)); END LOOP;"
-        " END $$",
-        "ALTER TABLE chunks DROP COLUMN next_hash CASCADE",
-        "ALTER TABLE postings DROP CONSTRAINT postings_pkey",
-        "ALTER TABLE postings DROP COLUMN length CASCADE, DROP COLUMN fields CASCADE",
-        "ALTER TABLE postings ADD PRIMARY KEY (token, document_id) INCLUDE (weight)",
-        "ALTER TABLE changes DROP COLUMN position CASCADE",
-        "DROP TABLE anchors, pictures, picture_texts, tasks, observations CASCADE",
-        "ALTER TABLE links DROP COLUMN relation CASCADE",
-        "DELETE FROM qmd_migrations WHERE name >= '0008'",
+        *((folder / f"{name}.sql").read_text("utf-8") for name in before),
+        "CREATE TABLE qmd_migrations (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " name text NOT NULL UNIQUE, applied_at timestamptz NOT NULL DEFAULT now())",
+        f"INSERT INTO qmd_migrations (name) VALUES {names}",
+        "INSERT INTO collections (id, name, path, created_at) VALUES (1, 'notes', '/notes', '')",
+        "INSERT INTO documents (id, collection_id, path, name_key, title, hash, modified_at, bytes,"
+        " mtime_ns, inode, device, encoding, parser_version, body_start, indexed_at, text)"
+        " VALUES (1, 1, 'a.md', 'a', 'A', '', '2026-11-20', 1, 1, 1, 1, 'utf-8', 1, 0, '', 'A')",
+        "INSERT INTO document_tokens (document_id, length, tokens) VALUES (1, 5, '{walk,talk}')",
+        # A place is field * 2^26 + position: "walk" is in title, body twice, and path.
+        "INSERT INTO postings (token, document_id, weight, places) VALUES"
+        " ('walk', 1, 6.5, ARRAY[0, 2 * 67108864, 2 * 67108864 + 3, 3 * 67108864]),"
+        " ('talk', 1, 1, ARRAY[2 * 67108864 + 2])",
     ):
-        postgres_server.execute(statement, postgres_database.name)
-    open_store(postgres_database, create=True).close()
-    assert postgres_server.execute(every, postgres_database.name) == written
+        postgres_server.execute(statement, database.name)
+    open_store(database, create=True).close()
+    rows = "SELECT token, weight, length, fields FROM z_postings ORDER BY token"
+    assert postgres_server.execute(rows, database.name) == [
+        ("talk", 1, 5, 0b100),
+        ("walk", 6.5, 5, 0b1101),
+    ]
+    postgres_server.drop(database)
 
 
 def test_no_error_repeats_the_password(postgres_server: PostgresServer) -> None:

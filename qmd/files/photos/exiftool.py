@@ -33,7 +33,6 @@ HINT = (
 )
 TIMEOUT_S = 5.0
 _MAX_OUTPUT = 64 * 1024 * 1024
-_STOP_S = 1.0
 
 # exiftool goes on waiting when its input ends. This shell script notices when we are killed
 # (`read` returns), and then kills exiftool and whatever a script in its place has started.

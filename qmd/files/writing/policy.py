@@ -1,11 +1,11 @@
 """
 Write roots: where a client may change files; and files that a language model never writes.
 
-Write roots: the directories below which a client may change files or add a collection. Links are
-followed before paths are compared, so a link in a root that leads out of it is outside. They are
-followed once, so that the file that was checked is the file opened.
+Below a write root a client may change files or add a collection. Links are followed before paths
+are compared, so a link in a root that leads out of it is outside. They are followed once, so that
+the file that was checked is the file opened.
 
-Files that steer other programs, which a language model never writes. Whoever makes the model write
+Files that steer other programs are never written by a language model. Whoever makes the model write
 one of them, as a note may try, gives orders to the next program that reads it. Names are compared
 as a disk may compare them: ignoring case, composition and invisible characters, and dots and blanks
 at the end.

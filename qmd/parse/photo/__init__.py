@@ -5,7 +5,7 @@ The readers walk through the headers of the containers and ask a `PhotoSource` f
 that matter, so a photo of any size costs the same, and a decompression bomb costs nothing.
 
 Pillow, which makes the thumbnails, was tried in place of the readers of JPEG and PNG. It would save
-some sixty lines, because `image_data`, by which a photo is checked after it was written, walks
+some sixty lines, because the check of a photo after it was written walks
 through the same segments and chunks. And Pillow
 
 - reads what stands behind the pixels of a PNG, where many programs write texts, only by decoding

@@ -1,9 +1,9 @@
 """
 Workbooks, files of comma-separated values and presentations in the view of a note.
 
-A sheet of a workbook, or a file of comma-separated values: in the view of a note, as a table. The
-text of such a document is tables in pieces, each with the head (`qmd.parse.convert.blocks`). Here
-they are one table again, of which a view shows so many rows.
+The text of a workbook, or of a file of comma-separated values, is tables in pieces, each with the
+head (`qmd.parse.convert.blocks`). Here they are one table again, of which a view shows so many
+rows.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Site:
                 "This server is read-only.",
                 hint="Start it without --read-only to allow what changes the index.",
             )
-        if administrator and not self.can_change:
+        if administrator and not self.may_administer:
             raise ScopeError("This is for the administrator; your token opens notes alone.")
 
     def may_write_in(self, collection: str) -> bool:
@@ -318,9 +318,7 @@ class Site:
 
     def html(self, request: Request, template: str, values: Mapping[str, object]) -> str:
         """The HTML of a page, or of a part of one."""
-        from qmd.server.page.templating import rendered  # Jinja2 takes a while to load
-
-        return rendered(
+        return templating.rendered(
             template,
             self.language(request),
             {

@@ -34,7 +34,6 @@ _NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
 _LINKS = 8
 _NAMED, _HITS = 6, 6  # notes of the palette: by their names, and by their words
 _MOST_NAMED = 200  # files with such a name that are looked at, to tell those with the same name
-_MOST_LISTED = 200  # tags, or keys, in the lists of the fields that filter
 _MOST_READ = 1_000  # tags, or values of a property, of those that most documents have
 
 _TAG = re.compile(r"(-?)(?:#|tag[:：])([^\s#:：]*)$", re.IGNORECASE)

@@ -121,7 +121,8 @@ class Order(NamedTuple):
 
 DOCID_DIGITS = 6
 
-#: For `_info`. The last two are the hashes of other contents before and after it, or NULL.
+#: The columns of a `_Row`. The last two are the hashes of other contents before and after it, or
+#: NULL.
 _INFO = """
     d.id, c.name, d.path, d.title, d.hash, d.bytes, d.modified_at,
     (SELECT hash FROM documents WHERE hash < d.hash ORDER BY hash DESC LIMIT 1),

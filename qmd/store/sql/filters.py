@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from qmd.values import Filters
     from qmd.values.properties import PropertyCondition, ValueRange
 
-#: A day is the day that is written in the note, or the one on the wall when it was saved: on this
-#: machine, not where a server is.
 #: The columns of tasks and facts that are compared as texts; the others are days of tasks.
 _TEXTS = ("tasks.status", "observations.category")
+#: A day is the day that is written in the note, or the one on the wall when it was saved: on this
+#: machine, not where a server is.
 _DAY = "CASE WHEN d.date IS NULL THEN d.modified_at {0} ? ELSE substr(d.date, 1, 10) {0} ? END"
 
 

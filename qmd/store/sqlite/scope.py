@@ -76,7 +76,7 @@ _MATCHES = (
 
 class ScopedFullText(full_text.FullText):
     """
-    `FullText` on a connection that `qmd.store.sqlite.scope` has restricted.
+    `FullText` on a connection that is restricted to a scope.
 
     FTS5 computes bm25 from figures of the whole index, in which the words of closed documents would
     show. So the frequencies of phrases are computed back, and bm25 from them and from figures of
