@@ -59,7 +59,7 @@ class LateMcp:
         self._app: ASGIApp | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
 
-    def made(self) -> McpFace:
+    def face(self) -> McpFace:
         """The MCP server, made now if it was not."""
         with self._making:
             if self._face is None:
@@ -103,13 +103,13 @@ class LateMcp:
             raise RuntimeError("the application does not run")
         async with self._starting:
             if self._app is None:
-                face = await anyio.to_thread.run_sync(self.made)
+                face = await anyio.to_thread.run_sync(self.face)
                 # The SDK checks Host and Origin on its route only, and its errors have another
                 # shape. `RequestGuard` checks them on all routes.
-                made = face.server.streamable_http_app(
+                sdk_app = face.server.streamable_http_app(
                     streamable_http_path=MCP_PATH, host="guarded", max_sessions=MAX_SESSIONS
                 )
-                [app] = [route.app for route in made.routes if isinstance(route, Route)]
+                [app] = [route.app for route in sdk_app.routes if isinstance(route, Route)]
                 await self._tasks.start(self._run, face)
                 self._app = app
             return self._app

@@ -134,7 +134,7 @@ def serve(
         _log.info("serving a client on stdin", extra={"fields": fields, FILE_ONLY: True})
     process = _ServerProcess(kb, options, port, beside)
     if wire is not None:
-        process.mcp.made()
+        process.mcp.face()
     _start_indexing(kb, options, kept_by_caller=beside is not None)
     gc.set_threshold(*_GC_THRESHOLDS)  # `qmd.__main__` raised them for the start
     memory.settle()
@@ -352,7 +352,7 @@ class _ServerProcess:
             self._thread.start()
 
     async def _serve_stdio(self, wire: Wire) -> None:
-        await server.stdio.serve(self.mcp.made().server, wire, self._stop)
+        await server.stdio.serve(self.mcp.face().server, wire, self._stop)
         self._stop.set()  # the client has closed stdin
 
     async def _serve_http(self, http: HttpServer) -> None:

@@ -26,7 +26,7 @@ class LiveApp:
         listener = listen("127.0.0.1", 0)
         streams = Streams()
         mcp = LateMcp(kb)
-        self.face = mcp.made()
+        self.face = mcp.face()
         app = build_app(
             kb,
             security=security_for("127.0.0.1", token),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from qmd.records import of_tuples
 from qmd.store import sql as tables
@@ -27,7 +27,11 @@ _stored_file = of_tuples(StoredFile)
 _file_state = of_tuples(FileState)
 
 
-def stored_file(row: tuple[Any, ...]) -> tuple[str, StoredFile]:
+#: Path, id, state, hash and version of the parser.
+FileRow: TypeAlias = tuple[str, int, int, int, int, int, str, int]
+
+
+def stored_file(row: FileRow) -> tuple[str, StoredFile]:
     """The path and the document of a row of `Files.rows_in_collection`."""
     path, number, size, mtime, inode, device, digest, version = row
     return path, _stored_file((number, _file_state((size, mtime, inode, device)), digest, version))
@@ -64,7 +68,7 @@ class Files:
         """Path → document, for all documents of a collection."""
         return dict(map(stored_file, self.rows_in_collection(collection_id)))
 
-    def rows_in_collection(self, collection_id: int) -> Iterator[tuple[Any, ...]]:
+    def rows_in_collection(self, collection_id: int) -> Iterator[FileRow]:
         """What `stored_file` takes, for all documents of a collection, in the order of paths."""
         return self._rows("collection_id = ? ORDER BY path", [collection_id])
 
@@ -110,7 +114,7 @@ class Files:
             paths.update(path for (path,) in rows)
         return paths
 
-    def _rows(self, condition: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, condition: str, values: Sequence[object]) -> Iterator[FileRow]:
         rows = self._sql.run(
             "SELECT path, id, bytes, mtime_ns, inode, device, hash,"
             # One whose text was changed by hand has no full text: as if made by no parser of ours.
