@@ -87,6 +87,7 @@ def test_a_miss_says_what_may_be_meant(client: httpx.Client) -> None:
     assert response.status_code == 404
     assert 'href="/note/notes/Harbour.md"' in response.text
     assert 'href="/new?name=notes/harbor.md"' in response.text
+    assert "/new?" not in client.get("/note/notes/gone.png").text  # which is no note
     several = client.get("/note/same")
     assert several.status_code == 300
     assert 'href="/note/notes/a/same.md"' in several.text
