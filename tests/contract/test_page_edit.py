@@ -432,6 +432,22 @@ def test_a_change_that_others_built_on_is_not_undone(served: Served, client: htt
     assert answer.status_code == 409
     assert "by hand" in answer.text
     assert text_of(served) == "by hand\n"
+    assert '<form method="post" action="/undo/' not in answer.text
+
+
+def test_if_a_change_is_not_undone_an_earlier_one_is_offered(
+    served: Served, client: httpx.Client
+) -> None:
+    post(client, "/new", collection="notes", folder="", name="other", text="# Other\n")
+    post(client, "/new", collection="notes", folder="", name="new", text="# New\n")
+    (served.folder / "new.md").write_text("by hand\n", encoding="utf-8")
+    newest, other = served.kb.undo.changes()
+    answer = post(client, f"/undo/{newest.number}")
+    assert re.findall(r'<form method="post" action="(/undo/\d+)"', answer.text) == [
+        f"/undo/{other.number}"
+    ]
+    assert post(client, f"/undo/{other.number}").status_code == 303
+    assert not (served.folder / "other.md").exists()
 
 
 @pytest.mark.parametrize(
