@@ -119,7 +119,8 @@ def undo(
     A collection that was removed since comes back, with its contexts. What was undone already is
     passed over: each further 'qmd undo' goes back by one change, as in an editor, and --redo goes
     forward until something else is changed. Files get their earlier content, place or existence
-    again. A change is left alone if one of its files was changed since.
+    again. A change is left alone if one of its files was changed since; what was changed before it
+    can be undone by its number.
     """
     if (change is not None) + (session_name is not None) + redo > 1:
         raise click.UsageError("CHANGE, --redo and --session exclude each other.")
@@ -143,7 +144,9 @@ def undo(
     if as_json:
         write_json(reply)
     else:
-        write_text(edit_texts.undone(reply, redo="qmd undo --redo") + "\n")
+        by_number = "qmd undo {number} ('qmd undo --list' lists all)"
+        text = edit_texts.undone(reply, redo="qmd undo --redo", by_number=by_number)
+        write_text(text + "\n")
     if reply.refused:
         ctx.exit(1)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ TOOL = "undo"
 #: The most changes of a session that are undone at once.
 MAX_CHANGES = 10_000
 _ALL = 2**31 - 1
+#: If a change is refused, so many earlier ones are tried for one that can be undone.
+MAX_TRIED = 50
 #: The most bytes of all contents that are restored at once.
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -95,9 +98,12 @@ class Undo:
                 if change.files
             ]
 
-    def undo_change(self, number: int) -> writing.UndoReply:
+    def undo_change(self, number: int, *, session: str | None = None) -> writing.UndoReply:
         """
         Undo one change. Undoing an undo restores what it undid.
+
+        Args:
+            session: If the change is refused, only an earlier one of this session is named.
 
         Raises:
             NotFoundError: There is no such change.
@@ -119,7 +125,7 @@ class Undo:
                     ),
                     hint=f"Undo change {change.undone_by} to restore it.",
                 )
-        return self._undo([change])
+        return self._undo_one(change, session)
 
     def next_change(self) -> writing.FileChange | None:
         """The change that `undo_last` undoes; None if there is none."""
@@ -139,7 +145,7 @@ class Undo:
             change = _last_in_effect(reader, session)
             if change is None:
                 raise self._nothing(reader, session)
-        return self._undo([change])
+        return self._undo_one(change, session)
 
     def redo_last(self, session: str | None = None) -> writing.UndoReply:
         """
@@ -202,6 +208,22 @@ class Undo:
                 f" ({last.tool}, {last.created}, {name}{more}); undo it by its number."
             )
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
+
+    def _undo_one(self, change: writing.FileChange, session: str | None) -> writing.UndoReply:
+        """Undo a change; if it is refused, name the next one, or nothing would lead past it."""
+        reply = self._undo([change])
+        if not reply.refused:
+            return reply
+        plan = _Plan(self._files, self._name)
+        with self._files.store.reading() as reader:
+            newer_first = _in_effect(reader, session)
+            for each in newer_first:
+                if each.number == change.number:
+                    break
+            # What remains is older. An undo is not among them, and nothing is older than it then.
+            earlier = [*islice(newer_first, MAX_TRIED)]
+        number = next((each.number for each in earlier if plan.can_undo(each)), None)
+        return replace(reply, earlier=number)
 
     def _undo(
         self, changes: Sequence[writing.FileChange], *, not_kept: int = 0
@@ -303,6 +325,14 @@ class _Plan:
         self.undone[change.number] = writing.UndoneChange(
             change.number, change.tool, change.created, files
         )
+
+    def can_undo(self, change: writing.FileChange) -> bool:
+        """Whether the files are as a change left them, and their earlier contents are kept."""
+        try:
+            self._steps(change, ChainMap(dict[str, str](), self._hashes))
+        except _NotUndoneError:
+            return False
+        return True
 
     def refuse(self, numbers: Iterable[int], error: _NotUndoneError) -> None:
         """Undo none of these changes; of several reasons the first counts."""
@@ -479,10 +509,14 @@ class _Plan:
 
 def _last_in_effect(reader: Reader, session: str | None) -> writing.FileChange | None:
     """The last change in effect that is no undo; with ``session`` the last of this session."""
+    return next(_in_effect(reader, session), None)
+
+
+def _in_effect(reader: Reader, session: str | None) -> Iterator[writing.FileChange]:
+    """The changes in effect that are no undos, newest first; with ``session`` those of it."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
         if change.tool != TOOL and change.files and _is_in_effect(reader, change):
-            return change
-    return None
+            yield change
 
 
 def _last_undo(reader: Reader, session: str | None) -> writing.FileChange | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -19,7 +19,7 @@ from qmd.ingest.keep.freshness import is_kept, lock_name
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.patterns import compile_mask
 from qmd.ingest.rules import Rules
-from qmd.ingest.scan import ScannedFile, scan
+from qmd.ingest.scan import ScannedFile, is_readable, printable, scan
 from qmd.models import catalogue
 from qmd.models.choice import Backends, EmbedderChoice, is_set, open_expander, open_reranker
 from qmd.models.guard import ModelGuard
@@ -236,7 +236,8 @@ class Drift(NamedTuple):
     """
     The numbers of files that an index run would add, update, remove and leave unchanged.
 
-    ``directories`` is the number of directories that the run walks.
+    ``directories`` is the number of directories that the run walks. ``unreadable`` are files among
+    those left unchanged that cannot be read any more, which a run does not notice.
     """
 
     new: int
@@ -244,6 +245,7 @@ class Drift(NamedTuple):
     gone: int
     unchanged: int
     directories: int
+    unreadable: Sequence[str] = ()
 
     def __str__(self) -> str:
         return f"{self.new} new, {self.changed} changed, {self.gone} gone"
@@ -278,6 +280,8 @@ def keeping_checks(store: Store) -> Iterator[Check]:
             continue  # `doctor` reports what is wrong with its folder
         directories += drift.directories
         yield _drift(collection, drift, kept=is_kept(store))
+        if drift.unreadable:
+            yield _unreadable(collection, drift.unreadable)
         kind = file_system(Path(collection.path))
         if kind in REMOTE:
             yield Check(
@@ -303,6 +307,7 @@ def find_drift(store: Store, collection: Collection) -> Drift:
         stored = reader.files.in_collection(collection.id)
         skips = reader.files.skips_in_collection(collection.id)
     new = changed = unchanged = 0
+    unreadable = []
     for item in walk:
         if not isinstance(item, ScannedFile):
             continue
@@ -312,9 +317,11 @@ def find_drift(store: Store, collection: Collection) -> Drift:
             # The state of a file that changed just before it was indexed has the inode -1.
             is_same = present == recorded or (recorded.inode == -1 and present[:2] == recorded[:2])
             unchanged, changed = unchanged + is_same, changed + (not is_same)
+            if is_same and not is_readable(f"{collection.path}/{item.path}"):
+                unreadable.append(printable(item.path))
         elif item.path not in skips:
             new += 1
-    return Drift(new, changed, len(stored), unchanged, walk.directories)
+    return Drift(new, changed, len(stored), unchanged, walk.directories, unreadable)
 
 
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
@@ -327,6 +334,18 @@ def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
         "warning",
         f"The disk is ahead of the index: {drift}.",
         remedy or f"qmd index -c {collection.name}",
+    )
+
+
+def _unreadable(collection: Collection, paths: Sequence[str]) -> Check:
+    first = f"{collection.name}/{paths[0]}"
+    files = first if len(paths) == 1 else f"{first} and {_count(len(paths) - 1, 'more file')}"
+    return Check(
+        f"unreadable {collection.name}",
+        "warning",
+        f"{files} cannot be read any more; searches show what was in the index before.",
+        "Give yourself permission to read it, or leave it out of the index:"
+        f" qmd collection set {collection.name} --ignore PATTERN",
     )
 
 

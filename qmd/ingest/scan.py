@@ -61,6 +61,11 @@ class ScannedFile(NamedTuple):
     state: FileState
 
 
+def is_readable(path: str) -> bool:
+    """Whether this process may read a file; it is not opened, which may fetch it from elsewhere."""
+    return os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 _file_state = of_tuples(FileState)
 _scanned_file = of_tuples(ScannedFile)
 

@@ -37,7 +37,15 @@ from qmd.ingest.rules import (
     Rules,
     VaultRule,
 )
-from qmd.ingest.scan import End, ScannedFile, ScanSkip, descend, printable, unreadable_root
+from qmd.ingest.scan import (
+    End,
+    ScannedFile,
+    ScanSkip,
+    descend,
+    is_readable,
+    printable,
+    unreadable_root,
+)
 from qmd.parse.formats import PHOTO, format_of
 from qmd.values import Explanation
 from qmd.values.search import encode_uri
@@ -135,6 +143,10 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     reason = f"It is a document ({document.docid}, “{document.title}”)."
     reason += "".join(f" Warning: {warning}" for warning in warnings)
     reason += _unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO)
+    if not is_readable(f"{collection.path}/{relative}"):
+        # A run opens only files that have changed, so it does not notice.
+        reason += " The file cannot be read any more; searches show what it held."
+        return Explanation(file, True, reason, SKIP_REMEDIES["unreadable"], detail)
     return Explanation(file, indexed=True, reason=reason, detail=detail)
 
 

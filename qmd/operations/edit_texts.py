@@ -77,17 +77,18 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def undone(reply: writing.UndoReply, *, redo: str) -> str:
+def undone(reply: writing.UndoReply, *, redo: str, by_number: str) -> str:
     """
     The text for an undo: each file of each change, and why others were left alone.
 
     Args:
         redo: How the reader takes the undo back.
+        by_number: How the reader undoes the change ``{number}``.
     """
-    return _with_problem("\n".join(_undone_lines(reply, redo)), reply.problem)
+    return _with_problem("\n".join(_undone_lines(reply, redo, by_number)), reply.problem)
 
 
-def _undone_lines(reply: writing.UndoReply, redo: str) -> Iterator[str]:
+def _undone_lines(reply: writing.UndoReply, redo: str, by_number: str) -> Iterator[str]:
     for change in reply.undone:
         yield _undone(change)
         if len(change.files) > 1:
@@ -99,6 +100,8 @@ def _undone_lines(reply: writing.UndoReply, redo: str) -> Iterator[str]:
         )
         if refused.diff:
             yield refused.diff.rstrip("\n")
+    if reply.earlier is not None:
+        yield f"An earlier change can be undone: {by_number.format(number=reply.earlier)}"
     if reply.not_kept:
         yield f"Earlier changes of the session that are not kept any more: {reply.not_kept}"
     if not all(change.is_redo for change in reply.undone):

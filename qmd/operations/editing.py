@@ -262,8 +262,14 @@ def move_note(
 # --- undo ----------------------------------------------------------------------------
 
 
+def _undone(replied: Replied) -> str:
+    return edit_texts.undone(
+        replied.value, redo="call undo with redo", by_number="call undo with change {number}"
+    )
+
+
 @operation(
-    text=lambda replied: edit_texts.undone(replied.value, redo="call undo with redo"),
+    text=_undone,
     fails=lambda reply: not reply.undone,
     zh="撤销任一写入工具的一次改动；再调用即撤销更早一次。文件此后又有改动则拒绝。",
     tool_says_summary=True,
@@ -298,7 +304,7 @@ def undo(
     if redo:  # what was undone for a session is redone as a whole
         return kb.undo.redo_last(current_session())
     if change is not None:
-        return kb.undo.undo_change(change)
+        return kb.undo.undo_change(change, session=current_session())
     if session:
         return kb.undo.undo_session(current_session())
     return kb.undo.undo_last(current_session())

@@ -172,6 +172,8 @@ class UndoReply:
         not_kept: How many earlier changes of the session are not kept any more.
         problem: A sentence that says why searches do not have the restored texts yet; None if they
             do.
+        earlier: The number of the newest change before a refused one that can be undone; None if
+            none was refused, or if there is none.
     """
 
     undone: tuple[UndoneChange, ...]
@@ -180,6 +182,9 @@ class UndoReply:
     not_kept: Annotated[int, Describe("Changes too old to be undone"), OmitDefault()] = 0
     problem: Annotated[
         str | None, Describe("Why searches lack the restored texts so far"), OmitDefault()
+    ] = None
+    earlier: Annotated[
+        int | None, Describe("A change before the refused one that can be undone"), OmitDefault()
     ] = None
 
 

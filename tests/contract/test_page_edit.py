@@ -280,6 +280,26 @@ def test_a_link_without_a_note_leads_to_one_with_its_name(client: httpx.Client) 
     assert fields(answer)["text"] == "# Sea\n\n"
 
 
+@pytest.mark.parametrize(
+    "written", ["[y](<sub/with space.md>)", "[y](sub/with%20space.md)", "[y](./sub/with%20space)"]
+)
+def test_a_note_made_from_a_link_is_where_the_link_leads(tmp_path: Path, written: str) -> None:
+    notes = {"trip.md": f"# Trip\n\nSee {written}.\n"}
+    with serve(tmp_path, notes, embed=False) as served, http_client(served.url) as client:
+        page = client.get("/note/notes/trip.md").text
+        offered = re.search(r'href="(/new\?[^"]+)"', page)
+        assert offered is not None
+        form = client.get(html.unescape(offered[1])).text
+        sent = {
+            name: html.unescape(re.findall(rf'name="{name}"[^>]* value="([^"]*)"', form)[0])
+            for name in ("folder", "name")
+        }
+        post(client, "/new", collection="notes", **sent, text="# There\n")
+        assert text_of(served, "sub/with space.md") == "# There\n"
+        page = client.get("/note/notes/trip.md").text
+        assert 'href="/note/notes/sub/with%20space.md"' in page and "/new?" not in page
+
+
 @pytest.mark.parametrize("options", [{"read_only": True}, {"settings": {"read_only_files": True}}])
 def test_where_nothing_may_be_written_the_views_say_so(
     tmp_path: Path, options: dict[str, object]
@@ -412,6 +432,22 @@ def test_a_change_that_others_built_on_is_not_undone(served: Served, client: htt
     assert answer.status_code == 409
     assert "by hand" in answer.text
     assert text_of(served) == "by hand\n"
+    assert '<form method="post" action="/undo/' not in answer.text
+
+
+def test_if_a_change_is_not_undone_an_earlier_one_is_offered(
+    served: Served, client: httpx.Client
+) -> None:
+    post(client, "/new", collection="notes", folder="", name="other", text="# Other\n")
+    post(client, "/new", collection="notes", folder="", name="new", text="# New\n")
+    (served.folder / "new.md").write_text("by hand\n", encoding="utf-8")
+    newest, other = served.kb.undo.changes()
+    answer = post(client, f"/undo/{newest.number}")
+    assert re.findall(r'<form method="post" action="(/undo/\d+)"', answer.text) == [
+        f"/undo/{other.number}"
+    ]
+    assert post(client, f"/undo/{other.number}").status_code == 303
+    assert not (served.folder / "other.md").exists()
 
 
 @pytest.mark.parametrize(

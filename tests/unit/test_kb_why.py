@@ -55,6 +55,37 @@ def test_a_file_that_may_not_be_read_needs_a_permission(tmp_path: Path) -> None:
     assert remedy == "Give yourself permission to read it, then run 'qmd index'."
 
 
+NO_LONGER_READABLE = """
+import os
+import sys
+from qmd import KnowledgeBase
+with KnowledgeBase.open(sys.argv[1], create=True) as kb:
+    kb.add_collection(sys.argv[2], name="notes")
+    kb.index()
+    print([check.name for check in kb.doctor() if check.name.startswith("unreadable")])
+    os.chmod(sys.argv[2] + "/was open.md", 0)
+    assert kb.index().unchanged == 2
+    explained = kb.why(sys.argv[2] + "/was open.md")
+    print(explained.indexed, explained.reason)
+    print(explained.remedy)
+    (check,) = (check for check in kb.doctor() if check.name == "unreadable notes")
+    print(check.status, check.message)
+"""
+
+
+def test_a_document_whose_file_cannot_be_read_any_more_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    for name in ("was open.md", "open.md"):
+        (root / name).write_text("# Open\n")
+    lines = child.unprivileged(NO_LONGER_READABLE, tmp_path / "q.sqlite", root).splitlines()
+    assert lines[0] == "[]"
+    assert lines[1].startswith("True It is a document (")
+    assert lines[1].endswith(" The file cannot be read any more; searches show what it held.")
+    assert lines[2] == "Give yourself permission to read it, then run 'qmd index'."
+    assert lines[3].startswith("warning notes/was open.md cannot be read any more;")
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [

@@ -14,6 +14,7 @@ from qmd.render import NoLinks
 from qmd.server.page.note import lines_of
 from qmd.server.page.note_text import PART, part_with_line, parts_of, shown_markdown, shown_plain
 from qmd.system import clock
+from qmd.values.writing import NoteEdit
 
 NOTES = {
     "plan.md": (
@@ -87,6 +88,7 @@ def test_a_miss_says_what_may_be_meant(client: httpx.Client) -> None:
     assert response.status_code == 404
     assert 'href="/note/notes/Harbour.md"' in response.text
     assert 'href="/new?name=notes/harbor.md"' in response.text
+    assert "/new?" not in client.get("/note/notes/gone.png").text  # which is no note
     several = client.get("/note/same")
     assert several.status_code == 300
     assert 'href="/note/notes/a/same.md"' in several.text
@@ -203,6 +205,43 @@ def test_the_history_is_shown_compared_and_restored(served: Served, client: http
     response = client.post("/history/notes/Harbour.md", data=form)
     assert (response.status_code, response.headers["location"]) == (303, "/note/notes/Harbour.md")
     assert (served.folder / "Harbour.md").read_text() == NOTES["Harbour.md"]
+
+
+def test_what_another_program_changed_is_not_credited_to_a_change(
+    served: Served, client: httpx.Client
+) -> None:
+    file, kb = served.folder / "Harbour.md", served.kb
+    address = "/history/notes/Harbour.md"
+
+    def by_hand(line: str) -> None:
+        file.write_text(f"{file.read_text()}{line}\n")
+        kb.index()
+
+    kb.edit_note("notes/Harbour.md", NoteEdit("append", text="One by qmd."))
+    assert "Another program" not in client.get(address).text
+    by_hand("One by hand.")
+    page = client.get(address).text
+    assert "Another program changed the file after this change" in page and "One by hand." in page
+    assert "Another program" not in client.get(f"{address}?with=now").text
+    kb.edit_note("notes/Harbour.md", NoteEdit("append", text="Two by qmd."))
+    kb.delete_note("notes/Harbour.md")
+    file.write_text("# Written anew\n")
+    kb.index()
+    deleted, second, first = (each.number for each in kb.revisions.history("notes/Harbour.md"))
+    page = client.get(f"{address}?revision={deleted}").text
+    assert "Another program" not in page and "Written anew" not in page
+    page = client.get(f"{address}?revision={second}").text
+    assert "Another program" not in page and "2 added, 0 removed" in page  # one is blank
+    assert "Another program" in client.get(f"{address}?revision={first}").text
+
+
+def test_a_file_that_is_not_utf8_has_a_history(served: Served, client: httpx.Client) -> None:
+    file = served.folder / "Harbour.md"
+    file.write_bytes("# Harbour\n\nDas Boot für alle Tage.\n".encode("utf-16"))
+    served.kb.index()
+    served.kb.edit_note("notes/Harbour.md", NoteEdit("append", text="Mehr."))
+    page = client.get("/history/notes/Harbour.md").text
+    assert "Mehr." in page and "Another program" not in page
 
 
 def test_a_deleted_note_is_restored_from_its_history(served: Served, client: httpx.Client) -> None:

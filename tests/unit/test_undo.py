@@ -138,18 +138,24 @@ def test_undo_and_redo_of_a_session_leave_those_of_others(kb: KnowledgeBase, not
 def test_the_text_of_an_undo_says_what_was_undone(kb: KnowledgeBase, notes: Path) -> None:
     change_all(kb, notes)
     number = kb.undo.changes()[0].number
-    lines = edit_texts.undone(kb.undo.undo_last(), redo="qmd undo --redo").splitlines()
+    lines = edit_texts.undone(
+        kb.undo.undo_last(), redo="qmd undo --redo", by_number=""
+    ).splitlines()
     assert lines[0] == (
         "Undid: moved notes/a.md to notes/new/a.md and 4 more files, just now, by move_note"
         f" (change {number})"
     )
     assert lines[1] == "- notes/d.md deleted"
     assert lines[-1] == "To redo: qmd undo --redo"
-    (redone, *_) = edit_texts.undone(kb.undo.redo_last(), redo="").splitlines()
+    (redone, *_) = edit_texts.undone(kb.undo.redo_last(), redo="", by_number="").splitlines()
     assert redone.startswith("Redid: moved notes/a.md to notes/new/a.md and 4 more files, undone")
     write(kb, notes / "new.md", "1")
-    assert "Undid: created notes/new.md, " in edit_texts.undone(kb.undo.undo_last(), redo="")
-    assert "Redid: created notes/new.md, " in edit_texts.undone(kb.undo.redo_last(), redo="")
+    assert "Undid: created notes/new.md, " in edit_texts.undone(
+        kb.undo.undo_last(), redo="", by_number=""
+    )
+    assert "Redid: created notes/new.md, " in edit_texts.undone(
+        kb.undo.redo_last(), redo="", by_number=""
+    )
 
 
 @pytest.mark.usefixtures("three")
@@ -188,6 +194,24 @@ def test_nothing_is_overwritten_that_changed_since(
         (notes / changed).write_text(AFTER[changed])
     kb.undo.undo_change(refused.change)
     assert contents(notes) == BEFORE
+
+
+def test_an_earlier_change_is_named_if_one_is_refused(kb: KnowledgeBase, notes: Path) -> None:
+    for name in ("a", "b", "c"):
+        write(kb, notes / f"{name}.md", name)
+    numbers = [change.number for change in kb.undo.changes()]
+    (notes / "c.md").write_text("by hand")
+    (notes / "b.md").write_text("by hand")
+    reply = kb.undo.undo_last()
+    assert [refused.change for refused in reply.refused] == numbers[:1]
+    assert reply.earlier == numbers[2]  # that of b.md would be refused, too
+    text = edit_texts.undone(reply, redo="redo", by_number="qmd undo {number}")
+    assert text.endswith(f"An earlier change can be undone: qmd undo {numbers[2]}")
+    assert kb.undo.undo_change(numbers[0], session="another").earlier is None
+    assert files(kb.undo.undo_change(reply.earlier)) == [
+        UndoneFile("notes/a.md", "deleted", "create")
+    ]
+    assert kb.undo.undo_last().earlier is None
 
 
 def test_the_diff_shows_what_has_changed_since(kb: KnowledgeBase, notes: Path) -> None:

@@ -344,7 +344,8 @@ def _undo(visit: Visit) -> Answer:
         raise errors.InputError("The address does not name a change.")
     reply = visit.kb.undo.undo_change(number)
     if reply.refused:
-        return Shown("undo_refused.html", {"refused": reply.refused}, 409)
+        values = {"refused": reply.refused, "earlier": reply.earlier}
+        return Shown("undo_refused.html", values, 409)
     (undone,) = reply.undone
     words = visit.text("edit.redone" if undone.is_redo else "edit.undone")
     if undone.first is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -31,13 +32,18 @@ def _history(visit: Visit) -> Shown:
     with_content = [each for each in revisions if each.kind == "content"]
     shown_day = visit.query("day")
     chosen, last = _chosen(visit, revisions, with_content)
-    diff = None
+    diff, with_others = None, False
     if chosen is not None and last is not None and chosen.kind == "content":
         before = _text(kb, name, chosen)
         after = present
-        at = with_content.index(last)
-        if not with_now and at:
-            after = _text(kb, name, with_content[at - 1])
+        if not with_now:
+            left = _left_by(kb, name, last, with_content, present)
+            if left is not None:
+                after = left
+            else:
+                at = with_content.index(last)
+                after = _text(kb, name, with_content[at - 1]) if at else present
+                with_others = last.hash_after is not None  # which early versions did not keep
         if before is not None:
             diff = diff_rows(before, after or "")
     values = {
@@ -48,6 +54,7 @@ def _history(visit: Visit) -> Shown:
         "chosen": chosen,
         "diff": diff,
         "with_now": with_now,
+        "with_others": with_others,
         "read_only": not visit.site.may_write_in(name.partition("/")[0]),
     }
     return Shown("history.html", values)
@@ -110,6 +117,34 @@ def _text(kb: KnowledgeBase, name: str, revision: Revision) -> str | None:
         return decode(kb.revisions.content(name, revision.number)).text
     except (DecodeError, NotFoundError):
         return None
+
+
+def _left_by(
+    kb: KnowledgeBase,
+    name: str,
+    revision: Revision,
+    with_content: Sequence[Revision],
+    present: str | None,
+) -> str | None:
+    """The text that a change left; None if it is not kept, as another program changed it."""
+    if revision.hash_after == "":
+        return ""
+    kept = next((each for each in with_content if each.hash == revision.hash_after), None)
+    if kept is not None:
+        return _text(kb, name, kept)
+    if present is not None and _sha256(present.encode(errors="replace")) == revision.hash_after:
+        return present
+    # The file of a text that is not UTF-8, or begins with a mark, has another hash than the text.
+    try:
+        with kb.open_file(name) as opened:
+            content = opened.read(MAX_COMPARED)
+        return decode(content).text if _sha256(content) == revision.hash_after else None
+    except (QmdError, OSError):
+        return None
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 # --- two texts beside each other ------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -15,7 +16,7 @@ from qmd.parse.links import make_link
 from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
 from qmd.values.graph import NoteLink, View
-from qmd.values.text import link_anchor
+from qmd.values.text import link_anchor, link_path, path_from
 
 MAX_LINKS = 20_000
 """The most links of one text that are resolved; those behind them are shown as missing."""
@@ -30,6 +31,8 @@ MAX_EMBEDDED_BYTES = 250_000
 
 SHRUNK = (".jpg", ".jpeg", ".png", ".webp")
 """The pictures of which `/shown/` sends a smaller one if they are large."""
+
+_IN_NO_NAME = re.compile(r"[#^|]")
 
 ShownKind = Literal["image", "audio", "video"]
 
@@ -167,12 +170,24 @@ class PageLinks:
         return Target("note", note_address(to.file) + anchor_of(link), to.file)
 
     def _missing(self, link: Link) -> Target:
-        name = link.target.strip()
-        if not self._create_title or not name or link.kind == "image":
-            return Target("missing", "", name)
+        name = self._new_note(link) if self._create_title else ""
+        if not name:
+            return Target("missing", "", link.target.strip())
         within = quote(self._file, safe="/", errors="surrogatepass")
         address = f"/new?name={quote(name, safe='', errors='surrogatepass')}&from={within}"
         return Target("missing", address, self._create_title)
+
+    def _new_note(self, link: Link) -> str:
+        """The name of the note that a link to nothing would lead to; "" if it means no note."""
+        name = link_path(link.kind, link.target.strip()) or ""
+        if link.kind == "image" or not may_be_note(name):
+            return ""
+        if link.kind == "link" and _IN_NO_NAME.search(name):  # `/new` would cut the name there
+            return ""
+        if not name.startswith(("./", "../")):
+            return name
+        place = path_from(name, self._file.partition("/")[2])
+        return "" if place.startswith("..") else place
 
 
 def note_address(file: str) -> str:
@@ -191,6 +206,11 @@ def anchor_of(link: Link) -> str:
     heading, block = link_anchor(link.kind, link.heading, link.block)
     anchor = f"^{block}" if block else heading
     return f"#{quote(link_id(anchor), safe='')}" if anchor else ""
+
+
+def may_be_note(name: str) -> bool:
+    """Whether a file of this name, to which ``.md`` is added where it lacks, can be a note."""
+    return bool(name) and format_of(name).is_note and shown_kind(name) is None
 
 
 def shown_kind(file: str) -> ShownKind | None:

@@ -18,7 +18,7 @@ from qmd import errors
 from qmd.parse import formats
 from qmd.render import RenderedHeading, WrittenTarget
 from qmd.server.page import beside, note_text
-from qmd.server.page.links import PageLinks, note_address
+from qmd.server.page.links import PageLinks, may_be_note, note_address
 from qmd.server.page.mail import mail_view
 from qmd.server.page.office import sheet_view, slides_view
 from qmd.server.page.pdf import pdf_view
@@ -145,6 +145,7 @@ def _missing(
         "name": visit.file,
         "candidates": candidates,
         "is_ambiguous": is_ambiguous,
+        "may_create": not is_ambiguous and may_be_note(visit.file),
         "has_history": has_history,
     }
     return Shown("note_missing.html", values, 300 if is_ambiguous else error.http_status)
