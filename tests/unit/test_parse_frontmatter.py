@@ -51,6 +51,42 @@ def test_types_become_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *((text, text) for text in ("9:30", "09:30", "16:9", "1:30:00", "1:30.5", "-1:30")),
+        *((text, text) for text in ("02134", "010", "007", "-007", "00.5", "089")),
+        *((text, text) for text in ("1_000", "1_000.5", "0x1F", "0b11", "0o17", ".", "+", "1e")),
+        *((text, text) for text in ("!!int 010", "!!int 1:30", "!!float 1_0", "9" * 300, "1e999")),
+        *(("0", 0), ("-3", -3), ("+5", 5), ("120", 120), ("0.50", 0.5), (".5", 0.5), ("5.", 5.0)),
+        *(("1e3", 1000.0), ("1.5E-3", 0.0015), ("-2e+2", -200.0), ("!!int '12'", 12)),
+        *(("yes", True), ("off", False)),
+    ],
+)
+def test_a_number_is_what_json_calls_one(written: str, value: object) -> None:
+    read = split(f"---\nkey: {written}\n---\n").properties["key"]
+    expected = written.rpartition(" ")[2] if isinstance(value, str) else value
+    assert (type(read), read) == (type(expected), expected)
+
+
+def test_a_key_stays_as_it_is_written() -> None:
+    front = split(
+        "---\nyes: 1\nno: 2\non: 3\n007: 4\n1.10: 5\n9:30: 6\n~: 7\n"
+        "inside: {off: 8, True: 9}\n---\n"
+    )
+    assert front.properties == {
+        "yes": 1,
+        "no": 2,
+        "on": 3,
+        "007": 4,
+        "1.10": 5,
+        "9:30": 6,
+        "~": 7,
+        "inside": {"off": 8, "True": 9},
+    }
+    assert front.warnings == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "---\ntitle: never closed\n",
