@@ -96,6 +96,9 @@ def test_a_key_stays_as_it_is_written() -> None:
         "--- a: b\n---\n",
         "\n---\na: b\n---\n",
         "---\n- a\n- list\n---\n",
+        "---\n- a\n- list: of [what\n---\n",
+        "---\nProse with [a bracket\nand no, key at: all\n---\n",
+        "---\n\nProse.\nNote: with [a colon\nand: so on\n\n---\n\nMore.\n",
         "---",
         "",
     ],
@@ -118,6 +121,18 @@ def test_invalid_yaml_warns_with_the_line_and_keeps_what_can_be_read() -> None:
     assert front.properties == {"title": "One: two", "tags": ["a", "b"], "date": "2025-03-01"}
     assert len(front.warnings) == 1
     assert "not valid YAML in line 2" in front.warnings[0]
+
+
+@pytest.mark.parametrize("first", ["status:s_d2", "- note", ": : :", "[", "a b c"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_mistake_in_the_first_line_costs_this_line_alone(first: str, end: str) -> None:
+    lines = ["---", first, "title: A title", "tags: [kept]", "date: 2024-01-01", "---", "Body"]
+    front = split(text := end.join(lines))
+    assert front.properties == {"title": "A title", "tags": ["kept"], "date": "2024-01-01"}
+    assert text[front.body_start :] == "Body"
+    [warning] = front.warnings
+    assert "not valid YAML" in warning
+    assert "read line by line" in warning
 
 
 def test_a_key_given_twice_warns_and_the_last_counts() -> None:
