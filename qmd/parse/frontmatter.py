@@ -40,11 +40,12 @@ _LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*[\r\n]\s*)*[\w\"'][^\r\n:]*:(?
 _KEY_LINE = re.compile(r"[\r\n]\w[\w .-]{0,59}:(?:[ \t]|[\r\n]|\Z)")
 _BLANK_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _SALVAGE = re.compile(r"(\w[\w .-]*)[:：](?:[ \t]+(.*))?$")
-# In YAML that is not valid: a whole number, and a list of words or of quoted text.
+# In YAML that is not valid: a whole number, and a list of words or of quoted text, perhaps without
+# its last bracket.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 _QUOTED = r"""(?:"[^"\\]*"|'[^']*')"""
 _ITEM = rf"""(?:{_QUOTED}|[^\W\d_][^\s,:#"'\[\]{{}}]*)"""
-_LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]")
+_LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]?")
 _ITEMS = re.compile(_ITEM)
 _IS_QUOTED = re.compile(_QUOTED)
 

@@ -205,6 +205,7 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
         "title : A: B\n"
         "count: 3\n"
         "quoted: 'x\n"
+        "open: [x, 'y z'\n"
         "tags:\n  - one\n  - 'two'\n"
         "alone:\n"
         'aliases : \n- "three"\n'
@@ -216,6 +217,7 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
         "title": "A: B",
         "count": 3,
         "quoted": "x",
+        "open": ["x", "y z"],
         "tags": ["one", "two"],
         "aliases": ["three"],
         "last": ["4"],
