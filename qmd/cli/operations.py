@@ -331,11 +331,16 @@ def _names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 def _as_json_or_text(text: str) -> object:
     """A value of one of several types as it is typed: ``3``, ``true``, ``["a"]``, or a word."""
 
+    def number(typed: str) -> float | str:
+        # "1e3" and "1.10" would be written as 1000.0 and 1.1.
+        value = float(typed)
+        return value if repr(value) == typed else typed
+
     def refuse(name: str) -> NoReturn:
         raise ValueError(f"{name} is no JSON")
 
     try:
-        value = json.loads(text, parse_constant=refuse)
+        value = json.loads(text, parse_float=number, parse_constant=refuse)
     except (ValueError, RecursionError):
         return text
     items = value if isinstance(value, list) else [value]

@@ -36,12 +36,16 @@ _LONG_TOML_KEY = re.compile(r"(?:\.[ \t]*[\w\"'-]+[ \t]*){51}")
 
 # (A comment ends with its line: if a blank could end it too, "# # # #" had 2^n readings.)
 _LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*[\r\n]\s*)*[\w\"'][^\r\n:]*:(?:\s|$)")
+# A ``key: value`` in any line. Behind a blank first line is prose between two rules.
+_KEY_LINE = re.compile(r"[\r\n]\w[\w .-]{0,59}:(?:[ \t]|[\r\n]|\Z)")
+_BLANK_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _SALVAGE = re.compile(r"(\w[\w .-]*)[:：](?:[ \t]+(.*))?$")
-# In YAML that is not valid: a whole number, and a list of words or of quoted text.
+# In YAML that is not valid: a whole number, and a list of words or of quoted text, perhaps without
+# its last bracket.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}")
 _QUOTED = r"""(?:"[^"\\]*"|'[^']*')"""
 _ITEM = rf"""(?:{_QUOTED}|[^\W\d_][^\s,:#"'\[\]{{}}]*)"""
-_LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]")
+_LIST = re.compile(rf"\[ ?(?:{_ITEM}(?:, ?{_ITEM})*)? ?\]?")
 _ITEMS = re.compile(_ITEM)
 _IS_QUOTED = re.compile(_QUOTED)
 
@@ -99,7 +103,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
     except yaml.YamlRefused as refused:
         return Frontmatter({}, end, (f"The frontmatter was not read: {refused}.",))
     except yaml.YAMLError as error:
-        if not _LOOKS_LIKE_MAPPING.match(source):
+        if not _is_meant_as_mapping(source):
             return Frontmatter()
         warnings = [] if is_template else [_yaml_warning(error)]
         return Frontmatter(dict(_salvage(source)), end, tuple(warnings))
@@ -109,6 +113,13 @@ def _yaml(source: str, end: int) -> Frontmatter:
     if not isinstance(value, dict):
         return Frontmatter()
     return Frontmatter(value, end, tuple(warnings))
+
+
+def _is_meant_as_mapping(source: str) -> bool:
+    """Whether text that is no YAML is properties with a mistake, not prose between two rules."""
+    if _LOOKS_LIKE_MAPPING.match(source):
+        return True
+    return _BLANK_LINE.match(source) is None and _KEY_LINE.search(source) is not None
 
 
 def _yaml_warning(error: Exception) -> str:

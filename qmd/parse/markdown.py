@@ -23,12 +23,14 @@ _MAX_HEADING = 1000  # characters of a heading line that are looked at
 _MAX_SETEXT = 300  # a longer paragraph above a rule is prose above a rule
 
 _SPECIAL = frozenset(
-    " \t#%`~-=+*_>|<:0123456789[\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"
+    " \t#%`~$-=+*_>|<:0123456789[\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000"
 )
 _ATX = re.compile(r"(#{1,6})(?:[ \t]+(.*)|$)", re.DOTALL)
 _FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")
 _OPENED_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:([ \t]+)|$)")
+#: Lines of a formula between ``$$`` and ``$$``; a longer one is text.
+MAX_FORMULA_LINES = 200
 _MAX_ITEMS = 9  # that begin in one line, each in the one before
 _RULE = re.compile(r"(?:\*[ \t]*){3,}$|(?:-[ \t]*){3,}$|(?:_[ \t]*){3,}$")
 _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
@@ -132,6 +134,7 @@ class _Scanner:
         self.lazy = False  # a paragraph in a list or quote is open: plain lines continue it
         self.items: list[int] = []  # content columns of the open list items
         self.last_mark = len(lines)  # no line behind this one has "%%"
+        self.formula_searched = 0  # no line between the last "$$" and this one ends with "$$"
 
     def run(self) -> None:
         lines = self.lines
@@ -467,6 +470,38 @@ class _Scanner:
         self.take("html", at + 1, hidden=True)
         return True
 
+    def formula(self, body: str, indent: int, base: int) -> bool:
+        """
+        Lines from one that begins with ``$$`` to one that ends with it, as the page shows them.
+
+        They are text without headings: a line of ``=`` or ``-`` is part of the formula.
+        """
+        if base or not body.startswith("$$"):
+            return False
+        first = body.rstrip()
+        last = self.at
+        if len(first) <= 3 or not first.endswith("$$"):
+            last = -1 if "$$" in first[2:] else self.formula_end()
+            if last < 0:
+                return False
+        if self.block < 0:
+            self.block = self.at
+        self.paragraph = -1
+        self.lazy = False
+        self.items.clear()
+        self.at = last + 1
+        return True
+
+    def formula_end(self) -> int:
+        """The next line that ends with ``$$``; -1 without one. No line is searched twice."""
+        lines = self.lines
+        limit = min(len(lines), self.at + MAX_FORMULA_LINES)
+        at = max(self.at + 1, self.formula_searched)
+        while at < limit and not lines[at].rstrip().endswith("$$"):
+            at += 1
+        self.formula_searched = at
+        return at if at < limit else -1
+
     def bracket(self, body: str, indent: int, base: int) -> bool:
         if "]:" in body:
             self.definitions.append(self.at)
@@ -480,6 +515,7 @@ def _columns(lead: str) -> int:
 _HANDLERS = {
     "#": _Scanner.heading,
     "%": _Scanner.comment,
+    "$": _Scanner.formula,
     "`": _Scanner.fence,
     "~": _Scanner.fence,
     "-": _Scanner.dash,

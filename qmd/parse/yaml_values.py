@@ -8,6 +8,7 @@ PyYAML takes 12 ms to import, so this module is loaded when a text begins with f
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import yaml
@@ -24,10 +25,29 @@ __all__ = ["YAMLError", "YamlReader", "YamlRefused"]
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
 TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
-#: Characters of a whole number; a longer one is text. ("1:59:59…", in base 60, takes PyYAML
-#: quadratic time, and the result would be too large anyway.)
-MAX_INTEGER = 200
+#: Characters of a number; a longer one is text. (Python refuses to read integers of 5,000 digits,
+#: and the result would be too large anyway.)
+MAX_NUMBER = 200
 
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+class _NumbersOfJson(Resolver):
+    """
+    YAML 1.1 as PyYAML resolves it, but with decimal numbers alone, as in JSON and YAML 1.2.
+
+    In YAML 1.1, "9:30" is 570 (in base 60), "010" is 8, and the postcode "02134" is 1116.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own name and type
+        sign: [(tag, pattern) for tag, pattern in kinds if not tag.endswith((":int", ":float"))]
+        for sign, kinds in Resolver.yaml_implicit_resolvers.items()
+    }
+
+
+_NumbersOfJson.add_implicit_resolver("tag:yaml.org,2002:int", _INTEGER, list("-+0123456789"))
+_NumbersOfJson.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
 
 #: A parser in C, where PyYAML has one.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -96,7 +116,8 @@ class YamlReader:
     def read_scalar(self, event: Any) -> Any:
         size = 1 + len(event.value)
         self.spend(size)
-        value = self.scalar(event)
+        # A key is what is written: "yes:", "on:" and "007:" name properties.
+        value = event.value if event.value and self.awaits_key() else self.scalar(event)
         if event.anchor:
             self.anchors[event.anchor] = (value, size)
         return value
@@ -130,6 +151,13 @@ class YamlReader:
         if self.size > MAX_SIZE:
             raise YamlRefused("its aliases stand for more than 512 KiB")
 
+    def awaits_key(self) -> bool:
+        """Whether what comes next is a key of the open mapping."""
+        if not self.stack:
+            return False
+        container, pending, _, _ = self.stack[-1]
+        return isinstance(container, dict) and not pending
+
     def put(self, frame: _OpenCollection, value: Any) -> None:
         """Add a value to an open list, or a key or the value of the last key to a mapping."""
         container, pending, _, _ = frame
@@ -152,7 +180,7 @@ class YamlReader:
         if tag is None or tag == "!":
             if not event.implicit[0]:  # it is quoted
                 return text
-            kinds = Resolver.yaml_implicit_resolvers.get(text[:1])
+            kinds = _NumbersOfJson.yaml_implicit_resolvers.get(text[:1])
             if kinds is None:  # as of most words
                 return text
             tag = next((tag for tag, pattern in kinds if pattern.match(text)), None)
@@ -165,18 +193,23 @@ class YamlReader:
                 return None
             if kind == "bool":
                 return self.constructor.construct_yaml_bool(node)
-            if kind == "int":
-                if len(text) > MAX_INTEGER:
-                    return text
-                return json_safe(self.constructor.construct_yaml_int(node), text)
-            if kind == "float":
-                return json_safe(self.constructor.construct_yaml_float(node), text)
+            if kind in ("int", "float"):
+                return _number(text, kind)
             if kind == "timestamp":
                 return json_safe(self.constructor.construct_yaml_timestamp(node), text)
         except (ValueError, KeyError, IndexError, OverflowError, AttributeError):
             # "2025-13-45" looks like a date and is none: it stays what was written.
             return text
         return text
+
+
+def _number(text: str, kind: str) -> int | float | str:
+    """A number; what a tag calls one that is none (``!!int 0x1F``) stays text."""
+    pattern = _INTEGER if kind == "int" else _FLOAT
+    if len(text) > MAX_NUMBER or pattern.match(text) is None:
+        return text
+    number: int | float | str = json_safe(int(text) if kind == "int" else float(text), text)
+    return number
 
 
 def _merged(mapping: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_ref
 
+from qmd.parse.markdown import MAX_FORMULA_LINES
+
 _WIKILINK = re.compile(r"!?\[\[([^\[\]\n]{1,1000})\]\]")
 _TAG = re.compile(r"#(?=[^\s#]*[^\W\d])([\w/-]{1,200})")
 _BEFORE_TAG = re.compile(r"[\s(（「“,，。;；:：]")
@@ -24,7 +26,6 @@ _INLINE_FOOTNOTE = re.compile(r"\^\[[^\[\]\r\n]{1,1000}\]")
 _MATH = re.compile(r"\$\$([^$]{1,2000})\$\$|\$(?![\s$])([^$\n]{1,2000})(?<!\s)\$(?!\d)")
 _COMMENT = re.compile(r"%%[^%]{0,2000}%%")
 _MAX_HIGHLIGHT = 2_000  # characters
-_MAX_MATH_LINES = 200
 _MAX_NESTING = 20  # blocks in blocks, and links and brackets in each other
 _MAX_INLINE = 4_000
 """Characters of a paragraph that are parsed at once: the parser takes more for each of many."""
@@ -169,7 +170,7 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _closing_line(state: StateBlock, start: int, end: int) -> int:
-    for number in range(start + 1, min(end, start + _MAX_MATH_LINES)):
+    for number in range(start + 1, min(end, start + MAX_FORMULA_LINES)):
         if state.sCount[number] < state.blkIndent:
             break
         if _line(state, number).rstrip().endswith("$$"):

@@ -28,7 +28,16 @@ NOTES = st.builds(
     st.lists(ENDS, min_size=12, max_size=12),
     st.sampled_from(["", "end"]),
 )
-SCALARS = st.one_of(WORDS, st.booleans(), st.integers(-(10**9), 10**9))
+NUMBERS = st.from_regex(
+    r"[-+]?[0-9_]{0,3}([.:][0-9]{0,2}){0,2}([eE][-+]?[0-9]{1,3})?", fullmatch=True
+)
+SCALARS = st.one_of(
+    WORDS,
+    NUMBERS,
+    st.booleans(),
+    st.integers(-(10**9), 10**9),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=4).map(tuple))
 
 
@@ -63,11 +72,11 @@ def test_an_insertion_takes_nothing_away(text: str, new: str, action: str) -> No
 
 
 @settings(deadline=None)
-@given(NOTES, st.sampled_from(["a", "tags", "key: x", "日期", "x y"]), VALUES)
+@given(NOTES, st.sampled_from(["a", "tags", "key: x", "日期", "x y", "yes", "007"]), VALUES)
 @example("---\n\n---\n---\na: 1\n---\n", "a", "")
 @example("---\n\n---\n", "a", "")
 def test_a_property_is_what_was_set_and_the_rest_stays(
-    text: str, key: str, value: str | int | tuple[str | int, ...]
+    text: str, key: str, value: str | float | tuple[str | float, ...]
 ) -> None:
     before = frontmatter.split(text)
     try:

@@ -247,6 +247,13 @@ Body.
         ("new", "x", ["+new: x"]),
         ("new key", ("a", "b"), ["+new key:", "+  - a", "+  - b"]),
         ("a:b", 1.5, ["+a:b: 1.5"]),
+        ("on", 1e20, ["+on: 1e+20"]),
+        ("007", ("9:30", "02134", "1_0"), ["+007:", "+  - 9:30", "+  - 02134", "+  - 1_0"]),
+        (
+            "x",
+            ("1e3", "120", "yes", ".5"),
+            ["+x:", *(f'+  - "{each}"' for each in ("1e3", "120", "yes", ".5"))],
+        ),
     ],
 )
 def test_only_the_property_changes(key: str, value: PropertyValue, lines: list[str]) -> None:

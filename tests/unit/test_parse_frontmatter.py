@@ -51,6 +51,42 @@ def test_types_become_json() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        *((text, text) for text in ("9:30", "09:30", "16:9", "1:30:00", "1:30.5", "-1:30")),
+        *((text, text) for text in ("02134", "010", "007", "-007", "00.5", "089")),
+        *((text, text) for text in ("1_000", "1_000.5", "0x1F", "0b11", "0o17", ".", "+", "1e")),
+        *((text, text) for text in ("!!int 010", "!!int 1:30", "!!float 1_0", "9" * 300, "1e999")),
+        *(("0", 0), ("-3", -3), ("+5", 5), ("120", 120), ("0.50", 0.5), (".5", 0.5), ("5.", 5.0)),
+        *(("1e3", 1000.0), ("1.5E-3", 0.0015), ("-2e+2", -200.0), ("!!int '12'", 12)),
+        *(("yes", True), ("off", False)),
+    ],
+)
+def test_a_number_is_what_json_calls_one(written: str, value: object) -> None:
+    read = split(f"---\nkey: {written}\n---\n").properties["key"]
+    expected = written.rpartition(" ")[2] if isinstance(value, str) else value
+    assert (type(read), read) == (type(expected), expected)
+
+
+def test_a_key_stays_as_it_is_written() -> None:
+    front = split(
+        "---\nyes: 1\nno: 2\non: 3\n007: 4\n1.10: 5\n9:30: 6\n~: 7\n"
+        "inside: {off: 8, True: 9}\n---\n"
+    )
+    assert front.properties == {
+        "yes": 1,
+        "no": 2,
+        "on": 3,
+        "007": 4,
+        "1.10": 5,
+        "9:30": 6,
+        "~": 7,
+        "inside": {"off": 8, "True": 9},
+    }
+    assert front.warnings == ()
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "---\ntitle: never closed\n",
@@ -60,6 +96,9 @@ def test_types_become_json() -> None:
         "--- a: b\n---\n",
         "\n---\na: b\n---\n",
         "---\n- a\n- list\n---\n",
+        "---\n- a\n- list: of [what\n---\n",
+        "---\nProse with [a bracket\nand no, key at: all\n---\n",
+        "---\n\nProse.\nNote: with [a colon\nand: so on\n\n---\n\nMore.\n",
         "---",
         "",
     ],
@@ -82,6 +121,18 @@ def test_invalid_yaml_warns_with_the_line_and_keeps_what_can_be_read() -> None:
     assert front.properties == {"title": "One: two", "tags": ["a", "b"], "date": "2025-03-01"}
     assert len(front.warnings) == 1
     assert "not valid YAML in line 2" in front.warnings[0]
+
+
+@pytest.mark.parametrize("first", ["status:s_d2", "- note", ": : :", "[", "a b c"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_mistake_in_the_first_line_costs_this_line_alone(first: str, end: str) -> None:
+    lines = ["---", first, "title: A title", "tags: [kept]", "date: 2024-01-01", "---", "Body"]
+    front = split(text := end.join(lines))
+    assert front.properties == {"title": "A title", "tags": ["kept"], "date": "2024-01-01"}
+    assert text[front.body_start :] == "Body"
+    [warning] = front.warnings
+    assert "not valid YAML" in warning
+    assert "read line by line" in warning
 
 
 def test_a_key_given_twice_warns_and_the_last_counts() -> None:
@@ -154,6 +205,7 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
         "title : A: B\n"
         "count: 3\n"
         "quoted: 'x\n"
+        "open: [x, 'y z'\n"
         "tags:\n  - one\n  - 'two'\n"
         "alone:\n"
         'aliases : \n- "three"\n'
@@ -165,6 +217,7 @@ def test_of_invalid_yaml_the_lines_that_read_alone_are_kept() -> None:
         "title": "A: B",
         "count": 3,
         "quoted": "x",
+        "open": ["x", "y z"],
         "tags": ["one", "two"],
         "aliases": ["three"],
         "last": ["4"],

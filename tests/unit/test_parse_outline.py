@@ -52,6 +52,13 @@ def test_a_final_newline_adds_no_line(text: str, count: int) -> None:
         ("<pre>\n\n# no\n\n</pre>\n# yes\n", [(1, "yes", 6)]),
         ("<div>\n# no\n\n# yes\n", [(1, "yes", 4)]),
         ("# a\r\n\r\n# b\r# c", [(1, "a", 1), (1, "b", 3), (1, "c", 4)]),
+        ("$$\na\n=\nb\n$$\n# yes\n", [(1, "yes", 6)]),
+        ("Text\n$$ x\n# no\n\n---\ny $$ \nAfter\n---\n", [(2, "After", 7)]),
+        ("$$ a $$\n---\n$$ b $$ c\n---\n", [(2, "$$ b $$ c", 3)]),
+        ("$$\nnever closed\n=\n\n# yes\n", [(1, "$$ never closed", 1), (1, "yes", 5)]),
+        ("$$\n" + "x\n" * 200 + "$$\n\nFar\n---\n", [(2, "Far", 204)]),
+        ("- item\n$$\na\n=\n$$\n", []),
+        ("$\na\n=\n", [(1, "$ a", 1)]),
         ("一级标题\n========\n\n## 二级 标题\n", [(1, "一级标题", 1), (2, "二级 标题", 4)]),
     ],
 )
