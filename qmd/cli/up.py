@@ -108,7 +108,7 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
     _print_now(hanging(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.", 0) + "\n")
     try:
         with progress_bar() as draw:
-            report = kb.index(names, progress=_until(stop, draw))
+            report = kb.index_before_keeping(names, progress=_until(stop, draw))
     except _StoppedError:
         return
     except QmdError as error:

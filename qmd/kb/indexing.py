@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         IndexReport,
         ModelSpec,
         OcrReport,
+        Progress,
         ProgressCallback,
     )
     from qmd.values.reports import CollectionPreview
@@ -65,6 +66,29 @@ class IndexingMethods(Parts):
             progress=progress,
             events=self._events,
         )
+
+    def index_before_keeping(
+        self, collections: Sequence[str] = (), *, progress: ProgressCallback | None = None
+    ) -> IndexReport:
+        """
+        As `index`, for a process that calls `keep` next and wants the report first.
+
+        `freshness` and `events` tell of it, as they tell of what `keep` does.
+        """
+        state = keep.freshness.KeeperState(self.events)
+        state.embeds = self._embedders.is_available()
+        self._first_walk = state
+        try:
+            with keep.freshness.keeping(self._store, self.events, state) as tell:
+
+                def tell_both(tick: Progress) -> None:
+                    tell(tick)
+                    if progress is not None:
+                        progress(tick)
+
+                return self.index(collections, progress=tell_both)
+        finally:
+            self._first_walk = None
 
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
@@ -186,7 +210,9 @@ class IndexingMethods(Parts):
                 None to count them.
         """
         keeper = self._keeper
-        state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
+        state, waiting = self._first_walk, 0
+        if keeper is not None:
+            state, waiting = keeper.state, keeper.waiting
         try:
             store = self._store
             store.require_current()

@@ -19,6 +19,7 @@ from qmd.system.session import current_face, current_session
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
+    from qmd.ingest.keep.freshness import KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.ingest.keep.loop import ChangeListener
     from qmd.search.meaning.vector_cache import VectorCache
@@ -95,6 +96,7 @@ class Parts:
         self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
+        self._first_walk: KeeperState | None = None  # while it goes on, before there is a keeper
         self._listener: ChangeListener | None = None
         self._fetcher: Web | None = None
 
