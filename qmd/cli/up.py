@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import qmd.server
 from qmd.cli import complete, runs
@@ -65,8 +66,21 @@ def up(paths: tuple[str, ...], once: bool, **options: Any) -> None:
             _bring_up_to_date(kb, names, once=once)
             if server:
                 write(f"\nA server runs for this database already: {server.url}\n")
+                _tell_unused(click.get_current_context())
             return
         click.get_current_context().exit(_serve(kb, names, chosen_options(**options)))
+
+
+def _tell_unused(context: click.Context) -> None:
+    """Name the options of a server that were typed, and are those of no server now."""
+    typed = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if isinstance(parameter, click.Option)
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        note(f"qmd: That server keeps its own options: {', '.join(typed)} changes nothing.")
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:

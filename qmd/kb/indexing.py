@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd import inference, ingest, libraries, models
-from qmd.errors import StoreError
 from qmd.ingest import keep
 from qmd.kb.files import document_without_file
 from qmd.kb.parts import Parts, open_to_scopes
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
         Context,
         EmbedReport,
         Explanation,
-        Freshness,
         IndexReport,
         ModelSpec,
         OcrReport,
@@ -197,30 +195,6 @@ class IndexingMethods(Parts):
             listener.start()
         else:
             feed.close()
-
-    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
-        """
-        How far the index is behind the disk.
-
-        If the database was deleted or replaced and cannot be opened again, ``notices`` says that
-        and the other fields are empty.
-
-        Args:
-            embeddings_pending: How many distinct texts have no vectors, if the caller knows it;
-                None to count them.
-        """
-        keeper = self._keeper
-        state, waiting = self._first_walk, 0
-        if keeper is not None:
-            state, waiting = keeper.state, keeper.waiting
-        try:
-            store = self._store
-            store.require_current()
-        except StoreError as error:
-            return keep.freshness.unknown_freshness(error.with_hint)
-        return keep.freshness.read_freshness(
-            store, state, waiting, embeddings_pending=embeddings_pending
-        )
 
 
 class CollectionMethods(Parts):

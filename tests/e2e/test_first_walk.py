@@ -13,6 +13,7 @@ from support.mcp_client import RawClient, qmd_mcp
 from support.site import Served, http_client, serve
 
 from qmd import KnowledgeBase
+from qmd.errors import VECTORS_COMING, VectorIndexMissingError
 from qmd.ingest.events import Event
 from qmd.ingest.keep.freshness import IndexLock, is_locked
 from qmd.values import Progress
@@ -107,3 +108,19 @@ def test_while_another_process_keeps_the_index_it_alone_tells(served: Served) ->
     lock.release()
     assert [event.kind for event in events] == ["added"]
     assert not served.kb.freshness().indexing
+
+
+def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) -> None:
+    def look() -> None:
+        with http_client(served.url, headers={"accept-language": "en"}) as client:
+            reply = client.post("/query", json={"query": "boat"}).json()
+            assert reply["degraded"] == f"Answered from full text alone: {VECTORS_COMING}"
+            assert VECTORS_COMING in client.get("/part/hits?q=boat").text
+            refused = client.post("/vsearch", json={"query": "boat"})
+            assert refused.status_code == 503
+            assert "Run 'qmd embed' first" in refused.json()["detail"]  # prescribed
+        with pytest.raises(VectorIndexMissingError) as caught:
+            served.kb.vsearch("boat")
+        assert caught.value.hint == VECTORS_COMING
+
+    during_the_walk(served, look)

@@ -156,6 +156,9 @@ def test_a_second_one_adds_its_folder_and_leaves_it_to_the_first(scratch: Scratc
     assert second.code == 0
     assert "Added collection 'docs'" in second.out
     assert f"A server runs for this database already: {url}" in second.out
+    assert second.err == ""
+    with_port = scratch.call("up", "docs", "--port", "18999")
+    assert "keeps its own options: --port changes nothing" in with_port.err
     names = request(url, "GET", "/collections").json()["collections"]
     assert {each["name"] for each in names} == {"notes", "docs"}
 
