@@ -730,13 +730,17 @@ class ModelMismatchError(InferenceError):
     code = "model_mismatch"
 
 
+VECTORS_COMING = "The vectors are being made in the background; the first are not ready yet."
+
+
 class VectorIndexMissingError(InferenceError):
+    """Its message is prescribed; ``hint`` says more where a process makes the vectors by itself."""
+
     code = "vector_index_missing"
 
-    def __init__(self) -> None:
+    def __init__(self, hint: str = "qmd embed") -> None:
         super().__init__(
-            "Vector index not found. Run 'qmd embed' first to create embeddings.",
-            hint="qmd embed",
+            "Vector index not found. Run 'qmd embed' first to create embeddings.", hint=hint
         )
 
 

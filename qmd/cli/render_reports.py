@@ -210,7 +210,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         ("Documents", [f"{status.total_documents:,}"]),
         ("Vectors", _vectors(status, fresh.embedding)),
         *((("Pictures", _pictures(status, fresh)),) if status.pictures else ()),
-        ("Indexed", [minute(status.last_indexed) + _zone(status.last_indexed)]),
+        ("Indexed", [_indexed(status, fresh)]),
     ]
     if fresh.keeper is not None:
         rows.append(("Kept by", [f"{fresh.keeper}, heard of {minute(fresh.keeper_heard_of)}"]))
@@ -252,6 +252,14 @@ def render_status(status: Status, fresh: Freshness) -> None:
             )
             + "\n"
         )
+
+
+def _indexed(status: Status, fresh: Freshness) -> str:
+    at = minute(status.last_indexed) + _zone(status.last_indexed)
+    if not fresh.indexing:
+        return at
+    left = f", {count(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
+    return f"{at}; under way now{left}"
 
 
 def left_out(status: Status, *, most: int) -> str:

@@ -14,12 +14,13 @@ from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
 
 if TYPE_CHECKING:
+    from qmd.kb import KnowledgeBase
     from qmd.operations import Operation
-    from qmd.values import SearchReply
+    from qmd.values import Freshness, SearchReply
 
-    #: A reply, the whole text of each hit if asked for, whether a process makes missing vectors,
-    #: and where documents lie.
-    Answered = tuple[SearchReply, list[str] | None, bool, Places]
+    #: A reply, the whole text of each hit if asked for, what the index lacks, and is made,
+    #: if that matters to the reply, and where documents lie.
+    Answered = tuple[SearchReply, list[str] | None, Freshness | None, Places]
 
 #: The tokens of what a format prints around the hits, such as a header.
 _FRAME_TOKENS = 15
@@ -55,7 +56,7 @@ def answer(
         answered = _from_server(operation, arguments, full=full, full_path=full_path)
     else:
         answered = _here(operation, arguments, mode, full=full, full_path=full_path)
-    reply, bodies, is_embedding, where = answered
+    reply, bodies, fresh, where = answered
     if max_tokens is not None:
         size = partial(cli.render_hits.printed_tokens, output=output, where=where)
         reply = search.budget.fit_hits(reply, max_tokens, size, frame_tokens=_FRAME_TOKENS)
@@ -63,8 +64,10 @@ def answer(
         note(f"qmd: {reply.degraded}", style="warning")
     elif operation.name != "search" and reply.needs_embedding:
         without = cli.render_reports.count(reply.needs_embedding, "document")
-        remedy = "made in the background (qmd status)" if is_embedding else "qmd embed"
+        remedy = "made in the background (qmd status)" if fresh and fresh.embedding else "qmd embed"
         note(f"qmd: {without} without vectors yet: {remedy}")
+    if fresh is not None and fresh.indexing and not reply.hits:
+        note("qmd: Files are being indexed just now: documents may be missing (qmd status).")
     print_reply(reply, output, where=where, bodies=bodies, line_numbers=line_numbers)
 
 
@@ -106,9 +109,8 @@ def _here(
         with nullcontext() if by_words else _told_to_wait(mode):
             reply = operation.run(kb, **operation.gathered(arguments))
         bodies = [kb.get(hit.file).text for hit in reply.hits] if full else None
-        waits = reply.needs_embedding > 0 and not by_words
         where = places(kb.collections, full_path=full_path)
-        return reply, bodies, waits and kb.freshness().embedding, where
+        return reply, bodies, _freshness(kb, reply, by_words=by_words), where
 
 
 def _told_to_wait(mode: str) -> AbstractContextManager[None]:
@@ -126,6 +128,12 @@ def _from_server(
     reply = values.wire.from_wire(values.SearchReply, sent, query=arguments["query"])
     bodies = [remote.text(hit.file) for hit in reply.hits] if full else None
     with session().open() as kb:
-        waits = reply.needs_embedding > 0 and operation.name != "search"
         where = places(kb.collections, full_path=full_path)
-        return reply, bodies, waits and kb.freshness().embedding, where
+        fresh = _freshness(kb, reply, by_words=operation.name == "search")
+        return reply, bodies, fresh, where
+
+
+def _freshness(kb: KnowledgeBase, reply: SearchReply, *, by_words: bool) -> Freshness | None:
+    """How far the index is, if documents may be missing for it; most replies need not know."""
+    lacks_vectors = reply.needs_embedding > 0 and not by_words
+    return kb.freshness() if lacks_vectors or not reply.hits else None

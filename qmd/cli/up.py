@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import qmd.server
 from qmd.cli import complete, runs
@@ -65,8 +66,21 @@ def up(paths: tuple[str, ...], once: bool, **options: Any) -> None:
             _bring_up_to_date(kb, names, once=once)
             if server:
                 write(f"\nA server runs for this database already: {server.url}\n")
+                _tell_unused(click.get_current_context())
             return
         click.get_current_context().exit(_serve(kb, names, chosen_options(**options)))
+
+
+def _tell_unused(context: click.Context) -> None:
+    """Name the options of a server that were typed, and are those of no server now."""
+    typed = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if isinstance(parameter, click.Option)
+        and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+    ]
+    if typed:
+        note(f"qmd: That server keeps its own options: {', '.join(typed)} changes nothing.")
 
 
 def _bring_up_to_date(kb: KnowledgeBase, names: Sequence[str], *, once: bool) -> None:
@@ -108,7 +122,7 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
     _print_now(hanging(f"Serving at {url} (MCP: {url}/mcp). Ctrl-C ends it.", 0) + "\n")
     try:
         with progress_bar() as draw:
-            report = kb.index(names, progress=_until(stop, draw))
+            report = kb.index_before_keeping(names, progress=_until(stop, draw))
     except _StoppedError:
         return
     except QmdError as error:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd import inference, ingest, libraries, models
-from qmd.errors import StoreError
 from qmd.ingest import keep
 from qmd.kb.files import document_without_file
 from qmd.kb.parts import Parts, open_to_scopes
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
         Context,
         EmbedReport,
         Explanation,
-        Freshness,
         IndexReport,
         ModelSpec,
         OcrReport,
+        Progress,
         ProgressCallback,
     )
     from qmd.values.reports import CollectionPreview
@@ -65,6 +64,29 @@ class IndexingMethods(Parts):
             progress=progress,
             events=self._events,
         )
+
+    def index_before_keeping(
+        self, collections: Sequence[str] = (), *, progress: ProgressCallback | None = None
+    ) -> IndexReport:
+        """
+        As `index`, for a process that calls `keep` next and wants the report first.
+
+        `freshness` and `events` tell of it, as they tell of what `keep` does.
+        """
+        state = keep.freshness.KeeperState(self.events)
+        state.embeds = self._embedders.is_available()
+        self._first_walk = state
+        try:
+            with keep.freshness.keeping(self._store, self.events, state) as tell:
+
+                def tell_both(tick: Progress) -> None:
+                    tell(tick)
+                    if progress is not None:
+                        progress(tick)
+
+                return self.index(collections, progress=tell_both)
+        finally:
+            self._first_walk = None
 
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
@@ -173,28 +195,6 @@ class IndexingMethods(Parts):
             listener.start()
         else:
             feed.close()
-
-    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
-        """
-        How far the index is behind the disk.
-
-        If the database was deleted or replaced and cannot be opened again, ``notices`` says that
-        and the other fields are empty.
-
-        Args:
-            embeddings_pending: How many distinct texts have no vectors, if the caller knows it;
-                None to count them.
-        """
-        keeper = self._keeper
-        state, waiting = (None, 0) if keeper is None else (keeper.state, keeper.waiting)
-        try:
-            store = self._store
-            store.require_current()
-        except StoreError as error:
-            return keep.freshness.unknown_freshness(error.with_hint)
-        return keep.freshness.read_freshness(
-            store, state, waiting, embeddings_pending=embeddings_pending
-        )
 
 
 class CollectionMethods(Parts):

@@ -19,11 +19,13 @@ from qmd.system.session import current_face, current_session
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
+    from qmd.ingest.keep.freshness import KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.ingest.keep.loop import ChangeListener
     from qmd.search.meaning.vector_cache import VectorCache
     from qmd.store import Store, Writer
     from qmd.system.web import Web
+    from qmd.values import Freshness
     from qmd.values.location import DatabaseLocation
 
 T = TypeVar("T")
@@ -95,6 +97,7 @@ class Parts:
         self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
+        self._first_walk: KeeperState | None = None  # while it goes on, before there is a keeper
         self._listener: ChangeListener | None = None
         self._fetcher: Web | None = None
 
@@ -209,3 +212,27 @@ class Parts:
             if self._events is None:
                 self._events = ingest.events.EventBus()
             return self._events
+
+    def freshness(self, *, embeddings_pending: int | None = None) -> Freshness:
+        """
+        How far the index is behind the disk.
+
+        If the database was deleted or replaced and cannot be opened again, ``notices`` says that
+        and the other fields are empty.
+
+        Args:
+            embeddings_pending: How many distinct texts have no vectors, if the caller knows it;
+                None to count them.
+        """
+        keeper = self._keeper
+        state, waiting = self._first_walk, 0
+        if keeper is not None:
+            state, waiting = keeper.state, keeper.waiting
+        try:
+            store = self._store
+            store.require_current()
+        except StoreError as error:
+            return ingest.keep.freshness.unknown_freshness(error.with_hint)
+        return ingest.keep.freshness.read_freshness(
+            store, state, waiting, embeddings_pending=embeddings_pending
+        )

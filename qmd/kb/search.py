@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from qmd import libraries, models, search
+from qmd.errors import VECTORS_COMING, VectorIndexMissingError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
 from qmd.search import meaning
@@ -107,6 +108,9 @@ def _signature(command: str) -> Signature:
     return Signature([this, *parameters], return_annotation=SearchReply)
 
 
+_NO_COLLECTIONS = "There are no collections yet: 'qmd up FOLDER' makes a folder searchable."
+
+
 class SearchMethods(Parts):
     """Each search takes a query and, as keywords, the fields of `SearchRequest` for its command."""
 
@@ -178,8 +182,20 @@ class SearchMethods(Parts):
         rerank = request.rerank and command == "query" and "model" not in request.without
         search_models = self._models(reader, expand=request.expand, rerank=rerank)
         if command == "vsearch":
-            return search.searches.search_by_meaning(reader, request, search_models)
+            return self._by_meaning(reader, request, search_models)
         return search.searches.search_by_both(reader, request, search_models)
+
+    def _by_meaning(
+        self, reader: Reader, request: SearchRequest, search_models: SearchModels
+    ) -> SearchReply:
+        try:
+            return search.searches.search_by_meaning(reader, request, search_models)
+        except VectorIndexMissingError:
+            if not reader.collections.definitions():
+                raise VectorIndexMissingError(_NO_COLLECTIONS) from None
+            if search_models.makes_vectors():
+                raise VectorIndexMissingError(VECTORS_COMING) from None
+            raise
 
     @property
     @open_to_scopes
@@ -207,7 +223,12 @@ class SearchMethods(Parts):
             reranker,
             timeout_s=budget.seconds,
             cache=self._vector_cache,
+            makes_vectors=self._makes_vectors,
         )
+
+    def _makes_vectors(self) -> bool:
+        """Whether a process makes the missing vectors by itself."""
+        return self.freshness(embeddings_pending=0).embedding
 
     def _vector_cache(self) -> VectorCache:
         opened = self._current()

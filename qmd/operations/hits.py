@@ -16,7 +16,7 @@ from qmd.operations.texts import Dialect
 from qmd.records import replace
 from qmd.search.budget import shorten_snippets
 from qmd.search.present import crop_snippet
-from qmd.values import Hit, SearchReply
+from qmd.values import Freshness, Hit, SearchReply
 from qmd.values.search import rounded
 from qmd.values.wire import to_wire
 
@@ -47,11 +47,13 @@ def reply(replied: Replied, dialect: Dialect) -> Reply:
         sent = replace(sent, hits=tuple(shorten_snippets(sent.hits, excess, _size)))
         for result, hit in zip(structured["results"], sent.hits, strict=True):
             result["snippet"] = hit.snippet
-    blocks = map(TextBlock, _texts(sent, dialect, has_budget))
+    blocks = map(TextBlock, _texts(sent, freshness, dialect, has_budget))
     return Reply(tuple(islice(blocks, None if dialect.takes_all_texts else 1)), structured)
 
 
-def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[str]:
+def _texts(
+    reply: SearchReply, fresh: Freshness, dialect: Dialect, has_budget: bool
+) -> Iterator[str]:
     summary = ""
     if reply.hits or not reply.left_out:
         query = texts.shortened_query(reply.query) if has_budget else reply.query
@@ -66,6 +68,8 @@ def _texts(reply: SearchReply, dialect: Dialect, has_budget: bool) -> Iterator[s
         yield texts.hits_left_out(reply.left_out, dialect)
     if reply.degraded is not None:
         yield f"Note: {reply.degraded}"
+    if fresh.indexing and not reply.hits:
+        yield f"Note: {texts.indexing_note(fresh)}"
 
 
 def _fitted(reply: SearchReply, summary: str) -> Sequence[Hit]:

@@ -232,21 +232,36 @@ def status_replica(fresh: Freshness) -> str | None:
     return f"Searches are answered by a replica, {fresh.replica_lag_s:g} s behind the database."
 
 
-def status_advice(status: Status) -> str | None:
-    """What to do next if the index cannot answer all searches yet; None if it can."""
+def status_advice(status: Status, fresh: Freshness) -> str | None:
+    """What to do next, or what is being done, until the index answers all searches; else None."""
     if not status.collections:
         return (
             "There are no collections yet. "
             "Run 'qmd collection add DIR' to add and index a folder of Markdown files."
         )
+    if fresh.indexing:
+        return indexing_note(fresh)
+    if not status.total_documents and fresh.watch != "off":
+        return "The collections hold no documents; 'qmd why FILE' names what leaves a file out."
     if not status.total_documents:
         return "The collections hold no documents yet. Run 'qmd index' to fill them."
     if not status.has_vector_index or status.needs_embedding:
+        if fresh.embedding:
+            return (
+                "search answers from all documents; vectors are being made in the background, "
+                "until then vsearch and query do not see all of them by meaning."
+            )
         return (
             "search answers from all documents; "
             "run 'qmd embed' so that vsearch and query see all of them by meaning too."
         )
     return None
+
+
+def indexing_note(fresh: Freshness) -> str:
+    """That files are being indexed, so that documents may be missing."""
+    left = f": {counted(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
+    return f"Files are being indexed{left}. Searches answer from the documents that are in already."
 
 
 def status_excluded(status: Status) -> str | None:

@@ -51,6 +51,7 @@ class SearchModels:
             ModelMissingError.
         timeout_s: Seconds that one call of the expander or the reranker may take.
         cache: Opens the vectors that stay in memory between searches.
+        makes_vectors: Whether a process makes the missing vectors by itself.
     """
 
     embedder: Callable[[], Embedder] | None = None
@@ -58,6 +59,7 @@ class SearchModels:
     reranker: Reranker | None = None
     timeout_s: float = 5.0
     cache: Callable[[], VectorCache] | None = None
+    makes_vectors: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qmd.engine_text import with_cause
-from qmd.errors import InferenceError
+from qmd.errors import VECTORS_COMING, InferenceError, VectorIndexMissingError
 from qmd.search import meaning
 from qmd.search.by_words import retrieve_by_words
 from qmd.search.candidates import Candidate, Run
@@ -93,8 +93,14 @@ def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrie
         if not (question.for_words or retrieved.nearest):
             _search_words(reader, question, question.for_meaning, retrieved)
         effect = "Expanded in part" if retrieved.nearest else "Answered from full text alone"
-        retrieved.problems.append(with_cause(effect, error.message))
+        retrieved.problems.append(with_cause(effect, _cause(error, models)))
     return retrieved
+
+
+def _cause(error: InferenceError, models: SearchModels) -> str:
+    """Why the vectors could not be searched; nobody is told to make those that are being made."""
+    is_coming = isinstance(error, VectorIndexMissingError) and models.makes_vectors()
+    return VECTORS_COMING if is_coming else error.message
 
 
 def _search_words(

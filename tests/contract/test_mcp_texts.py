@@ -16,7 +16,7 @@ from qmd.errors import (
     VectorIndexMissingError,
 )
 from qmd.operations import texts
-from qmd.values import Collection, DocumentInfo, DocumentSlice, Hit, Status
+from qmd.values import Collection, DocumentInfo, DocumentSlice, Freshness, Hit, Status
 from qmd.values.search import rounded, shown_relevance
 
 HIT = Hit("#abc123", "path/to/file.md", "Title", 0.85, None, "1: x", 1, 0.5, "exact")
@@ -134,13 +134,28 @@ def test_the_status_text_is_the_sources() -> None:
     assert "  Vector index: no\n" in texts.status_text(replace(full, has_vector_index=False))
 
 
+def test_status_tells_to_run_nothing_that_a_process_does_by_itself() -> None:
+    one = (Collection(1, "a", "/a", "**/*.md", (), 1, None, None),)
+    kept = Freshness(None, 0, 0, indexing=False, leader=False, watch="native", embedding=True)
+    filled = status(collections=one, total_documents=1, needs_embedding=1)
+    assert "qmd why FILE" in str(texts.status_advice(status(collections=one), kept))
+    assert "in the background" in str(texts.status_advice(filled, kept))
+    assert "qmd embed" not in str(texts.status_advice(filled, kept))
+    indexing = replace(kept, indexing=True, files_pending=1328)
+    assert texts.status_advice(status(collections=one), indexing) == (
+        "Files are being indexed: 1,328 files left."
+        " Searches answer from the documents that are in already."
+    )
+
+
 def test_status_advises_what_to_do_next_and_is_silent_when_all_is_done() -> None:
     one = (Collection(1, "a", "/a", "**/*.md", (), 1, None, None),)
-    assert "qmd collection add" in str(texts.status_advice(status()))
-    assert "qmd index" in str(texts.status_advice(status(collections=one)))
+    idle = Freshness(None, 0, 0, indexing=False, leader=False)
+    assert "qmd collection add" in str(texts.status_advice(status(), idle))
+    assert "qmd index" in str(texts.status_advice(status(collections=one), idle))
     filled = status(collections=one, total_documents=1)
-    assert "qmd embed" in str(texts.status_advice(replace(filled, needs_embedding=1)))
-    assert texts.status_advice(filled) is None
+    assert "qmd embed" in str(texts.status_advice(replace(filled, needs_embedding=1), idle))
+    assert texts.status_advice(filled, idle) is None
     assert texts.status_excluded(filled) is None
     excluded = replace(filled, collections=(replace(filled.collections[0], included=False),))
     assert filled.collections[0].name in str(texts.status_excluded(excluded))

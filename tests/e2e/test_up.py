@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,30 @@ def test_it_serves_and_keeps_the_index_until_ctrl_c(scratch: Scratch, up: Up) ->
     assert running.find(scratch.database) is None
 
 
+def test_the_first_walk_is_seen_while_it_goes_on(scratch: Scratch) -> None:
+    many = 400
+    for folder in ("first", "second"):
+        for number in range(many):
+            scratch.write(f"{folder}/{number}.md", f"# Note {number}\n\nThe text of {number}.\n")
+    started = Up(scratch, "first", "second")
+    try:
+        url = started.says(r"Serving at (http://\S+) ")[1]
+        seen = []
+        while not seen or seen[-1]["total_documents"] < 2 * many:
+            seen.append(request(url, "GET", "/status").json())
+        started.says("Indexed 2 collections: 800 documents")
+    finally:
+        started.close()
+    # A reply counts the documents first; so those of the next one are later than this freshness.
+    early = [
+        reply["freshness"] for reply, later in pairwise(seen) if later["total_documents"] < 2 * many
+    ]
+    assert any(fresh["indexing"] and fresh["files_pending"] for fresh in early)
+    assert {fresh["last_sync"] for fresh in early} == {None}
+    walking = [fresh["indexing"] for fresh in early]
+    assert walking == sorted(walking)  # once begun, it goes on to the end
+
+
 def test_on_a_terminal_the_progress_of_the_vectors_is_drawn_while_it_serves(
     tmp_path: Path, model_cache: Path
 ) -> None:
@@ -131,6 +156,9 @@ def test_a_second_one_adds_its_folder_and_leaves_it_to_the_first(scratch: Scratc
     assert second.code == 0
     assert "Added collection 'docs'" in second.out
     assert f"A server runs for this database already: {url}" in second.out
+    assert second.err == ""
+    with_port = scratch.call("up", "docs", "--port", "18999")
+    assert "keeps its own options: --port changes nothing" in with_port.err
     names = request(url, "GET", "/collections").json()["collections"]
     assert {each["name"] for each in names} == {"notes", "docs"}
 

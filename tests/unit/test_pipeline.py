@@ -106,6 +106,15 @@ def test_without_vectors_vsearch_says_what_to_do(corpus: Corpus) -> None:
     )
 
 
+def test_without_collections_vsearch_says_how_to_add_one(tmp_path: Path) -> None:
+    with (
+        KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb,
+        pytest.raises(VectorIndexMissingError) as caught,
+    ):
+        kb.vsearch("boat")
+    assert "qmd up FOLDER" in str(caught.value.hint)
+
+
 def test_without_vectors_query_answers_from_full_text_and_says_so(corpus: Corpus) -> None:
     reply = corpus.kb.query("red boat")
     assert reply.degraded == (

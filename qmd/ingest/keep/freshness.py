@@ -17,17 +17,19 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
-from qmd.errors import QmdError
+from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.system import clock
 from qmd.system.user_dirs import lock_beside
-from qmd.values import Freshness
+from qmd.values import Freshness, Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from qmd.store import SharedLock, Store
@@ -42,6 +44,8 @@ KEY = "keeper"
 HEARTBEAT_S = 10.0
 #: Seconds without a record after which people are told so.
 SILENCE_S = 60.0
+#: Seconds between two progress events, and between two records of the progress.
+PROGRESS_S, RECORD_S = 0.2, 1.0
 
 
 class KeeperState:
@@ -127,9 +131,84 @@ class KeeperState:
             self._recorded = text
             self._next_heartbeat = monotonic() + HEARTBEAT_S
 
+    def record_end(self, store: Store) -> None:
+        """Write for other processes that this one keeps the index no more."""
+        self.watch = "off"
+        try:
+            self.record(store)
+        except DatabaseReplacedError:
+            pass  # no process reads the record of a replaced file
+        except QmdError as error:
+            _log.warning("the end of keeping was not noted: %s", error)
+
     def forget_record(self) -> None:
         """Write the record next time in any case: another process may have replaced it."""
         self._recorded = None
+
+
+class ProgressTeller:
+    """Tells how far an indexing is: by the state, by events, and by the record for others."""
+
+    def __init__(
+        self, store: Store, events: EventBus, state: KeeperState, waiting: Callable[[], int]
+    ) -> None:
+        """
+        Args:
+            waiting: Returns how many changed paths wait besides.
+        """
+        self._store = store
+        self._events = events
+        self._state = state
+        self._waiting = waiting
+        self._next_progress = 0.0
+        self._next_record = 0.0
+
+    def __call__(self, tick: Progress) -> None:
+        if tick.total is not None:
+            self._state.files_pending = tick.total - tick.done
+        now = monotonic()
+        if now >= self._next_progress and (tick.total is None or tick.done < tick.total):
+            self._next_progress = now + PROGRESS_S
+            self._events.publish(Event("indexing", clock.now(), done=tick.done, total=tick.total))
+        if now >= self._next_record:
+            self._next_record = now + RECORD_S
+            self._state.record(self._store, self._waiting())
+
+
+@contextmanager
+def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[ProgressCallback]:
+    """
+    Be the process that keeps the index while the block indexes.
+
+    So every face of every process says that it is indexed, and how far that is. If another
+    process has the lock, that one tells what it does itself.
+
+    Args:
+        state: Tells it in this process.
+
+    Yields:
+        What the block calls with its progress.
+    """
+    lock = lock_of(store)
+    try:
+        state.leader = lock.take()
+    except OSError as error:  # the keeper that follows tells people
+        _log.debug("the lock cannot be taken: %s", error)
+    if not state.leader:
+        yield lambda tick: None
+        return
+    state.indexing = True
+    state.watch = "native"  # what changes meanwhile is found by the keeper that follows
+    try:
+        state.record(store)
+        yield ProgressTeller(store, events, state, lambda: 0)
+    finally:
+        state.indexing = False
+        state.files_pending = 0
+        state.record_end(store)
+        state.leader = False
+        lock.release()
+        events.publish(Event("indexing", clock.now(), done=1, total=1))
 
 
 def read_freshness(
@@ -160,7 +239,9 @@ def read_freshness(
         record = parse_record(text)
         # A process that was killed could not record its end.
         is_alive = record.get("watch", "off") != "off" and is_kept(store)
-        last_sync = _later(record.get("last_sync"), last_run)
+        # One of several collections may have been walked since; the keeper says when all were.
+        is_behind = is_alive and record.get("last_sync") is None
+        last_sync = None if is_behind else _later(record.get("last_sync"), last_run)
     kept = record if is_alive else {}
     keeper = _name_of(store, kept)
     heard_of = kept.get("at") if keeper is not None else None

@@ -233,13 +233,7 @@ class Keeper:
                 maintenance.run()
         finally:
             gathering.stop()
-            state.watch = "off"
-            try:
-                state.record(store)
-            except DatabaseReplacedError:
-                pass  # no process reads the record of a replaced file
-            except QmdError as error:
-                _log.warning("the end of keeping was not noted: %s", error)
+            state.record_end(store)
 
 
 def _problem_of_lock(lock: IndexLock | SharedLock, error: OSError) -> str:

@@ -14,7 +14,7 @@ from qmd.errors import CollectionNotFoundError, InputError, NotFoundError
 from qmd.ingest import parse_workers
 from qmd.ingest.collection_indexer import CollectionIndexer
 from qmd.ingest.events import Event, EventBus
-from qmd.ingest.keep.freshness import KeeperState
+from qmd.ingest.keep.freshness import KeeperState, ProgressTeller
 from qmd.ingest.keep.loop import Loop, LoopStopped
 from qmd.ingest.keep.watch import (
     POLL_S,
@@ -25,7 +25,6 @@ from qmd.ingest.keep.watch import (
     root_identity,
 )
 from qmd.ingest.rules import IGNORE_FILES
-from qmd.system import clock
 from qmd.values import Collection, Progress, ProgressCallback
 from qmd.values.pictures import Recogniser
 
@@ -39,8 +38,6 @@ MANY_PATHS = 500
 #: So many walks in a row make way for changes, so that files that are written all the time keep no
 #: collection from being walked.
 MOST_INTERRUPTED = 5
-#: Seconds between two progress events.
-PROGRESS_S = 0.2
 #: After a failure the work is tried again, ever more rarely, but at least this often (seconds).
 LONGEST_RETRY_S = 60.0
 
@@ -125,8 +122,7 @@ class Maintenance:
         self._maintained: dict[int, _MaintainedCollection] = {}
         self._settings: list[tuple[object, ...]] | None = None
         self._next_tick = 0.0
-        self._next_progress = 0.0
-        self._next_record = 0.0
+        self._tell_progress = ProgressTeller(store, events, state, lambda: len(changes))
         self._has_news = True
 
     def run(self) -> None:
@@ -335,15 +331,7 @@ class Maintenance:
 
     def _progress(self, tick: Progress) -> None:
         self._heed_stop(tick)
-        if tick.total is not None:
-            self._state.files_pending = tick.total - tick.done
-        now = monotonic()
-        if now >= self._next_progress and (tick.total is None or tick.done < tick.total):
-            self._next_progress = now + PROGRESS_S
-            self._events.publish(Event("indexing", clock.now(), done=tick.done, total=tick.total))
-        if now >= self._next_record:
-            self._next_record = now + TICK_S
-            self._state.record(self._store, len(self._changes))
+        self._tell_progress(tick)
 
     # -- publishing --------------------------------------------------------------------
 

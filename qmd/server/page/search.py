@@ -146,10 +146,13 @@ def _search(visit: Visit) -> Shown:
     recent: Sequence[RecentChange] = ()
     if collections and not hits["reply"]:
         recent = visit.kb.recent(limit=_RECENT).changes
-    return Shown(
-        "search.html",
-        {"modes": tuple(MODES), "collections": collections, "recent": recent, **hits},
-    )
+    values = {
+        "modes": tuple(MODES),
+        "collections": collections,
+        "recent": recent,
+        "indexing": visit.kb.freshness(embeddings_pending=0).indexing,
+    }
+    return Shown("search.html", {**values, **hits})
 
 
 VIEWS = (

@@ -1,0 +1,126 @@
+"""While a process walks the folders before it keeps them, every face of every process says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.cli import Scratch
+from support.live import put
+from support.mcp_client import RawClient, qmd_mcp
+from support.site import Served, http_client, serve
+
+from qmd import KnowledgeBase
+from qmd.errors import VECTORS_COMING, VectorIndexMissingError
+from qmd.ingest.events import Event
+from qmd.ingest.keep.freshness import IndexLock, is_locked
+from qmd.values import Progress
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serve(tmp_path, {}) as server:
+        put(server.folder / "plan.md", "# Plan\n\nBuy a boat.\n")
+        yield server
+
+
+def during_the_walk(served: Served, look: Callable[[], None]) -> None:
+    """Call ``look`` when the first walk knows that it has a file to read."""
+    ticks: list[Progress] = []
+
+    def heed(tick: Progress) -> None:
+        if tick.total and not tick.done and not ticks:
+            ticks.append(tick)
+            look()
+
+    served.kb.index_before_keeping(progress=heed)
+    assert ticks
+    assert [hit.path for hit in served.kb.search("boat").hits] == ["plan.md"]
+
+
+def test_rest_and_another_process_are_told(served: Served) -> None:
+    def look() -> None:
+        with http_client(served.url) as client:
+            fresh = client.post("/search", json={"query": "boat"}).json()["freshness"]
+            assert (fresh["indexing"], fresh["files_pending"]) == (True, 1)
+            assert fresh["last_sync"] is None
+        with KnowledgeBase.open(served.kb.path, read_only=True) as other:
+            told = other.freshness()
+            assert (told.indexing, told.files_pending, told.leader) == (True, 1, False)
+            assert (told.last_sync, told.embedding) == (None, True)
+
+    during_the_walk(served, look)
+    after = served.kb.freshness()
+    assert (after.indexing, after.files_pending, after.watch) == (False, 0, "off")
+    assert after.last_sync is not None
+    assert not is_locked(served.kb.path)
+
+
+def test_the_page_does_not_say_that_there_is_nothing(served: Served) -> None:
+    def text(client: httpx.Client, address: str) -> str:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        return answer.text
+
+    def look() -> None:
+        with http_client(served.url, headers={"accept-language": "en"}) as client:
+            start = text(client, "/")
+            assert "The notes are being indexed." in start
+            assert "<strong>There are no notes yet" not in start
+            assert "1 changed file is not indexed yet" in text(client, "/part/hits?q=boat")
+            state = text(client, "/part/overview/live")
+            assert "No program keeps" not in state and "Nothing runs" not in state
+            assert '<progress max="1" value="0" aria-labelledby="job-indexing">' in state
+            assert '<progress max="1" value="0"' in text(client, "/part/live")
+
+    during_the_walk(served, look)
+    with http_client(served.url) as client:
+        assert "<progress" not in text(client, "/part/live")
+
+
+def test_the_command_line_and_mcp_tell_that_documents_may_be_missing(
+    served: Served, tmp_path: Path
+) -> None:
+    scratch = Scratch(tmp_path)
+    database = str(served.kb.path)
+
+    def look() -> None:
+        assert "under way now, 1 file left" in scratch.ok("--db", database, "status").out
+        searched = scratch.call("--db", database, "search", "boat")
+        assert "Files are being indexed just now" in searched.err
+        with RawClient(qmd_mcp(served.kb.path), tmp_path / "stderr") as client:
+            client.handshake()
+            for name, arguments in (("status", {}), ("search", {"query": "boat"})):
+                texts = [each["text"] for each in client.tool(name, **arguments)["content"]]
+                assert "Files are being indexed: 1 file left." in texts[-1]
+
+    during_the_walk(served, look)
+
+
+def test_while_another_process_keeps_the_index_it_alone_tells(served: Served) -> None:
+    events: list[Event] = []
+    served.kb.events.subscribe(events.append)
+    lock = IndexLock(served.kb.path)
+    assert lock.take()
+    served.kb.index_before_keeping()
+    lock.release()
+    assert [event.kind for event in events] == ["added"]
+    assert not served.kb.freshness().indexing
+
+
+def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) -> None:
+    def look() -> None:
+        with http_client(served.url, headers={"accept-language": "en"}) as client:
+            reply = client.post("/query", json={"query": "boat"}).json()
+            assert reply["degraded"] == f"Answered from full text alone: {VECTORS_COMING}"
+            assert VECTORS_COMING in client.get("/part/hits?q=boat").text
+            refused = client.post("/vsearch", json={"query": "boat"})
+            assert refused.status_code == 503
+            assert "Run 'qmd embed' first" in refused.json()["detail"]  # prescribed
+        with pytest.raises(VectorIndexMissingError) as caught:
+            served.kb.vsearch("boat")
+        assert caught.value.hint == VECTORS_COMING
+
+    during_the_walk(served, look)
