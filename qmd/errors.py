@@ -730,9 +730,6 @@ class ModelMismatchError(InferenceError):
     code = "model_mismatch"
 
 
-VECTORS_COMING = "The vectors are being made in the background; the first are not ready yet."
-
-
 class VectorIndexMissingError(InferenceError):
     """Its message is prescribed; ``hint`` says more where a process makes the vectors by itself."""
 

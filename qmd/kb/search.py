@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from qmd import libraries, models, search
-from qmd.errors import VECTORS_COMING, VectorIndexMissingError
+from qmd.errors import VectorIndexMissingError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
 from qmd.search import meaning
@@ -194,7 +194,7 @@ class SearchMethods(Parts):
             if not reader.collections.definitions():
                 raise VectorIndexMissingError(_NO_COLLECTIONS) from None
             if search_models.makes_vectors():
-                raise VectorIndexMissingError(VECTORS_COMING) from None
+                raise VectorIndexMissingError(search.retrieve.VECTORS_COMING) from None
             raise
 
     @property

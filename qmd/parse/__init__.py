@@ -13,6 +13,7 @@ from qmd import lazy
 if TYPE_CHECKING:
     from qmd.parse import dates as dates
     from qmd.parse import formats as formats
+    from qmd.parse import frontmatter as frontmatter
     from qmd.parse import lines as lines
     from qmd.parse import plugins as plugins
     from qmd.parse import yaml_values as yaml_values

@@ -15,13 +15,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any, NamedTuple
 
-from qmd import parse
+from qmd import lazy, parse
 from qmd.parse.markdown import Outline
 from qmd.records import dataclass, field
+from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
@@ -450,3 +451,38 @@ def _typed(value: str) -> list[Any]:
     if value.startswith("[[") and _LINKS.fullmatch(value):
         return _EACH_LINK.findall(value)
     return [value]
+
+
+# --- where a property stands ---------------------------------------------------------
+
+#: Only this many lines of a text are looked at, and for a key so many characters of each.
+_MOST_LINES, _MOST_START = 20_000, 500
+#: What may stand before the key: the sign of a list or a quote, quotation marks.
+_BEFORE_KEY = " \t->*+\"'"
+#: A key of YAML, TOML or ``key:: value``.
+_KEY_OF_LINE = lazy.pattern(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
+#: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
+_KEY_IN_LINE = lazy.pattern(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
+
+
+def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> int | None:
+    """
+    The index of the first line that gives one of the properties; None if no line does.
+
+    Args:
+        first: The index of the first line below the frontmatter. Below it only fields with ``::``
+            are properties.
+        keys: As `fold_key` gives them; of a nested key (``book.author``) the last part counts.
+    """
+    names = {*keys, *(key.rpartition(".")[2] for key in keys)}
+    for index, line in enumerate(lines[:_MOST_LINES]):
+        match = _KEY_OF_LINE.match(line[:_MOST_START].lstrip(_BEFORE_KEY))
+        if (
+            match is not None
+            and (index < first or match[2] == "::")
+            and fold_key(match[1]) in names
+        ):
+            return index
+        if "::" in line and any(fold_key(m[1]) in names for m in _KEY_IN_LINE.finditer(line)):
+            return index
+    return None

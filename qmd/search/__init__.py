@@ -8,7 +8,6 @@ from qmd import lazy
 
 if TYPE_CHECKING:
     from qmd.search import budget as budget
-    from qmd.search import key_lines as key_lines
     from qmd.search import listing as listing
     from qmd.search import meaning as meaning
     from qmd.search import memory as memory

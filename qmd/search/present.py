@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from qmd import lazy, search, values
+from qmd import lazy, parse, search, values
 from qmd.engine_text import sentences
 from qmd.parse.lines import line_starts, lines_and_starts
 from qmd.parse.segment import cjk_runs, fold, has_token, is_cjk, pairs_of
@@ -109,7 +109,7 @@ def make_snippet(
         best = line - 1
     if best is None and keys:
         first_body_line = page.first if body_start < len(text) else len(lines)
-        best = search.key_lines.property_line(lines, first_body_line, keys)
+        best = parse.frontmatter.property_line(lines, first_body_line, keys)
     if best is None:
         at_chunk = span is not None and not page.weight_of_names(query_needles)
         best = page.line_at(span[0]) if span and at_chunk else page.first_paragraph()

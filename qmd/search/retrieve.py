@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qmd.engine_text import with_cause
-from qmd.errors import VECTORS_COMING, InferenceError, VectorIndexMissingError
+from qmd.errors import InferenceError, VectorIndexMissingError
 from qmd.search import meaning
 from qmd.search.by_words import retrieve_by_words
 from qmd.search.candidates import Candidate, Run
@@ -17,6 +17,8 @@ from qmd.search.words import QueryWords, weigh_words
 if TYPE_CHECKING:
     from qmd.search.meaning.nearness import QuestionVector
     from qmd.store import Reader
+
+VECTORS_COMING = "The vectors are being made in the background; the first are not ready yet."
 
 
 @dataclass(slots=True)

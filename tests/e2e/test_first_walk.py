@@ -13,9 +13,10 @@ from support.mcp_client import RawClient, qmd_mcp
 from support.site import Served, http_client, serve
 
 from qmd import KnowledgeBase
-from qmd.errors import VECTORS_COMING, VectorIndexMissingError
+from qmd.errors import VectorIndexMissingError
 from qmd.ingest.events import Event
 from qmd.ingest.keep.freshness import IndexLock, is_locked
+from qmd.search.retrieve import VECTORS_COMING
 from qmd.values import Progress
 
 
