@@ -736,9 +736,8 @@ class VectorIndexMissingError(InferenceError):
     code = "vector_index_missing"
 
     def __init__(self, hint: str = "qmd embed") -> None:
-        super().__init__(
-            "Vector index not found. Run 'qmd embed' first to create embeddings.", hint=hint
-        )
+        message = "Vector index not found. Run 'qmd embed' first to create embeddings."
+        super().__init__(message, hint=hint)
 
 
 class DocumentNotEmbeddedError(InferenceError):
