@@ -117,8 +117,24 @@ def encoding_of(data: bytes) -> str:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return decode(data).encoding
+        return written_encoding(data, decode(data))
     return "utf-8"
+
+
+def written_encoding(data: bytes, decoded: Decoded) -> str:
+    """
+    The Python codec for new text in a file with these bytes.
+
+    GB 18030 has all characters, and files in GBK are read by it. A file in which nothing goes
+    beyond GBK stays in GBK, because other programs may read it so.
+    """
+    if decoded.encoding != "gb18030":
+        return decoded.encoding
+    try:
+        is_gbk = decoded.text.encode("gbk") == data
+    except UnicodeEncodeError:
+        is_gbk = False
+    return "gbk" if is_gbk else "gb18030"
 
 
 def _decode_marked(data: bytes, encoding: str) -> Decoded:

@@ -364,6 +364,16 @@ def test_a_character_that_the_encoding_lacks_is_refused() -> None:
     assert file.encode(file.text + "€").endswith(b"\x80")
 
 
+def test_what_gbk_lacks_is_refused_unless_the_file_goes_beyond_it() -> None:
+    text = "这是一个中文的笔记，我们在这里写下一些内容。\n" * 5
+    file = TextFile.decoded("a.md", text.encode("gbk"))
+    with pytest.raises(EditError, match=r"a.md is in gbk, which lacks '\\U0001f600'"):
+        file.encode(file.text + "😀")
+    assert file.encode(file.text + "数") == (text + "数").encode("gbk")
+    wider = TextFile.decoded("a.md", (text + "😀").encode("gb18030"))
+    assert wider.encode(wider.text + "😃") == (text + "😀😃").encode("gb18030")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

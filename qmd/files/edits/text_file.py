@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from qmd.engine_text import engine_text
 from qmd.errors import DecodeError, EditError
-from qmd.parse.decode import decode
+from qmd.parse.decode import decode, written_encoding
 
 _BOMS = (
     codecs.BOM_UTF8,
@@ -55,7 +55,7 @@ class TextFile:
         except DecodeError as error:
             raise EditError(f"{name} is no text: {error}", hint=error.hint) from error
         mark = next((mark for mark in _BOMS if data.startswith(mark)), b"")
-        file = cls(name, content.text, content.encoding, mark)
+        file = cls(name, content.text, written_encoding(data, content), mark)
         if file._encoded(content.text) != data:
             raise EditError(
                 engine_text(
