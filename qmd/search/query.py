@@ -213,6 +213,14 @@ class Term(NamedTuple):
         )
 
     @property
+    def is_one_letter(self) -> bool:
+        """Whether all but the signs of the term is one letter: ``C++``, ``C#``."""
+        if len(self.text) < 2 or self.text.isalnum() or self.chinese:
+            return False
+        tokens = [character for character in self.text if character.isalnum()]
+        return len(tokens) == 1 and tokens[0].isalpha()
+
+    @property
     def lead(self) -> str:
         """The text or, if it is long, its first `LEAD` characters, cut between two words."""
         if len(self.text) <= LEAD:

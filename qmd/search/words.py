@@ -298,6 +298,24 @@ def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     return QueryWords(query, content or held_stop_words, total)
 
 
+def strict_terms(query: ParsedQuery) -> frozenset[Term]:
+    """
+    The terms that relaxed matches have, too: those in quotes and those of a field.
+
+    Also ``C++``, if the query has stop words at most beside it: its letter alone, which "230 °C"
+    has, says nothing.
+    """
+    strict = {term for term in query.terms if term.quoted or term.field}
+    loose = [
+        each
+        for each in query.terms
+        if each not in strict and each.text.casefold() not in STOP_WORDS
+    ]
+    if all(term.is_one_letter for term in loose):
+        strict.update(loose)
+    return frozenset(strict)
+
+
 def _kind(word: str, weighed: Word, is_common: bool) -> _Kind:
     if word.casefold() in STOP_WORDS:
         return "stop"
@@ -312,8 +330,8 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
 
     Stop words have one only if there are no others: it takes long to count their documents.
     """
-    terms = [term for group in query.groups for term in group]
-    loose = [part for t in terms if not t.quoted and not t.field for part in loose_parts(t)]
+    strict = strict_terms(query)
+    loose = [part for t in query.terms if t not in strict for part in loose_parts(t)]
     phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
     indexed = {word: each for word, each in phrases.items() if each is not None}
     content = {word: each for word, each in indexed.items() if word.casefold() not in STOP_WORDS}

@@ -156,6 +156,26 @@ def test_a_quoted_literal_stays_required_where_the_rest_is_relaxed(corpus: Corpu
     assert corpus.found('"red boat" houses wind generics') == ["boat.md"]
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("C++", ["cpp.md"]),
+        ("n++", []),
+        ("c++ OR f#", ["cpp.md"]),
+        ("what is the C# of it", ["csharp.md"]),
+        ("what is the n++ of it", []),
+    ],
+)
+def test_a_literal_is_not_relaxed_to_its_only_letter(
+    corpus: Corpus, query: str, found: list[str]
+) -> None:
+    assert corpus.found(query) == found
+
+
+def test_a_literal_beside_other_words_is_relaxed(corpus: Corpus) -> None:
+    assert corpus.found("generics n++ elsewhere")[0] == "csharp.md"
+
+
 def test_a_negation_holds_for_relaxed_hits_too(corpus: Corpus) -> None:
     assert "boat.md" not in corpus.found("red boat houses wind -islands")
 
