@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from qmd import files, search
@@ -147,8 +148,13 @@ class DocumentMethods(Parts):
             CollectionNotFoundError.
         """
         store = self._store
-        with store.reading() as reader:
-            return files.vault.open_indexed_file(reader, file, database=store.location)
+        with ExitStack() as stack:  # the end of reading may raise that nobody waits any more
+            with store.reading() as reader:
+                opened = stack.enter_context(
+                    files.vault.open_indexed_file(reader, file, database=store.location)
+                )
+            stack.pop_all()
+        return opened
 
     @open_to_scopes
     def file_version(self, file: str) -> str:

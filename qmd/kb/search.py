@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
-from qmd import libraries, models, search
+from qmd import ingest, libraries, models, search
 from qmd.errors import VectorIndexMissingError
 from qmd.kb.parts import Parts, open_to_scopes
 from qmd.records import replace
@@ -223,12 +223,16 @@ class SearchMethods(Parts):
             reranker,
             timeout_s=budget.seconds,
             cache=self._vector_cache,
-            makes_vectors=self._makes_vectors,
+            makes_vectors=functools.partial(self._makes_vectors, reader),
         )
 
-    def _makes_vectors(self) -> bool:
+    def _makes_vectors(self, reader: Reader) -> bool:
         """Whether a process makes the missing vectors by itself."""
-        return self.freshness(embeddings_pending=0).embedding
+        # By the reader of the search: a full disk may have no room for a second connection.
+        keeper = self._keeper
+        if keeper is not None and keeper.state.leader:
+            return keeper.state.embedding
+        return ingest.keep.freshness.embeds_by_itself(self._store, reader)
 
     def _vector_cache(self) -> VectorCache:
         opened = self._current()

@@ -32,7 +32,7 @@ from qmd.system.user_dirs import lock_beside
 from qmd.values import Freshness, Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from qmd.store import SharedLock, Store
+    from qmd.store import Reader, SharedLock, Store
     from qmd.store.store import ReplicaState
 
 
@@ -262,6 +262,12 @@ def read_freshness(
         keeper=keeper,
         keeper_heard_of=heard_of,
     )
+
+
+def embeds_by_itself(store: Store, reader: Reader) -> bool:
+    """Whether another process keeps the index and makes missing vectors."""
+    record = parse_record(reader.meta.get(KEY))
+    return bool(record.get("embeds")) and record.get("watch", "off") != "off" and is_kept(store)
 
 
 def _name_of(store: Store, record: dict[str, Any]) -> str | None:
