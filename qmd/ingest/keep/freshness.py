@@ -237,8 +237,7 @@ def read_freshness(
         last_sync = _later(local.last_sync, last_run if local.last_sync else None)
     else:
         record = parse_record(text)
-        # A process that was killed could not record its end.
-        is_alive = record.get("watch", "off") != "off" and is_kept(store)
+        is_alive = _is_alive(store, record)
         # One of several collections may have been walked since; the keeper says when all were.
         is_behind = is_alive and record.get("last_sync") is None
         last_sync = None if is_behind else _later(record.get("last_sync"), last_run)
@@ -265,9 +264,14 @@ def read_freshness(
 
 
 def embeds_by_itself(store: Store, reader: Reader) -> bool:
-    """Whether another process keeps the index and makes missing vectors."""
+    """Whether a process keeps the index and makes missing vectors, as the record says."""
     record = parse_record(reader.meta.get(KEY))
-    return bool(record.get("embeds")) and record.get("watch", "off") != "off" and is_kept(store)
+    return bool(record.get("embeds")) and _is_alive(store, record)
+
+
+def _is_alive(store: Store, record: dict[str, Any]) -> bool:
+    """Whether the process of the record runs; one that was killed could not record its end."""
+    return record.get("watch", "off") != "off" and is_kept(store)
 
 
 def _name_of(store: Store, record: dict[str, Any]) -> str | None:
