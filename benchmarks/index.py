@@ -17,10 +17,11 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import measure
 from measure import Cost, Row, median
-from peer import install
+from peer import Peer, install
 from tree import make_tree
 
 BARE_INDEX = """
@@ -80,16 +81,38 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     if arguments.tree is None:
         tree = work / f"tree-{arguments.language}-{arguments.files}"
-        corpus, count = make_tree(tree, arguments.files, arguments.language), arguments.files
+        make_tree(tree, arguments.files, arguments.language)
     else:
         tree = arguments.tree.resolve()
-        pages = [page for page in tree.rglob("*.md") if page.is_file()]
-        corpus, count = sum(page.stat().st_size for page in pages), len(pages)
     peer = None if arguments.no_peer else install(work / "peer", work / "peer-state")
+    rows, raw = compare(tree, peer, arguments.rounds, 2.7 if arguments.language == "en" else 5)
+    kind = arguments.language if arguments.tree is None else tree.name
+    notes = [
+        f"{raw['files']:,} files, {raw['corpus'] / 1e6:.1f} MB, {kind}; {arguments.rounds} rounds"
+    ]
+    measure.report(f"index-{kind}", rows, raw, notes)
+
+
+def compare(
+    tree: Path, peer: Peer | None, rounds: int, largest: float
+) -> tuple[list[Row], dict[str, Any]]:
+    """
+    Index and re-index a folder of Markdown by each program in turn.
+
+    Args:
+        tree: The folder, absolute.
+        peer: None leaves it out. Its index is that of ``tree`` afterwards.
+        largest: The target for the size of the database, as a multiple of the Markdown.
+
+    Returns:
+        The rows of the report, and the raw figures: costs, sizes, ``files`` and ``corpus`` (bytes).
+    """
+    pages = [page for page in tree.rglob("*.md") if page.is_file()]
+    corpus, count = sum(page.stat().st_size for page in pages), len(pages)
     costs: dict[str, list[Cost]] = {}
     sizes: dict[str, int] = {}
-    with tempfile.TemporaryDirectory(dir=work) as scratch:
-        for number in range(arguments.rounds):
+    with tempfile.TemporaryDirectory() as scratch:
+        for number in range(rounds):
             database, bare = Path(scratch, f"{number}.sqlite"), Path(scratch, f"b{number}.sqlite")
             steps: dict[str, list[str | Path]] = {
                 "qmd index": measure.qmd(database, "collection", "add", tree, "--name", "t"),
@@ -114,7 +137,7 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
                 sizes["peer"] = peer.database.stat().st_size
             database.unlink()
             bare.unlink()
-            print(f"round {number + 1} of {arguments.rounds}", flush=True)
+            print(f"round {number + 1} of {rounds}", flush=True)
     rows = []
     files, bare_name = f"{count:,} files", "bare Python"
     for step, target in (("index", 0.5), ("re-index", 0.2)):
@@ -145,23 +168,12 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
     rows.append(
         Row("index, peak RSS", median(costs["qmd index"], "rss_mb"), 200, "MB", "the promise", 1)
     )
-    rows.append(
-        Row(
-            "database",
-            sizes["qmd"] / 1e6,
-            corpus / 1e6,
-            "MB",
-            "the corpus",
-            2.7 if arguments.language == "en" else 5,
-        )
-    )
+    rows.append(Row("database", sizes["qmd"] / 1e6, corpus / 1e6, "MB", "the corpus", largest))
     for key, against in (("peer", peer.name if peer is not None else ""), ("bare", bare_name)):
         if key in sizes:
             rows.append(Row("database", sizes["qmd"] / 1e6, sizes[key] / 1e6, "MB", against))
-    raw = {"[wall s, CPU s, RSS MB]": costs, "sizes": sizes, "corpus": corpus}
-    kind = arguments.language if arguments.tree is None else tree.name
-    notes = [f"{files}, {corpus / 1e6:.1f} MB, {kind}; {arguments.rounds} rounds"]
-    measure.report(f"index-{kind}", rows, raw, notes)
+    raw = {"[wall s, CPU s, RSS MB]": costs, "sizes": sizes, "corpus": corpus, "files": count}
+    return rows, raw
 
 
 if __name__ == "__main__":

@@ -19,9 +19,13 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qmd.store import open_store
 from qmd.store.sql.vectors import pack_vectors
+
+if TYPE_CHECKING:
+    from measure import Row
 
 DIMENSION = 384
 K = 10
@@ -60,6 +64,13 @@ def kernel() -> str:
 
 def benchmark(sizes: list[int], queries: int) -> None:
     import measure
+
+    rows, raw = searched(sizes, queries)
+    measure.report("knn", rows, raw, [kernel()])
+
+
+def searched(sizes: list[int], queries: int) -> tuple[list[Row], dict[str, object]]:
+    """The rows of the report, and each query's CPU ms."""
     import numpy as np
     from measure import Row, percentile
 
@@ -92,7 +103,7 @@ def benchmark(sizes: list[int], queries: int) -> None:
                 )
             )
         print(f"{size:,} done", flush=True)
-    measure.report("knn", rows, raw, [kernel()])
+    return rows, raw
 
 
 def compare(database: Path, vectors, asked) -> tuple[list[float], list[float], float]:  # type: ignore[no-untyped-def]

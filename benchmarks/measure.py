@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -136,6 +136,9 @@ class Row:
     against: str
     target: float | None = None
     count: str = ""
+
+    def with_target(self, target: float | None) -> Row:
+        return replace(self, target=target)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -129,7 +129,7 @@ def server(database: Path, questions: list[str]) -> dict[str, float]:
 
 def mcp(database: Path, questions: list[str]) -> dict[str, float]:
     """A search over MCP (stdio), one call after the other."""
-    client = McpServer(database)
+    client = McpServer.qmd(database)
 
     def search(question: str) -> bytes:
         return client.call(
