@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.ingest.keep.watch import MOST_PATHS
 from tests.support.dump import Dump, assert_sound, dump
 from tests.support.live import Kept, Told, kept, needs_events, put, until
 
@@ -144,6 +145,25 @@ def test_an_ignore_file_takes_documents_out_and_gives_them_back(live: Kept) -> N
     live.settles_as("a.md", "sub/b.md", "sub/c.md")
     live.write("sub/c.md", "# C\n\nmuffin\n")
     live.finds("muffin", "sub/c.md")
+
+
+def test_a_large_checkout_that_gives_a_folder_back_leaves_it_watched(
+    native: Kept, tmp_path: Path
+) -> None:
+    """Of so many changes in one burst nobody remembers that an ignore file was among them."""
+    native.write(".gitignore", "sub/\n")
+    native.write("sub/c.md", "# C\n")
+    native.write("d.md", "# D\n")
+    native.settles_as("a.md", "d.md")
+    checkout = [tmp_path / f"{number}.md" for number in range(MOST_PATHS + 1)]
+    for file in checkout:
+        file.touch()
+    (native.root / ".gitignore").unlink()
+    for file in checkout:
+        file.rename(native.root / file.name)
+    native.told.wait_for(lambda: len(native.files()) == MOST_PATHS + 4)
+    native.write("sub/c.md", "# C\n\nmuffin\n")
+    native.finds("muffin", "sub/c.md")
 
 
 def watched_directories() -> int:

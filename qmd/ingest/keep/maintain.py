@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at the list of collections and at their root folders.
 TICK_S = 1.0
-#: If more paths than this have changed, walking the whole collection is cheaper.
-MANY_PATHS = 500
 #: So many walks in a row make way for changes, so that files that are written all the time keep no
 #: collection from being walked.
 MOST_INTERRUPTED = 5
@@ -274,10 +272,8 @@ class Maintenance:
 
     def _apply(self, maintained: _MaintainedCollection, paths: set[str]) -> None:
         """Index the paths that changed, or walk the whole collection if that is necessary."""
-        if any(path.rpartition("/")[2] in IGNORE_FILES for path in paths):
+        if "" in paths or any(path.rpartition("/")[2] in IGNORE_FILES for path in paths):
             self._end_watch(maintained)  # which folders are watched depends on the ignore files
-            self._require_walk(maintained)
-        elif "" in paths or len(paths) > MANY_PATHS:
             self._require_walk(maintained)
         else:
             self._state.files_pending = len(paths)

@@ -37,8 +37,8 @@ POLL_SHARE = 0.1
 QUIET_S = 0.1
 #: A burst ends after this many seconds at the latest, because some files are written all the time.
 LONGEST_S = 0.5
-#: If one collection has more changed paths than this, its root replaces them.
-MOST_PATHS = 2000
+#: If more paths of a collection than this have changed, walking all of it is cheaper.
+MOST_PATHS = 500
 #: File systems that other machines can change without an event of this kernel.
 REMOTE = frozenset(
     {
