@@ -128,6 +128,7 @@ def test_code_of_an_item_in_an_item_states_no_fact() -> None:
     assert parse_document("note.md", text.encode()).observations == ()
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     "unit", ["[", "- ", "- [ab] (", "- a [[x]] ", '- "a', "- a [[x]]\n", "- [a b\n"]
 )
