@@ -33,6 +33,8 @@ MAX_SCAN = 2_000_000
 MAX_EXACT = 100_000
 #: The most needles of a query; each is searched for in the whole text of a hit.
 MAX_NEEDLES = 128
+#: All other needles weigh 1 and more.
+STOP_WORD_WEIGHT = 0.1
 #: A longer line repeats no name.
 MAX_NAME = 500
 
@@ -66,7 +68,7 @@ def needles(query: ParsedQuery) -> dict[str, float]:
         if not is_stop_word and (not is_cjk(whole) or len(whole) <= 2):
             weights[whole] = max(weights.get(whole, 0), 3.0 if len(whole) > 1 else 1.0)
         for word in map(str.casefold, loose_parts(term)):
-            weights.setdefault(stem(word), 0.1 if word in STOP_WORDS else 1.0)
+            weights.setdefault(stem(word), STOP_WORD_WEIGHT if word in STOP_WORDS else 1.0)
         for run in (match[0] for match in cjk_runs(whole) if len(match[0]) > 2):
             weights[run] = 3.0 * len(run) / 2
             weights.update(dict.fromkeys(pairs_of(run), 1.0))
@@ -194,7 +196,7 @@ def _letters(text: str) -> str:
 def _weight(name: str, query_needles: Mapping[str, float]) -> float:
     """The weight of all needles in a name, without those of stop words."""
     folded = fold(name)
-    return sum(w for text, w in query_needles.items() if w >= 1 and text in folded)
+    return sum(w for text, w in query_needles.items() if w > STOP_WORD_WEIGHT and text in folded)
 
 
 def _best_line(
@@ -205,7 +207,9 @@ def _best_line(
     folded = _folded(page)
     folded_starts = starts if page.text.isascii() else line_starts(folded)
     heavy = {
-        text: weight for text, weight in query_needles.items() if weight >= 1 and text in folded
+        text: weight
+        for text, weight in query_needles.items()
+        if weight > STOP_WORD_WEIGHT and text in folded
     }
     if len(heavy) == 1 and span is None:
         # All its lines are alike, so the first one in the body is the best.
@@ -357,7 +361,9 @@ def _crop(line: str, query_needles: Mapping[str, float], max_chars: int) -> str:
     if len(line) <= max_chars:
         return line
     folded = fold(line)
-    matches = [folded.find(text) for text, weight in query_needles.items() if weight >= 1]
+    matches = [
+        folded.find(text) for text, weight in query_needles.items() if weight > STOP_WORD_WEIGHT
+    ]
     first_match = min((position for position in matches if position >= 0), default=0)
     position = _unfolded_position(line, folded, first_match)
     start = max(0, min(position - max_chars // 3, len(line) - max_chars + 2))

@@ -109,25 +109,25 @@ def plan(terms: Iterable[tuple[str, int]], least: int) -> list[PlanStep]:
         terms: Each term of full text, ascending, and how many documents hold it. A beginning
             counts as many as its terms have in sum; fewer documents may hold it.
     """
-    path = [_Node(0)]
+    branch = [_Node(0)]
     last = ""
     for term, documents in terms:
-        _close(path, _shared(last, term), least)
+        _complete(branch, _shared(last, term), least)
         leaf = _Node(len(term) + 1)
         leaf.first = leaf.last = last = term
         leaf.documents = documents
-        path.append(leaf)
-    _close(path, 0, least)
-    return _of_words(path[0].steps)
+        branch.append(leaf)
+    _complete(branch, 0, least)
+    return _of_words(branch[0].steps)
 
 
-def _close(path: list[_Node], shared: int, least: int) -> None:
+def _complete(branch: list[_Node], shared: int, least: int) -> None:
     """Complete the nodes of which the next term is none; it shares this many characters."""
-    while path[-1].length > shared:
-        node = path.pop()
-        if path[-1].length < shared:
-            path.append(_Node(shared))
-        path[-1].add(node, least)
+    while branch[-1].length > shared:
+        node = branch.pop()
+        if branch[-1].length < shared:
+            branch.append(_Node(shared))
+        branch[-1].add(node, least)
 
 
 def _shared(first: str, second: str) -> int:
