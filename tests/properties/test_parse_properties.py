@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import string
 from typing import Any
 
@@ -166,7 +168,20 @@ PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # they differ on "key: !
 
 
 class Loader(PARSER):  # type: ignore[misc,valid-type]
-    """YAML as PyYAML reads it, but keys stay as they are written."""
+    """
+    YAML as PyYAML reads it, but keys stay as they are written, and numbers are those of JSON.
+
+    (With a sign and points at either end, too: ``+1``, ``.5``, ``1.``.)
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own name and type
+        sign: [kind for kind in kinds if not kind[0].endswith((":int", ":float"))]
+        for sign, kinds in PARSER.yaml_implicit_resolvers.items()
+    }
+
+    def construct_number(self, node: yaml.ScalarNode) -> float | str:
+        number = float(node.value) if set(node.value) & set(".eE") else int(node.value)
+        return number if math.isfinite(number) else node.value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         for key, _ in node.value:
@@ -175,6 +190,12 @@ class Loader(PARSER):  # type: ignore[misc,valid-type]
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
 
 
+Loader.add_implicit_resolver(
+    "!number",
+    re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z"),
+    list("-+.0123456789"),
+)
+Loader.add_constructor("!number", Loader.construct_number)
 KEYS = st.sampled_from(
     ["title", "tags", "date", "ms.date", "online version", "y", "On", "a-b", "x_1"]
 )

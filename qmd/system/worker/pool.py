@@ -28,8 +28,9 @@ from qmd.system.worker.process import IDLE_S, StartError, WorkerProcess
 _log = logging.getLogger(__name__)
 
 #: The most jobs to send ahead of their results, so that the child continues while the parent stores
-#: a batch. On Windows, where writing to a full pipe blocks, only a waiting child gets a job.
-AHEAD_JOBS = 1 if sys.platform == "win32" else 256
+#: a batch: half of them, which may be all that is left when it begins, are a batch of documents.
+#: On Windows, where writing to a full pipe blocks, only a waiting child gets a job.
+AHEAD_JOBS = 1 if sys.platform == "win32" else 512
 #: The largest sum of `Job.size` to send ahead.
 AHEAD_BYTES = 4 * MB
 #: Seconds between two calls of ``waiting`` while there is no result.
