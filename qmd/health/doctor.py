@@ -106,6 +106,8 @@ def _collections(store: Store) -> Iterator[Check]:
     with store.reading() as reader:
         stored_collections = reader.collections.all()
         skipped = reader.files.all_skips()
+        warned = reader.files.warned(offset=0, limit=2)
+        count_warned = reader.files.count_warned() if warned else 0
     if not stored_collections:
         yield Check(
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
@@ -131,6 +133,16 @@ def _collections(store: Store) -> Iterator[Check]:
             "warning",
             message,
             "qmd status lists them; qmd why FILE explains one.",
+        )
+    if warned:
+        names = [document.file for document in warned]
+        if count_warned > len(names):
+            names[1:] = [_count(count_warned - 1, "more document")]
+        yield Check(
+            "warnings",
+            "warning",
+            f"Something is wrong inside {' and '.join(names)}.",
+            "qmd why FILE says what; the page lists all such documents.",
         )
 
 

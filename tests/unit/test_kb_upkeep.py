@@ -343,6 +343,11 @@ def test_documents_with_warnings_are_listed(kb: KnowledgeBase, root: Path) -> No
     assert all(each.warnings for each in documents)
     assert kb.count_warned() == len(documents)
     assert kb.warned(offset=len(documents)) == []
+    [check] = [each for each in kb.doctor() if each.name == "warnings"]
+    assert check.status == "warning"
+    assert check.message == (
+        f"Something is wrong inside {' and '.join(each.file for each in documents)}."
+    )
 
 
 def test_documents_are_counted_by_the_hour_in_which_they_were_indexed(kb: KnowledgeBase) -> None:
