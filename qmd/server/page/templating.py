@@ -348,10 +348,9 @@ def read_back(template: str, text: str) -> EngineText | None:
     fields: dict[str, object] = {}
     start, name = 0, None
     for literal, following, _, _ in [*parts, ("", None, None, None)]:
-        if literal:
-            end = text.find(literal, start)
-        else:  # the template begins with a field, or ends with one
-            end = start if name is None else len(text)
+        end = text.find(literal, start) if literal else len(text)
+        if not literal and name is None:
+            end = start  # the template begins with a field
         if end < 0 or (name is None and end > start):
             return None
         if name is not None:
