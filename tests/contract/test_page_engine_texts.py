@@ -186,9 +186,9 @@ def test_warnings_of_a_document_are_in_chinese(
 
 
 def test_what_doctor_checks_is_said_in_chinese(served: Served, client: httpx.Client) -> None:
-    (served.folder / "locked.md").write_text("# Locked\n")
+    (served.folder / "warned.md").write_text("---\ntitle: never ends\n")
     served.kb.index()
-    (served.folder / "locked.md").write_text("# Another text\n")
+    (served.folder / "warned.md").write_text("---\ntitle: changed since\n")
     html = _form(client, "/overview/check")
     checks = re.findall(r"<strong>(.*?)</strong>(.*?)</li>", html, re.DOTALL)
     assert {"integrity", "drift notes", "vectors", "warnings"} <= {name for name, _ in checks}
