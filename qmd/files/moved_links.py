@@ -160,7 +160,8 @@ def written_path(
 
 
 def _style(move: Move, path: str, *, is_markdown: bool, was_relative: bool) -> LinkFormat:
-    if move.link_format is not None and not (is_markdown and path.startswith(("./", "../"))):
+    # A Markdown link stays as it is written: other programs read it from its note or the root.
+    if move.link_format is not None and not (is_markdown and path.startswith(("/", "./", "../"))):
         return move.link_format
     if path.startswith("/"):
         return "absolute"

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from qmd.engine_text import engine_text, sentences, with_cause
 from qmd.errors import ExifToolError, InputError, NotFoundError, QmdError, StoreError
 from qmd.files.photos.exiftool import ExifTool
 from qmd.health import clients
@@ -66,7 +67,7 @@ def examine(
         try:
             checks.extend(findings)
         except StoreError as error:  # a damaged part must not stop the other checks
-            checks.append(Check("database", "error", str(error), error.hint))
+            checks.append(Check("database", "error", error.message, error.hint))
     return checks
 
 
@@ -78,7 +79,7 @@ def _engine(store: Store) -> Iterator[Check]:
         try:
             engine = reader.vectors.require_engine()
         except QmdError as error:
-            yield Check(vectors, "warning", str(error), error.hint)
+            yield Check(vectors, "warning", error.message, error.hint)
         else:
             yield Check(vectors, "ok", engine)
 
@@ -92,9 +93,18 @@ def _database(store: Store, progress: ProgressCallback | None) -> Iterator[Check
         problems = reader.upkeep.problems(tick)
         applied = reader.upkeep.migrations()
         size = reader.upkeep.size_bytes()
-    yield Check("schema", "ok", f"{store.location} ({size:,} bytes), migration {applied[-1]}")
+    yield Check(
+        "schema",
+        "ok",
+        engine_text(
+            "{location} ({size} bytes), migration {name}",
+            location=store.location,
+            size=f"{size:,}",
+            name=applied[-1],
+        ),
+    )
     if problems:
-        message = "The database is damaged: " + "; ".join(problems)
+        message = with_cause("The database is damaged", "; ".join(problems))
         yield Check("integrity", "error", message, store.damage_hint)
     else:
         is_file = isinstance(store.location, Path)
@@ -106,6 +116,8 @@ def _collections(store: Store) -> Iterator[Check]:
     with store.reading() as reader:
         stored_collections = reader.collections.all()
         skipped = reader.files.all_skips()
+        warned = reader.files.warned(offset=0, limit=2)
+        count_warned = reader.files.count_warned() if warned else 0
     if not stored_collections:
         yield Check(
             "collections", "warning", "There is no collection.", "qmd collection add FOLDER"
@@ -116,27 +128,45 @@ def _collections(store: Store) -> Iterator[Check]:
             yield Check(
                 name,
                 "error",
-                f"Its directory {collection.path} is not there.",
+                engine_text("Its directory {path} is not there.", path=collection.path),
                 "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
             )
         elif collection.last_indexed is None:
             message = "It has not been indexed to the end yet."
-            yield Check(name, "warning", message, f"qmd index -c {collection.name}")
+            yield Check(name, "warning", message, _index_it(collection))
         else:
-            yield Check(name, "ok", f"{collection.documents} documents from {collection.path}")
+            message = engine_text(
+                "{count} documents from {path}", count=collection.documents, path=collection.path
+            )
+            yield Check(name, "ok", message)
     if skipped:
-        message = f"{len(skipped)} files could not be read as documents."
+        message = engine_text("{count} files could not be read as documents.", count=len(skipped))
         yield Check(
             "skipped files",
             "warning",
             message,
             "qmd status lists them; qmd why FILE explains one.",
         )
+    if warned:
+        names = [document.file for document in warned]
+        if count_warned > len(names):
+            names[1:] = [engine_text("{count} more documents", count=f"{count_warned - 1:,}")]
+        yield Check(
+            "warnings",
+            "warning",
+            engine_text("Something is wrong inside {files}.", files=_both(names)),
+            "qmd why FILE says what; the page lists all such documents.",
+        )
 
 
 def python_check() -> Iterator[Check]:
     """The interpreter, and whether its libraries report anything to anybody."""
-    yield Check("python", "ok", f"Python {platform.python_version()} on {platform.platform()}")
+    message = engine_text(
+        "Python {version} on {platform}",
+        version=platform.python_version(),
+        platform=platform.platform(),
+    )
+    yield Check("python", "ok", message)
     if telemetry.is_off():
         yield Check("telemetry", "ok", "Off: onnxruntime and the Hugging Face hub report nothing")
     else:
@@ -156,17 +186,23 @@ def parser_check() -> Iterator[Check]:
         yield Check(
             "parser",
             "warning",
-            f"{problem} A file that is too much for its parser stops indexing, or the server.",
+            sentences(
+                problem, "A file that is too much for its parser stops indexing, or the server."
+            ),
             "Let qmd start processes: look at 'ulimit -u', 'ulimit -v' and what confines it.",
         )
         return
     budget = parse_workers.budget_of("", 0)
-    limits = f"{budget.cpu_s:g} s of CPU time and {budget.memory_bytes // MB} MB, more for large"
-    message = f"A process of its own parses files; each may use {limits} texts"
+    message = engine_text(
+        "A process of its own parses files; each may use {seconds} s of CPU time and {size} MB,"
+        " more for large texts",
+        seconds=f"{budget.cpu_s:g}",
+        size=budget.memory_bytes // MB,
+    )
     if sys.platform == "win32":
         message = "A process of its own parses files; one that gives no answer is ended"
     elif sys.platform != "linux":
-        message += " (this system does not limit the memory)"
+        message = engine_text("{limits} (this system does not limit the memory)", limits=message)
     yield Check("parser", "ok", message)
 
 
@@ -178,12 +214,15 @@ def exiftool_check(store: Store, command: str | Path | None) -> Iterator[Check]:
     """
     tool = ExifTool(command)
     try:
-        yield Check("exiftool", "ok", f"exiftool {tool.version()} writes into photos")
+        message = engine_text("exiftool {version} writes into photos", version=tool.version())
+        yield Check("exiftool", "ok", message)
     except ExifToolError as error:
         if command is None and error.cause == "missing" and not _has_photos(store):
             yield Check("exiftool", "ok", "exiftool is not installed; only photos would need it")
         else:
-            message = f"Metadata cannot be written into photos: {error.reason}."
+            message = engine_text(
+                "Metadata cannot be written into photos: {reason}.", reason=error.reason
+            )
             yield Check("exiftool", "warning", message, error.hint)
     finally:
         tool.close()
@@ -200,29 +239,35 @@ def _has_photos(store: Store) -> bool:
 def port_check(database: DatabaseLocation) -> Iterator[Check]:
     """Whom the running server answers; if none runs, a server with default settings."""
     server = running.find(database)
-    own_user_only = "programs of its own user (and of root) only"
     who = (
-        "No server runs; without a token, one" if server is None else f"The server at {server.url}"
+        "No server runs; without a token, one"
+        if server is None
+        else engine_text("The server at {url}", url=server.url)
     )
     if server is not None and server.guard == "token":
-        yield Check("port", "ok", f"{who} answers who has its token")
+        yield Check("port", "ok", engine_text("{server} answers who has its token", server=who))
     elif server is not None and server.guard == "user":
-        yield Check("port", "ok", f"{who} answers {own_user_only}")
+        message = "{server} answers programs of its own user (and of root) only"
+        yield Check("port", "ok", engine_text(message, server=who))
     elif Peers.open() is None:  # this system does not tell whose program is at the other end
         yield Check(
             "port",
             "warning",
-            f"{who} answers every user of this machine: this system does not tell whose program"
-            " connects.",
+            engine_text(
+                "{server} answers every user of this machine: this system does not tell whose"
+                " program connects.",
+                server=who,
+            ),
             "If others use this machine: qmd server --token auto, or QMD_TOKEN.",
         )
     elif server is None:
-        yield Check("port", "ok", f"No server runs; one would answer {own_user_only}")
+        message = "No server runs; one would answer programs of its own user (and of root) only"
+        yield Check("port", "ok", message)
     else:
         yield Check(
             "port",
             "warning",
-            f"{who} answers every user of this machine.",
+            engine_text("{server} answers every user of this machine.", server=who),
             "Start it anew, without --allow-other-users or with --token auto.",
         )
 
@@ -247,26 +292,30 @@ class Drift(NamedTuple):
     directories: int
     unreadable: Sequence[str] = ()
 
-    def __str__(self) -> str:
-        return f"{self.new} new, {self.changed} changed, {self.gone} gone"
-
 
 def keeping_checks(store: Store) -> Iterator[Check]:
     """Check whether a process keeps the index, what it reports, and how far the index is behind."""
     pid = freshness.keeper_pid(store)
     fresh = freshness.read_freshness(store)
     if is_kept(store):
-        who = "A process" if pid is None else f"Process {pid}"
+        who = "A process" if pid is None else engine_text("Process {pid}", pid=pid)
         if fresh.keeper is not None:
             who = fresh.keeper.replace("process", "Process", 1)
-        how = {"polling": ", by looking again and again", "off": ", without watching"}
-        yield Check("keeper", "ok", f"{who} keeps the index{how.get(fresh.watch, '')}")
+        how = {
+            "native": "{keeper} keeps the index",
+            "polling": "{keeper} keeps the index, by looking again and again",
+            "off": "{keeper} keeps the index, without watching",
+        }
+        yield Check("keeper", "ok", engine_text(how[fresh.watch], keeper=who))
     else:
         yield Check(
             "keeper",
             "ok",
-            "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
-            f" {lock_name(store)} is free",
+            engine_text(
+                "No process keeps the index just now ('qmd watch', 'qmd up' and 'qmd server' do);"
+                " {lock} is free",
+                lock=lock_name(store),
+            ),
         )
     for notice in fresh.notices:
         yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
@@ -287,8 +336,11 @@ def keeping_checks(store: Store) -> Iterator[Check]:
             yield Check(
                 f"events {collection.name}",
                 "warning",
-                f"It lies on {kind}, which does not report what other machines change;"
-                " a keeper looks again and again.",
+                engine_text(
+                    "It lies on {kind}, which does not report what other machines change;"
+                    " a keeper looks again and again.",
+                    kind=kind,
+                ),
                 "Keep the index on the machine that holds the files, if that is too slow.",
             )
     yield from _watch_limit(directories)
@@ -327,25 +379,42 @@ def find_drift(store: Store, collection: Collection) -> Drift:
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:
     name = f"drift {collection.name}"
     if not (drift.new or drift.changed or drift.gone):
-        return Check(name, "ok", f"The index is as the disk: {_count(drift.unchanged, 'file')}")
+        return Check(
+            name,
+            "ok",
+            engine_text("The index is as the disk: {files}", files=_files(drift.unchanged)),
+        )
     remedy = "Nothing, if it is gone in a minute; else 'qmd index --verify'." if kept else None
     return Check(
         name,
         "warning",
-        f"The disk is ahead of the index: {drift}.",
-        remedy or f"qmd index -c {collection.name}",
+        engine_text(
+            "The disk is ahead of the index: {new} new, {changed} changed, {gone} gone.",
+            new=drift.new,
+            changed=drift.changed,
+            gone=drift.gone,
+        ),
+        remedy or _index_it(collection),
     )
 
 
 def _unreadable(collection: Collection, paths: Sequence[str]) -> Check:
-    first = f"{collection.name}/{paths[0]}"
-    files = first if len(paths) == 1 else f"{first} and {_count(len(paths) - 1, 'more file')}"
+    names = [f"{collection.name}/{paths[0]}"]
+    if others := len(paths) - 1:
+        template = "1 more file" if others == 1 else "{count} more files"
+        names.append(engine_text(template, count=f"{others:,}"))
     return Check(
         f"unreadable {collection.name}",
         "warning",
-        f"{files} cannot be read any more; searches show what was in the index before.",
-        "Give yourself permission to read it, or leave it out of the index:"
-        f" qmd collection set {collection.name} --ignore PATTERN",
+        engine_text(
+            "{files} cannot be read any more; searches show what was in the index before.",
+            files=_both(names),
+        ),
+        engine_text(
+            "Give yourself permission to read it, or leave it out of the index: qmd collection set"
+            " {name} --ignore PATTERN",
+            name=collection.name,
+        ),
     )
 
 
@@ -361,18 +430,41 @@ def _watch_limit(directories: int) -> Iterator[Check]:
         yield Check(
             "file events",
             "warning",
-            f"The collections have {directories:,} folders, and the kernel lets a user watch"
-            f" {limit:,}; where that does not suffice, a keeper looks again and again.",
-            f"sudo sysctl fs.inotify.max_user_watches={max(524288, 4 * directories)}"
-            " (and the same line in /etc/sysctl.d/)",
+            engine_text(
+                "The collections have {count} folders, and the kernel lets a user watch {most};"
+                " where that does not suffice, a keeper looks again and again.",
+                count=f"{directories:,}",
+                most=f"{limit:,}",
+            ),
+            engine_text(
+                "sudo sysctl fs.inotify.max_user_watches={most} (and the same line in"
+                " /etc/sysctl.d/)",
+                most=max(524288, 4 * directories),
+            ),
         )
     else:
-        folders = _count(directories, "folder")
-        yield Check("file events", "ok", f"{folders} to watch; the kernel allows {limit:,}")
+        template = "{count} folders to watch; the kernel allows {most}"
+        if directories == 1:
+            template = "1 folder to watch; the kernel allows {most}"
+        message = engine_text(template, count=f"{directories:,}", most=f"{limit:,}")
+        yield Check("file events", "ok", message)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def _files(number: int) -> str:
+    return engine_text("1 file" if number == 1 else "{count} files", count=f"{number:,}")
+
+
+def _both(names: Sequence[str]) -> str:
+    """One or two names."""
+    return (
+        names[0]
+        if len(names) == 1
+        else engine_text("{one} and {other}", one=names[0], other=names[1])
+    )
+
+
+def _index_it(collection: Collection) -> str:
+    return engine_text("qmd index -c {name}", name=collection.name)
 
 
 #: Longer than a query waits, so that "slow" and "not at all" are told apart.
@@ -392,14 +484,15 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         ready = choice.is_available(target)
         fits = active is None or choice.spec().fingerprint == active.fingerprint
     except QmdError as error:
-        yield Check("model", "error", str(error), error.hint)
+        yield Check("model", "error", error.message, error.hint)
         return
     if choice.custom_embedder is None and catalogue.is_endpoint(target):
         yield _ask("model", target, budget_s, lambda: choice.open(target).embed_query("hello"))
     elif ready:
-        yield Check("model", "ok", f"{target} is on this machine")
+        yield Check("model", "ok", engine_text("{model} is on this machine", model=target))
     else:
-        yield Check("model", "warning", f"{target} is not on this machine yet.", "qmd embed")
+        message = engine_text("{model} is not on this machine yet.", model=target)
+        yield Check("model", "warning", message, "qmd embed")
     if choice.custom_embedder is None:
         yield from _setting(choice.configured_model, chosen)
     with store.reading() as reader:
@@ -416,8 +509,16 @@ def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
         yield Check(
             "model setting",
             "warning",
-            f"The settings name {setting}, but {chosen} was chosen for this database, and counts.",
-            f"Remove the setting, or change the database: qmd models use {setting}",
+            engine_text(
+                "The settings name {setting}, but {chosen} was chosen for this database, and"
+                " counts.",
+                setting=setting,
+                chosen=chosen,
+            ),
+            engine_text(
+                "Remove the setting, or change the database: qmd models use {setting}",
+                setting=setting,
+            ),
         )
 
 
@@ -431,22 +532,36 @@ def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str
     """
     active, coming = reader.models.active(), reader.models.coming()
     if active is not None and not fits:
-        message = f"The vectors are those of the model {active.name}, which has changed since."
+        message = engine_text(
+            "The vectors are those of the model {model}, which has changed since.",
+            model=active.name,
+        )
         return message, "qmd embed"
     if coming is not None and active is not None:
         return (
-            f"Those of {active.name} answer until {coming.name} has all of its own:"
-            f" {reader.embeddings.count_waiting(coming):,} chunks are missing.",
+            engine_text(
+                "Those of {model} answer until {coming} has all of its own: {count} chunks are"
+                " missing.",
+                model=active.name,
+                coming=coming.name,
+                count=f"{reader.embeddings.count_waiting(coming):,}",
+            ),
             "qmd embed, or wait for the process that keeps the index",
         )
     if active is not None and target != active.name:
         return (
-            f"The vectors are those of the model {active.name}, and the settings name {target}.",
+            engine_text(
+                "The vectors are those of the model {model}, and the settings name {other}.",
+                model=active.name,
+                other=target,
+            ),
             f"qmd models use {target}",
         )
     if waiting := reader.upkeep.count_contents_waiting():
-        wait = "1 document waits" if waiting == 1 else f"{waiting:,} documents wait"
-        return f"{wait} for vectors.", "qmd embed"
+        template = "{count} documents wait for vectors."
+        if waiting == 1:
+            template = "1 document waits for vectors."
+        return engine_text(template, count=f"{waiting:,}"), "qmd embed"
     return ("Nothing has been embedded yet.", "qmd embed") if active is None else None
 
 
@@ -488,13 +603,19 @@ def _ask(
         began = monotonic()
         guard.call(ask, PATIENCE_S)
     except QmdError as error:
-        return Check(name, "warning", f"{setting}: {error}", error.hint)
+        return Check(name, "warning", with_cause(setting, error.message), error.hint)
     seconds = monotonic() - began
     if seconds > budget_s:
         return Check(
             name,
             "warning",
-            f"{setting} answers, but takes {seconds:.1f} s, and a query waits for {budget_s:g} s.",
+            engine_text(
+                "{model} answers, but takes {seconds} s, and a query waits for {budget} s.",
+                model=setting,
+                seconds=f"{seconds:.1f}",
+                budget=f"{budget_s:g}",
+            ),
             "A smaller model, or a larger model_budget (QMD_MODEL_BUDGET).",
         )
-    return Check(name, "ok", f"{setting} answers in {seconds:.1f} s")
+    message = engine_text("{model} answers in {seconds} s", model=setting, seconds=f"{seconds:.1f}")
+    return Check(name, "ok", message)

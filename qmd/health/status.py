@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, left_s
 from qmd.parse.formats import kind_of
-from qmd.values import Collection, Status
+from qmd.values import Collection, Filters, Status
 from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     return Status(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
-        total_documents=counts.documents,
+        total_documents=_count_documents(reader, counts.documents),
         needs_embedding=counts.needs_embedding,
         chunks=counts.chunks,
         chunks_embedded=counts.chunks_embedded,
@@ -60,6 +60,14 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     )
 
 
+def _count_documents(reader: Reader, of_all_collections: int) -> int:
+    """The documents as searches and ``qmd ls`` show them: a file of two collections once."""
+    each_file_once = reader.select(Filters())
+    if each_file_once.is_all:  # no folder lies in another
+        return of_all_collections
+    return reader.documents.count_below(None, selection=each_file_once)
+
+
 def _kinds(reader: Reader, collections: Sequence[Collection]) -> dict[str, int]:
     """As `Status.excluded_kinds`; files that were skipped are listed by their names."""
     skipped = {(skip.collection, skip.path) for skip in reader.files.all_skips()}
@@ -83,7 +91,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
     return Overview(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
-        documents=sum(collection.documents for collection in collections),
+        documents=_count_documents(reader, sum(collection.documents for collection in collections)),
         chunks=chunks,
         chunks_waiting=reader.upkeep.count_chunks_waiting(),
         model=model.name if model else None,

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from qmd.engine_text import engine_text
+from qmd.engine_text import engine_text, sentences
 from qmd.errors import InputError, NotFoundError
 from qmd.ingest.collection_paths import locate
 from qmd.ingest.patterns import IgnoreRule
@@ -94,10 +94,11 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     file = f"{collection.name}/{shown}" if relative else collection.name
     detail: dict[str, object] = {"collection": collection.name, "path": shown}
     if not relative:
-        documents = _documents(collection.documents)
-        reason = (
-            f"It is the collection '{collection.name}' with {documents} that match"
-            f" {collection.pattern}."
+        reason = engine_text(
+            "It is the collection '{name}' with {documents} that match {pattern}.",
+            name=collection.name,
+            documents=_documents(collection.documents),
+            pattern=collection.pattern,
         )
         return Explanation(file, indexed=True, reason=reason, detail=detail)
     document = reader.documents.by_path(collection.name, shown)
@@ -109,9 +110,10 @@ def explain_path(reader: Reader, path: str) -> Explanation:
     detail |= verdict.detail
     if verdict.indexed and verdict.detail["rule"] == "directory":
         count = len(reader.documents.below(collection.name, shown))
-        reason = (
-            f"It is a folder of the collection '{collection.name}' with {_documents(count)} below"
-            " it."
+        reason = engine_text(
+            "It is a folder of the collection '{name}' with {documents} below it.",
+            name=collection.name,
+            documents=_documents(count),
         )
         return Explanation(file, indexed=count > 0, reason=reason, detail=detail)
     if verdict.indexed and skip is not None:
@@ -119,10 +121,13 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         return Explanation(
             file,
             indexed=False,
-            reason=f"The rules include it, but it is no document: {skipped.reason}."
-            f" {skipped.detail}",
+            reason=engine_text(
+                "The rules include it, but it is no document: {reason}. {detail}",
+                reason=skipped.reason,
+                detail=skipped.detail,
+            ),
             remedy=SKIP_REMEDIES.get(skipped.reason)
-            or f"{format_of(relative).remedy}, then run 'qmd index'.",
+            or engine_text("{remedy}, then run 'qmd index'.", remedy=format_of(relative).remedy),
             detail=detail | {"skipped": skipped.reason},
         )
     if document is None:
@@ -138,28 +143,37 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         "warnings": warnings,
     }
     if not verdict.indexed:
-        reason = f"It is still in the index, but the next run drops it: {verdict.reason}"
+        reason = engine_text(
+            "It is still in the index, but the next run drops it: {reason}", reason=verdict.reason
+        )
         return Explanation(file, True, reason, "qmd index", detail)
-    reason = f"It is a document ({document.docid}, “{document.title}”)."
-    reason += "".join(f" Warning: {warning}" for warning in warnings)
-    reason += _unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO)
+    reason = sentences(
+        engine_text(
+            "It is a document ({docid}, “{title}”).", docid=document.docid, title=document.title
+        ),
+        *(engine_text("Warning: {warning}", warning=warning) for warning in warnings),
+        *_unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO),
+    )
     if not is_readable(f"{collection.path}/{relative}"):
         # A run opens only files that have changed, so it does not notice.
-        reason += " The file cannot be read any more; searches show what it held."
+        reason = sentences(reason, "The file cannot be read any more; searches show what it held.")
         return Explanation(file, True, reason, SKIP_REMEDIES["unreadable"], detail)
     return Explanation(file, indexed=True, reason=reason, detail=detail)
 
 
-def _unread_pictures(reader: Reader, document_id: int, *, is_photo: bool) -> str:
+def _unread_pictures(reader: Reader, document_id: int, *, is_photo: bool) -> list[str]:
     """What keeps the text in pictures from being searched, as sentences; a PDF has a warning."""
     problems = reader.pictures.problems(document_id)
     if not is_photo:
-        return "".join(f" Page {page} cannot be read: {each}" for page, each in problems.items())
+        return [
+            engine_text("Page {page} cannot be read: {problem}", page=page, problem=each)
+            for page, each in problems.items()
+        ]
     if problems:
-        return f" The text in it cannot be read: {problems[1]}"
+        return [engine_text("The text in it cannot be read: {problem}", problem=problems[1])]
     if any(picture.read_by is None for picture in reader.pictures.of_document(document_id)):
-        return " The text in it was not read yet: 'qmd ocr' reads it."
-    return ""
+        return ["The text in it was not read yet: 'qmd ocr' reads it."]
+    return []
 
 
 # --- by the rules alone ------------------------------------------------------------------
@@ -200,7 +214,10 @@ def judge_path(rules: Rules, path: str, collection: str = "NAME") -> Explanation
             name = relative.rpartition("/")[2]
             exclusion = rules.exclude_file(end.folder, relative, name) if is_last else None
             if exclusion:
-                sentence += f" The rules would exclude it, too: {exclusion.reason}."
+                also = engine_text(
+                    "The rules would exclude it, too: {reason}.", reason=exclusion.reason
+                )
+                sentence = sentences(sentence, also)
             gone = end.path if isinstance(end.decision, OSError) else relative
             return _verdict("missing", printable(gone), sentence)
         case exclusion:
@@ -230,7 +247,8 @@ def _relative(path: str) -> str:
     names = [name for name in path.replace(os.sep, "/").split("/") if name not in ("", ".")]
     if not names or ".." in names or os.path.isabs(path) or "\0" in path:
         raise InputError(
-            f"Not a path below the folder: {path!r}", hint="Give a path relative to the folder."
+            engine_text("Not a path below the folder: {path}", path=repr(path)),
+            hint="Give a path relative to the folder.",
         )
     return "/".join(names)
 
@@ -251,7 +269,11 @@ def _verdict(
 
 
 def _skipped(skip: ScanSkip) -> Explanation:
-    sentence = f"{skip.reason[0].upper()}{skip.reason[1:]}: {skip.detail}."
+    sentence = engine_text(
+        "{reason}: {detail}.",
+        reason=f"{skip.reason[0].upper()}{skip.reason[1:]}",
+        detail=skip.detail,
+    )
     return _verdict(skip.reason, skip.path, sentence, SKIP_REMEDIES.get(skip.reason))
 
 
@@ -262,7 +284,9 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
     including_line = printable(
         "!/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) + ("/" if is_directory else "")
     )
-    add_line = f"add the line {including_line} to .qmdignore in the collection's folder."
+    add_line = engine_text(
+        "add the line {line} to .qmdignore in the collection's folder.", line=including_line
+    )
     name = shlex.quote(collection)
     pattern: str | None = None
     ignore_file: str | None = None
@@ -270,11 +294,15 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
     if isinstance(exclusion, VaultRule):
         pattern = printable(exclusion.pattern)
         ignore_file = f"{exclusion.vault}/{VAULT_FOLDER}/app.json".lstrip("/")
-        sentence = (
-            f"Obsidian excludes it from its search: '{pattern}' in the setting Excluded files"
-            f" matches '{shown}'."
+        sentence = engine_text(
+            "Obsidian excludes it from its search: '{pattern}' in the setting Excluded files"
+            " matches '{name}'.",
+            pattern=pattern,
+            name=shown,
         )
-        remedy = f"Remove it from Excluded files in Obsidian's settings, or {add_line}"
+        remedy = engine_text(
+            "Remove it from Excluded files in Obsidian's settings, or {add_line}", add_line=add_line
+        )
     elif isinstance(exclusion, IgnoreRule):
         pattern, line = printable(exclusion.pattern), exclusion.line
         ignore_file = printable(exclusion.file) or None
@@ -288,10 +316,14 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
                 "Give it other patterns: qmd collection set {name} --ignore PATTERN.", name=name
             )
         else:
-            sentence = (
-                f"Line {line} of {ignore_file or ''}, '{exclusion.pattern}', matches '{shown}'."
+            sentence = engine_text(
+                "Line {line} of {file}, '{pattern}', matches '{name}'.",
+                line=line,
+                file=ignore_file or "",
+                pattern=exclusion.pattern,
+                name=shown,
             )
-            remedy = f"Remove that line, or {add_line}"
+            remedy = engine_text("Remove that line, or {add_line}", add_line=add_line)
     elif exclusion in (HIDDEN, PICTURES):
         sentence = engine_text(
             "The {kind} '{name}' is hidden: its name begins with a dot.",
@@ -303,7 +335,9 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
         sentence = engine_text("The collection's mask '{mask}' does not match it.", mask=rules.mask)
         remedy = _wider_mask(path, rules.mask, name)
     elif exclusion is BACKUPS:
-        sentence = f"The folder '{shown}' holds Logseq's copies of earlier pages."
+        sentence = engine_text(
+            "The folder '{name}' holds Logseq's copies of earlier pages.", name=shown
+        )
         remedy = "Add it as a collection of its own if you want to search them."
     else:
         sentence = engine_text(
@@ -324,7 +358,10 @@ def _excluded(exclusion: Exclusion, end: End, rules: Rules, collection: str) -> 
 def _wider_mask(path: str, mask: str, collection: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
-        return f"qmd reads text files and what photos say about themselves, but no {suffix} files."
+        return engine_text(
+            "qmd reads text files and what photos say about themselves, but no {suffix} files.",
+            suffix=suffix,
+        )
     if f".{suffix}" in PHOTO.suffixes:
         suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
     elif not suffix.isalnum() or suffix == "md":
@@ -363,15 +400,18 @@ def explain_named_file(reader: Reader, name: str, explanation: Explanation) -> E
         first = explain_path(reader, named.paths[0])
         if others := named.paths[1:]:
             more = ", ".join(explain_path(reader, other).path for other in others)
-            reason = f"{first.reason} Others of this name: {more}."
-            return replace(first, reason=reason)
+            also = engine_text("Others of this name: {files}.", files=more)
+            return replace(first, reason=sentences(first.reason, also))
         return first
     sentence = (
         "No file or folder of this name lies below the folders of the collections."
         if named.is_complete
-        else f"It is not among the first {MOST_LOOKED_AT:,} files below those of the collections."
+        else engine_text(
+            "It is not among the first {most} files below those of the collections.",
+            most=f"{MOST_LOOKED_AT:,}",
+        )
     )
-    return replace(explanation, reason=f"{explanation.reason} {sentence}")
+    return replace(explanation, reason=sentences(explanation.reason, sentence))
 
 
 class FilesOfName(NamedTuple):
@@ -439,4 +479,4 @@ def _ends_with(path: str, parts: Sequence[str]) -> bool:
 
 
 def _documents(count: int) -> str:
-    return "1 document" if count == 1 else f"{count:,} documents"
+    return "1 document" if count == 1 else engine_text("{count} documents", count=f"{count:,}")

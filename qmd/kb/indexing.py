@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import TokenStates
+    from qmd.ingest.keep.freshness import KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.models.catalogue import Catalogue
     from qmd.store import Reader, Store, Writer
@@ -56,13 +58,8 @@ class IndexingMethods(Parts):
             CollectionNotFoundError, DatabaseBusyError, DiskFullError. A collection whose
             directory cannot be read is listed in ``report.errors``, and keeps its documents.
         """
-        store = self._store
-        return ingest.index.index_collections(
-            store,
-            select_collections(store, collections),
-            verify=verify,
-            progress=progress,
-            events=self._events,
+        return self._index(
+            select_collections(self._store, collections), verify=verify, progress=progress
         )
 
     def index_before_keeping(
@@ -71,22 +68,61 @@ class IndexingMethods(Parts):
         """
         As `index`, for a process that calls `keep` next and wants the report first.
 
-        `freshness` and `events` tell of it, as they tell of what `keep` does.
+        `freshness` and `events` tell of it from its beginning, as they tell of what `keep` does.
         """
         state = keep.freshness.KeeperState(self.events)
         state.embeds = self._embedders.is_available()
-        self._first_walk = state
+        state.watch = "native"  # what changes meanwhile is found by the keeper that follows
+        with self._telling(state) as tell:
+            return self._index(
+                select_collections(self._store, collections), tell=tell, progress=progress
+            )
+
+    def _index(
+        self,
+        collections: Sequence[Collection],
+        *,
+        verify: bool = False,
+        problems: Sequence[str] = (),
+        tell: ProgressCallback | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> IndexReport:
+        """
+        Index, and tell other processes of it.
+
+        Args:
+            tell: What tells them; None to begin with the first file that is to be read, because a
+                run that finds nothing to do takes a third longer if it tells so.
+        """
+        store, events = self._store, self._events
+        with ExitStack() as telling:
+
+            def tell_both(tick: Progress) -> None:
+                nonlocal tell
+                if tell is None and tick.total:
+                    state = keep.freshness.KeeperState(self.events)
+                    tell = telling.enter_context(self._telling(state))
+                for each in (tell, progress):
+                    if each is not None:
+                        each(tick)
+
+            return ingest.index.index_collections(
+                store,
+                collections,
+                verify=verify,
+                problems=problems,
+                progress=tell_both,
+                events=events,
+            )
+
+    @contextmanager
+    def _telling(self, state: KeeperState) -> Iterator[ProgressCallback]:
+        self._walk = state
         try:
             with keep.freshness.keeping(self._store, self.events, state) as tell:
-
-                def tell_both(tick: Progress) -> None:
-                    tell(tick)
-                    if progress is not None:
-                        progress(tick)
-
-                return self.index(collections, progress=tell_both)
+                yield tell
         finally:
-            self._first_walk = None
+            self._walk = None
 
     def update(
         self, *, pull: bool = False, progress: ProgressCallback | None = None
@@ -97,12 +133,9 @@ class IndexingMethods(Parts):
         A work tree whose configuration names a program to run is not pulled; ``report.errors``
         lists it.
         """
-        store = self._store
-        collections = select_collections(store, ())
+        collections = select_collections(self._store, ())
         problems = ingest.git_pull.pull(collections) if pull else []
-        return ingest.index.index_collections(
-            store, collections, problems=problems, progress=progress, events=self._events
-        )
+        return self._index(collections, problems=problems, progress=progress)
 
     @open_to_scopes
     def why(self, path: str | Path) -> Explanation:

@@ -97,7 +97,7 @@ class Parts:
         self._problem: str | None = None
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
-        self._first_walk: KeeperState | None = None  # while it goes on, before there is a keeper
+        self._walk: KeeperState | None = None  # of a run of `index`, while it goes on
         self._listener: ChangeListener | None = None
         self._fetcher: Web | None = None
 
@@ -225,7 +225,7 @@ class Parts:
                 None to count them.
         """
         keeper = self._keeper
-        state, waiting = self._first_walk, 0
+        state, waiting = self._walk, 0
         if keeper is not None:
             state, waiting = keeper.state, keeper.waiting
         try:

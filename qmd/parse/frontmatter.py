@@ -11,6 +11,7 @@ Sources: Dataview's "Adding Metadata to your Pages"; Logseq's "Properties".
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -26,6 +27,7 @@ from qmd.values.properties import MAX_KEY, fold_key
 
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
+_MAX_LOOKED_AT = 4096  # of frontmatter that never ends
 
 _YAML_OPEN = re.compile(r"---[ \t]*(?:\r\n|\r|\n)")
 _YAML_CLOSE = re.compile(r"[\r\n](?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)")
@@ -40,6 +42,8 @@ _LOOKS_LIKE_MAPPING = re.compile(r"\s*(?:#[^\r\n]*[\r\n]\s*)*[\w\"'][^\r\n:]*:(?
 # A ``key: value`` in any line. Behind a blank first line is prose between two rules.
 _KEY_LINE = re.compile(r"[\r\n]\w[\w .-]{0,59}:(?:[ \t]|[\r\n]|\Z)")
 _BLANK_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
+# What may stand in the lines of properties, from the first key to the first blank line.
+_PROPERTY_LINE = re.compile(r"[\w\"'][\w .\"'-]{0,59}(:(?:[ \t]|\Z)|[ \t]*=)|[ \t#-]")
 _SALVAGE = re.compile(r"(\w[\w .-]*)[:：](?:[ \t]+(.*))?$")
 # In YAML that is not valid: a whole number, and a list of words or of quoted text, perhaps without
 # its last bracket.
@@ -76,7 +80,8 @@ def split(text: str) -> Frontmatter:
     The frontmatter of a text, if it begins with one.
 
     A ``---`` that is never closed, or that has no mapping behind it, is a rule and no
-    frontmatter. Whatever is wrong inside becomes a warning; what can be read is kept.
+    frontmatter; properties behind one that is never closed are text, with a warning. Whatever is
+    wrong inside becomes a warning; what can be read is kept.
     """
     is_toml = text.startswith("+++")
     opened = (_TOML_OPEN if is_toml else _YAML_OPEN).match(text)
@@ -85,9 +90,19 @@ def split(text: str) -> Frontmatter:
     # The closing pattern begins with the end of the line above, which may be the opening line.
     closed = (_TOML_CLOSE if is_toml else _YAML_CLOSE).search(text, opened.end() - 1)
     if closed is None:
-        return Frontmatter()
+        return Frontmatter(warnings=_never_ends(text[:3], text[opened.end() :][:_MAX_LOOKED_AT]))
     source = text[opened.end() : closed.start() + 1]
     return (_toml if is_toml else _yaml)(source, closed.end())
+
+
+def _never_ends(fence: str, source: str) -> tuple[str, ...]:
+    """A warning about properties behind a line that may as well be a rule above prose."""
+    lines = itertools.takewhile(str.strip, _LINE_END.split(source))
+    matches = [_PROPERTY_LINE.match(line) for line in lines]
+    # The first line has to be a key: behind a rule may stand a list.
+    if not matches or matches[0] is None or not matches[0][1] or None in matches:
+        return ()
+    return (f"The frontmatter never ends: the line '{fence}' below it is missing; read as text.",)
 
 
 def _yaml(source: str, end: int) -> Frontmatter:

@@ -64,7 +64,8 @@ SMALL_LEAD, TYPICAL_LEAD = 0.3, 0.16
 #: of the best hits for exact titles, 85 to 100 % answer.
 NAMED = 0.9
 #: The most relevance of a document of which no more is known than that it shares one word, and
-#: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query.
+#: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query; or
+#: that it shares words that say nothing, such as "the".
 BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
 #: If no hit is as relevant as this, the reply says that nothing seems to answer. With the constants
 #: of `EVIDENCE` a hit that does not answer is seldom below the first, one that does often above it.
@@ -198,7 +199,7 @@ def _judge_each(
     order: Order,
 ) -> Iterator[Candidate]:
     """Read the documents and estimate their relevance, as far as the caller asks for them."""
-    script = words.script
+    script, tells_nothing = words.script, words.tells_nothing
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
@@ -222,6 +223,8 @@ def _judge_each(
             )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(candidate.grounds)
+            if tells_nothing and candidate.relative_nearness is None:
+                relevance = min(relevance, BY_CHANCE)
             if candidate.document_id in named:
                 relevance = max(relevance, NAMED)
             candidate.relevance = round(relevance, 4)

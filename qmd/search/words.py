@@ -274,6 +274,17 @@ class QueryWords(NamedTuple):
     def script(self) -> Script:
         return script_of(self.query.text)
 
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether the query has stop words alone. In capitals they are names: ``WHO``, ``IT``."""
+        terms = self.query.terms
+        return bool(terms) and all(
+            term.text.casefold() in STOP_WORDS
+            and not (term.quoted or term.field)
+            and (len(term.text) == 1 or not term.text.isupper())
+            for term in terms
+        )
+
 
 def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     """

@@ -218,6 +218,8 @@ class Status:
         embedding_left_s: About how many seconds the missing vectors take: as fast as the latest
             ones were made, else as the built-in model makes them on a laptop.
         last_indexed: When a collection was last scanned to the end, ISO 8601 UTC.
+        total_documents: A file that lies in several collections counts once, as searches show it;
+            in ``collections`` it counts for each, and so do its chunks.
         excluded: Reason → how many files and folders the rules left out.
         excluded_kinds: Kind (``PDF``, ``photo``) → how many files the rules left out, the most
             frequent kinds first; without hidden files, and files below folders that are left out.

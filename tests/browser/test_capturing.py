@@ -36,6 +36,31 @@ def test_c_opens_a_box_in_every_view(served: Served, page: Page) -> None:
     assert page.url.endswith("/note/notes/plan.md")
 
 
+def test_a_thought_stays_until_it_is_sent(served: Served, page: Page) -> None:
+    text = page.get_by_label("A thought", exact=True)
+    page.goto(f"{served.url}/note/notes/plan.md")
+    page.keyboard.press("c")
+    text.fill("Half a thou")
+    page.goto(f"{served.url}/overview")
+    page.keyboard.press("c")
+    expect(text).to_have_value("Half a thou")
+    page.goto(f"{served.url}/add?text=shared")
+    expect(text).to_have_value("shared")
+    text.fill("shared, with a remark")
+    page.goto(f"{served.url}/add")
+    expect(text).to_have_value("Half a thou")
+    text.fill("Half a thought, and the rest")
+    text.press("Control+Enter")
+    expect(text).to_have_value("")
+    page.reload()
+    expect(text).to_have_value("")
+    page.goto(f"{served.url}/add?text=shared")
+    expect(text).to_have_value("shared, with a remark")
+    text.fill("")
+    page.reload()
+    expect(text).to_have_value("shared")
+
+
 @pytest.mark.parametrize("locale", ["en-GB", pytest.param("zh-CN", marks=pytest.mark.nightly)])
 def test_a_phone_captures_without_a_connection(
     served: Served, new_page: Callable[..., Page], locale: str

@@ -11,6 +11,9 @@ from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
 from support.site import Served, serve
 
+from qmd.ingest.events import Event
+from qmd.system import clock
+
 HOSTILE = """# Hostile
 
 <script>window.ran = 1</script>
@@ -99,6 +102,20 @@ def test_what_is_beside_a_note_leads_on(served: Served, page: Page) -> None:
     page.get_by_role("link", name="Buy a boat").click()
     expect(page).to_have_url(f"{served.url}/note/notes/plan.md?line=7")
     expect(page.locator(".content .at")).to_contain_text("Buy a boat")
+
+
+def test_similar_notes_come_when_their_vectors_are_made(tmp_path: Path, page: Page) -> None:
+    with serve(tmp_path, NOTES, embed=False) as served:
+        with page.expect_response("**/part/live"):  # the page follows the events now
+            page.goto(f"{served.url}/note/notes/plan.md")
+        similar = page.locator("#similar .similar")
+        similar.scroll_into_view_if_needed()
+        expect(similar).to_contain_text("has no vectors yet")
+        served.kb.events.publish(Event("embedding", clock.now(), done=1, total=50))
+        expect(similar).to_contain_text("are being made")
+        served.kb.embed()
+        served.kb.events.publish(Event("embedding", clock.now(), done=50, total=50))
+        expect(similar.locator("li").first).to_be_visible()
 
 
 def test_an_earlier_text_is_compared_and_restored(served: Served, page: Page) -> None:

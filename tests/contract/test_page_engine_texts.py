@@ -53,6 +53,42 @@ def test_each_english_sentence_stands_in_the_code() -> None:
     assert [english for english in SENTENCES if FIELD.sub("{}", english) not in templates] == []
 
 
+#: Modules of which the page shows all that they say, and what they say to a model instead.
+SHOWN = ("ingest/why.py", "health/doctor.py", "parse/frontmatter.py")
+TO_MODELS = {"Copy the file every night.", "Knead the dough for ten minutes."}
+_SENTENCE = re.compile(r"[A-Z{][^ ]* .*\.", re.DOTALL)
+
+
+def _sentences(tree: ast.Module) -> Iterator[str]:
+    """What a module says to people: sentences, their templates, and all that a check says."""
+    parts = {
+        id(part)  # a piece of a text, or a docstring
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.JoinedStr, ast.Expr))
+        for part in ast.iter_child_nodes(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "engine_text":
+                yield from map(_template, node.args[:1])
+            elif node.func.id == "Check":
+                yield from map(_template, node.args[2:])
+        elif (
+            isinstance(node, (ast.Constant, ast.JoinedStr))
+            and id(node) not in parts
+            and _SENTENCE.fullmatch(text := _template(node))
+        ):
+            yield text
+
+
+@pytest.mark.parametrize("module", SHOWN)
+def test_each_sentence_that_the_page_shows_has_a_chinese_wording(module: str) -> None:
+    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+    translated = {FIELD.sub("{}", english) for english in SENTENCES}
+    shown = {FIELD.sub("{}", sentence) for sentence in _sentences(tree)}
+    assert sorted(shown - translated - TO_MODELS - {"{}"}) == []  # "{}": made elsewhere
+
+
 def test_each_sentence_has_a_wording_with_no_other_fields() -> None:
     for english, chinese in SENTENCES.items():
         fields = FIELD.findall(english)
@@ -125,6 +161,41 @@ def test_what_a_person_meets_is_in_chinese(client: httpx.Client, address: str) -
         words = re.sub(r"<[^>]*>", " ", notice)
         assert re.search("[\u4e00-\u9fff]", words), words
         assert not re.search(r"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", words), words
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("open.md", "---\ntitle: never ends\n\nText\n"),
+        ("twice.md", "---\na: 1\na: 2\ndate: soon\n---\n"),
+        ("lossy.md", ("属性" * 300).encode() + b"\xff"),
+    ],
+)
+def test_warnings_of_a_document_are_in_chinese(
+    served: Served, client: httpx.Client, file: str, content: str | bytes
+) -> None:
+    path = served.folder / file
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    served.kb.index()
+    for address in ("/overview/warnings", f"/overview/why?path=notes/{file}"):
+        main = client.get(address).text.partition("<main")[2].partition("</main>")[0]
+        warnings = re.findall(r"<p>(.*?)</p>", main, re.DOTALL)
+        assert any("属性" in words or "编码" in words for words in warnings)
+        for words in warnings:
+            assert not re.search(r"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", words), words
+
+
+def test_what_doctor_checks_is_said_in_chinese(served: Served, client: httpx.Client) -> None:
+    (served.folder / "warned.md").write_text("---\ntitle: never ends\n")
+    served.kb.index()
+    (served.folder / "warned.md").write_text("---\ntitle: changed since\n")
+    html = _form(client, "/overview/check")
+    checks = re.findall(r"<strong>(.*?)</strong>(.*?)</li>", html, re.DOTALL)
+    assert {"integrity", "drift notes", "vectors", "warnings"} <= {name for name, _ in checks}
+    for name, text in checks:
+        # SQLite, sqlite-vec and Python say their own names, and that of clients speaks of files.
+        if not name.startswith(("client ", "sqlite", "python")):
+            assert re.search("[\u4e00-\u9fff]", text), (name, text)
 
 
 def _form(client: httpx.Client, address: str, **fields: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from support.site import Served, http_client, serve
 from qmd import KnowledgeBase
 from qmd.errors import VectorIndexMissingError
 from qmd.ingest.events import Event
-from qmd.ingest.keep.freshness import IndexLock, is_locked
+from qmd.ingest.keep.freshness import KEY, IndexLock, is_locked
 from qmd.search.retrieve import VECTORS_COMING
-from qmd.values import Progress
+from qmd.values import Freshness, Progress
 
 
 @pytest.fixture
@@ -25,6 +26,36 @@ def served(tmp_path: Path) -> Iterator[Served]:
     with serve(tmp_path, {}) as server:
         put(server.folder / "plan.md", "# Plan\n\nBuy a boat.\n")
         yield server
+
+
+def test_a_run_without_a_keeper_is_told_from_the_first_file_that_it_reads(served: Served) -> None:
+    def look(tick: Progress) -> None:
+        if tick.total and not tick.done and not seen:
+            with KnowledgeBase.open(served.kb.path, read_only=True) as other:
+                seen.append(other.freshness())
+            with http_client(served.url) as client:
+                answer = client.post("/search", json={"query": "boat"})
+                seen_by_rest.append(answer.json()["freshness"]["indexing"])
+
+    seen: list[Freshness] = []
+    seen_by_rest: list[bool] = []
+    served.kb.index(progress=look)
+    [fresh] = seen
+    assert (fresh.indexing, fresh.files_pending, fresh.watch) == (True, 1, "off")
+    assert (fresh.embedding, seen_by_rest) == (False, [True])
+    after = served.kb.freshness()
+    assert (after.indexing, after.files_pending) == (False, 0)
+    assert not is_locked(served.kb.path)
+
+
+def test_a_run_that_finds_nothing_to_do_tells_nothing(served: Served) -> None:
+    os.utime(served.folder / "plan.md", (1e9, 1e9))  # else the next run reads it again
+    served.kb.index()
+    with served.kb._store.reading() as reader:
+        before = reader.meta.get(KEY)
+    served.kb.index()
+    with served.kb._store.reading() as reader:
+        assert reader.meta.get(KEY) == before
 
 
 def during_the_walk(served: Served, look: Callable[[], None]) -> None:

@@ -343,6 +343,11 @@ def test_documents_with_warnings_are_listed(kb: KnowledgeBase, root: Path) -> No
     assert all(each.warnings for each in documents)
     assert kb.count_warned() == len(documents)
     assert kb.warned(offset=len(documents)) == []
+    [check] = [each for each in kb.doctor() if each.name == "warnings"]
+    assert check.status == "warning"
+    assert check.message == (
+        f"Something is wrong inside {' and '.join(each.file for each in documents)}."
+    )
 
 
 def test_documents_are_counted_by_the_hour_in_which_they_were_indexed(kb: KnowledgeBase) -> None:
@@ -351,6 +356,20 @@ def test_documents_are_counted_by_the_hour_in_which_they_were_indexed(kb: Knowle
     assert sum(hours.values()) == kb.status().total_documents
     assert all(hour.minute == 0 and hour <= now for hour in hours)
     assert kb.indexed_per_hour(now + timedelta(hours=1)) == {}
+
+
+def test_a_file_of_two_collections_counts_once(kb: KnowledgeBase, root: Path) -> None:
+    before = kb.status()
+    (root / "inner").mkdir()
+    (root / "inner/twice.md").write_text("# Twice\n\nIn both.\n")
+    kb.add_collection(root / "inner", name="inner")
+    kb.index()
+    status = kb.status()
+    assert status.total_documents == before.total_documents + 1 == len(kb.documents())
+    assert sum(each.documents for each in status.collections) == status.total_documents + 1
+    assert kb.overview().documents == status.total_documents
+    kb.include_collection("inner", included=False)
+    assert kb.status().total_documents == status.total_documents
 
 
 @pytest.mark.parametrize("embed", [False, True])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from qmd.errors import CollectionNotFoundError, InputError
+from qmd.search import judge
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 
@@ -342,3 +343,26 @@ def test_an_unknown_collection_is_an_error_that_suggests_one(library: Corpus) ->
 def test_a_limit_outside_1_to_1000_is_an_error(library: Corpus, limit: int) -> None:
     with pytest.raises(InputError, match="between 1 and 1000"):
         library.kb.search("needle", limit=limit)
+
+
+@pytest.mark.parametrize("query", ["the", "The to", "or the", "the the"])
+def test_words_that_say_nothing_answer_nothing(corpus: Corpus, query: str) -> None:
+    reply = corpus.kb.search(query)
+    assert reply.hits
+    assert max(hit.relevance for hit in reply.hits) <= judge.BY_CHANCE
+    assert reply.notice is not None
+
+
+@pytest.mark.parametrize("query", ['"the"', "the red boat", "THE", "body:the"])
+def test_words_in_quotes_capitals_or_a_field_say_something(corpus: Corpus, query: str) -> None:
+    reply = corpus.kb.search(query)
+    assert max(hit.relevance for hit in reply.hits) > judge.BY_CHANCE
+
+
+def test_a_note_that_is_called_by_such_a_word_answers(tmp_path: Path) -> None:
+    made = Corpus(tmp_path)
+    made.fill({"About.md": "# About\n\nabout qmd\n", "x.md": "# X\n\nabout to leave\n"})
+    hits = made.kb.search("about").hits
+    made.kb.close()
+    assert [hit.path for hit in hits] == ["About.md", "x.md"]
+    assert hits[0].relevance >= judge.NAMED > judge.BY_CHANCE >= hits[1].relevance

@@ -59,6 +59,13 @@ def test_the_format_of_the_vault_is_followed(format_: LinkFormat, link: str) -> 
     assert rewritten("[[Old]]", move("b/New.md", format_), "c/Other.md").text == link
 
 
+@pytest.mark.parametrize("format_", ["shortest", "absolute", "relative"])
+def test_a_markdown_link_from_the_root_of_a_vault_keeps_its_slash(format_: LinkFormat) -> None:
+    text = "[x](/a/Old.md#h) [x](/a/Old) ![](</a/Old.md>) [r]\n\n[r]: /a/Old.md\n"
+    result = rewritten(text, move("b/New.md", format_), "c/Other.md")
+    assert result.text == text.replace("/a/Old", "/b/New")
+
+
 def test_a_link_that_the_new_name_would_catch_keeps_its_meaning() -> None:
     # Below the folder of the note comes first: the moved note would be [[Other]] for c/x/src.md.
     files = ("a/Old.md", "b/Other.md", "c/src.md")

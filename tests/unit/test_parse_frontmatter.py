@@ -89,7 +89,12 @@ def test_a_key_stays_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "---\ntitle: never closed\n",
+        "---\nProse: that goes on\nin the next line.\n",
+        "---\n\ntitle: behind a blank line\n",
+        "---\n# A heading\n\ntitle: x\n",
+        "---\n- a list: of things\n",
+        "---\nhttps://example.org/page\n",
+        "+++\nProse, and x = y.\n",
         "---\n\nA paragraph between rules.\n\n---\n\nMore.\n",
         "---\n\n---\n",
         "----\na: b\n----\n",
@@ -108,6 +113,26 @@ def test_a_rule_is_no_frontmatter(text: str) -> None:
     assert front.body_start == 0
     assert front.properties == {}
     assert front.warnings == ()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["---", "title: A title"],
+        ["---", "title: A title", "tags:", "  - a", "- b", "# comment", "", "# Heading", "Text."],
+        ["---  ", '"quoted key": 1', "----", "", "Text"],
+        ["---", "标题: 名字", "tags: [x]", "  and: more", "", "Text"],
+        ["+++", 'title = "A title"', "weight = 1", "", "Text."],
+    ],
+)
+def test_properties_without_an_end_are_text_with_a_warning(lines: list[str], end: str) -> None:
+    front = split(end.join(lines))
+    assert (front.body_start, front.properties) == (0, {})
+    [warning] = front.warnings
+    assert warning == (
+        f"The frontmatter never ends: the line '{lines[0][:3]}' below it is missing; read as text."
+    )
 
 
 def test_empty_frontmatter_is_frontmatter() -> None:

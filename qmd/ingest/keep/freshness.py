@@ -162,6 +162,7 @@ class ProgressTeller:
         self._waiting = waiting
         self._next_progress = 0.0
         self._next_record = 0.0
+        self.has_published = False
 
     def __call__(self, tick: Progress) -> None:
         if tick.total is not None:
@@ -169,6 +170,7 @@ class ProgressTeller:
         now = monotonic()
         if now >= self._next_progress and (tick.total is None or tick.done < tick.total):
             self._next_progress = now + PROGRESS_S
+            self.has_published = True
             self._events.publish(Event("indexing", clock.now(), done=tick.done, total=tick.total))
         if now >= self._next_record:
             self._next_record = now + RECORD_S
@@ -178,13 +180,13 @@ class ProgressTeller:
 @contextmanager
 def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[ProgressCallback]:
     """
-    Be the process that keeps the index while the block indexes.
+    Be the process with the lock while the block indexes.
 
     So every face of every process says that it is indexed, and how far that is. If another
     process has the lock, that one tells what it does itself.
 
     Args:
-        state: Tells it in this process.
+        state: Tells it in this process. Its ``watch`` is "off" if no keeper follows.
 
     Yields:
         What the block calls with its progress.
@@ -198,17 +200,18 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
         yield lambda tick: None
         return
     state.indexing = True
-    state.watch = "native"  # what changes meanwhile is found by the keeper that follows
+    tell = ProgressTeller(store, events, state, lambda: 0)
     try:
         state.record(store)
-        yield ProgressTeller(store, events, state, lambda: 0)
+        yield tell
     finally:
         state.indexing = False
         state.files_pending = 0
         state.record_end(store)
         state.leader = False
         lock.release()
-        events.publish(Event("indexing", clock.now(), done=1, total=1))
+        if tell.has_published:
+            events.publish(Event("indexing", clock.now(), done=1, total=1))
 
 
 def read_freshness(
@@ -271,7 +274,8 @@ def embeds_by_itself(store: Store, reader: Reader) -> bool:
 
 def _is_alive(store: Store, record: dict[str, Any]) -> bool:
     """Whether the process of the record runs; one that was killed could not record its end."""
-    return record.get("watch", "off") != "off" and is_kept(store)
+    is_at_it = record.get("watch", "off") != "off" or record.get("indexing", False)
+    return is_at_it and is_kept(store)
 
 
 def _name_of(store: Store, record: dict[str, Any]) -> str | None:

@@ -87,7 +87,7 @@ def _why(visit: Visit) -> Shown:
 
 VIEWS = (
     # What is being indexed or embedded now, and the time left, at the top of all views.
-    PageView("/part/live", lambda visit: Shown("live.html", {"work": _work(visit.site)})),
+    PageView("/part/live", lambda visit: Shown("live.html", {"work": work_of(visit.site)})),
     PageView("/overview", _overview),
     PageView("/part/overview/live", lambda visit: Shown("health_live.html", _state(visit))),
     PageView("/part/overview/charts", _charts),
@@ -222,7 +222,8 @@ class Work(NamedTuple):
     waiting: int
 
 
-def _work(site: Site) -> list[Work]:
+def work_of(site: Site) -> list[Work]:
+    """The work that goes on now, in this process or in the one that keeps the index."""
     fresh = site.kb.freshness()
     waiting: dict[JobKind, int] = {
         "indexing": fresh.files_pending if fresh.indexing else 0,

@@ -18,6 +18,7 @@ from qmd import errors
 from qmd.parse import formats
 from qmd.render import RenderedHeading, WrittenTarget
 from qmd.server.page import beside, note_text
+from qmd.server.page.health import work_of
 from qmd.server.page.links import PageLinks, may_be_note, note_address
 from qmd.server.page.mail import mail_view
 from qmd.server.page.office import sheet_view, slides_view
@@ -120,7 +121,8 @@ def _similar(visit: Visit, name: str) -> Sequence[SimilarDocument] | str:
     try:
         return visit.kb.similar(name, limit=8).documents
     except (errors.VectorIndexMissingError, errors.DocumentNotEmbeddedError):
-        return visit.text("note.no_vectors")
+        is_embedding = any(each.kind == "embedding" for each in work_of(visit.site))
+        return visit.text("note.vectors_coming" if is_embedding else "note.no_vectors")
     except errors.InferenceError as error:
         return visit.site.translated(visit.request, error.with_hint)
 

@@ -281,7 +281,23 @@ def language_of(accepted: str) -> Language:
 
 
 STORED = (
+    "{warning} ({count} times)",
+    "And {count} more warnings.",
+    "{lossy} Save the file as UTF-8 to index it whole.",
+    "{places} not valid {encoding} and read as U+FFFD.",
     "The frontmatter is not valid YAML{line} ({problem}); read line by line.",
+    "The frontmatter is not valid TOML ({error}).",
+    "The frontmatter was not read: {refused}.",
+    "The frontmatter has the key {key} twice; the last one counts.",
+    "The frontmatter's {name} {reason}.",
+    "{date} is not a date that qmd can read",
+    "{date} is not a day of the calendar",
+    "{date} could be two dates: write it as YYYY-MM-DD",
+    "The text has over {most} inline properties; the rest was left out.",
+    "Only the first {count} of its {total} pages were read.",
+    "Page {page} is damaged and was not read.",
+    "Page {page} has too much text and was cut.",
+    "The frontmatter never ends: the line '{fence}' below it is missing; read as text.",
     "a citation names 1 to {most} lines, the first one first",
     "the document has {count} lines",
     "the lines do not say {numbers}",
@@ -333,6 +349,8 @@ def read_back(template: str, text: str) -> EngineText | None:
     start, name = 0, None
     for literal, following, _, _ in [*parts, ("", None, None, None)]:
         end = text.find(literal, start) if literal else len(text)
+        if not literal and name is None:
+            end = start  # the template begins with a field
         if end < 0 or (name is None and end > start):
             return None
         if name is not None:

@@ -40,6 +40,48 @@ const queue = {
   drop: (id) => store("readwrite", (waiting) => waiting.delete(id)),
 };
 
+// --- drafts: what was typed and is not sent stays in this browser --------------------------
+
+const drafts = {
+  read(name, from) {
+    try {
+      const draft = JSON.parse(localStorage.getItem(name));
+      return draft?.from === from && typeof draft.text === "string" ? draft.text : "";
+    } catch {
+      return ""; // storage is off, or somebody else's value
+    }
+  },
+  keep(name, from, text) {
+    try {
+      if (text) localStorage.setItem(name, JSON.stringify({ from, text }));
+      else localStorage.removeItem(name);
+    } catch {
+      // storage is off or full
+    }
+  },
+};
+
+/**
+ * Keep what is typed into a field until it is sent or cleared, in this view and in all others. What another
+ * app shares has a draft of its own, which returns with the address that filled the field.
+ */
+function keepDraft(field) {
+  const [name, from] = field.value ? ["qmd-shared", location.search] : ["qmd-thought", ""];
+  field.value = drafts.read(name, from) || field.value;
+  field.addEventListener("input", () => drafts.keep(name, from, field.value));
+  addEventListener("storage", (event) => {
+    if (event.key !== name || event.oldValue === null) return;
+    // Another tab has sent or changed it: it shall not be sent twice.
+    if (field.value === JSON.parse(event.oldValue).text) field.value = drafts.read(name, from);
+  });
+}
+
+/** Set the text of a field as typing does. */
+function fillIn(field, text) {
+  field.value = text;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 /** Send a thought with its files; the answer of the server. Rejects without `status` if it is away. */
 async function deliver(thought, say) {
   const links = [];
@@ -127,7 +169,7 @@ export function startCapture(form) {
         } catch (error) {
           if (isAway(error) || error.status >= 500 || error.status === 403) break;
           say(fill(texts.refused, { problem: error.message }));
-          field.value = [field.value, thought.text].filter(Boolean).join("\n\n");
+          fillIn(field, [field.value, thought.text].filter(Boolean).join("\n\n"));
           form.dispatchEvent(new Event("qmd-refused", { bubbles: true }));
         }
         await queue.drop(thought.id);
@@ -154,7 +196,7 @@ export function startCapture(form) {
       await queue.put(thought);
       await sayWaiting();
     }
-    field.value = "";
+    fillIn(field, "");
     files = [];
     field.focus();
   }
@@ -201,6 +243,7 @@ export function startCapture(form) {
     picker.value = "";
   });
   takeFiles(field, take);
+  keepDraft(field);
   addEventListener("online", flush);
   document.addEventListener("visibilitychange", () => document.hidden || flush());
   flush();

@@ -126,7 +126,12 @@ addEventListener("click", (event) => {
 
 const similar = document.getElementById("similar");
 
+const MAKES_VECTORS = ["embedding", "synced", "connected", "missed"]; // the events after which there may be some
+const PAUSE_MS = 1000; // between two looks at the server
+let similarTimer = 0;
+
 async function loadSimilar() {
+  similarTimer = 0;
   const place = similar.querySelector(".similar");
   place.setAttribute("aria-busy", "true");
   try {
@@ -134,6 +139,7 @@ async function loadSimilar() {
   } catch (error) {
     const words = document.createElement("p");
     words.className = "muted";
+    words.dataset.problem = "";
     words.textContent = error.message;
     place.replaceChildren(words);
   } finally {
@@ -148,4 +154,11 @@ if (similar !== null && similar.querySelector("a[href^='?similar']") !== null) {
     loadSimilar();
   }, { rootMargin: "200px" });
   watcher.observe(similar);
+}
+
+if (similar !== null) {
+  document.addEventListener("qmd:event", (event) => {
+    if (similarTimer || !MAKES_VECTORS.includes(event.detail.kind)) return;
+    if (similar.querySelector("[data-problem]") !== null) similarTimer = setTimeout(loadSimilar, PAUSE_MS);
+  });
 }
