@@ -107,12 +107,13 @@ def _without_code(text: str) -> str:
     """
     The text with what is surely code overwritten.
 
-    HTML is no code here, though nothing of it is searched. Code in a line counts in paragraphs in
+    HTML and formulas are no code here, though they hold no links and tags. Code in a line counts in paragraphs in
     which all readers of Markdown find the same: with single backticks, in pairs on each line.
     """
     structure = outline(text)
-    html = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}
-    code = {number for lines in structure.hidden if lines not in html for number in range(*lines)}
+    others = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}
+    others.update(structure.formulas)
+    code = {number for lines in structure.hidden if lines not in others for number in range(*lines)}
     pieces: list[str] = []
     paragraph: list[str] = []
     starts = [*structure.starts, len(text)]

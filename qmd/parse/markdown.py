@@ -79,8 +79,8 @@ class Outline:
 
     ``lines`` and ``starts`` (character offsets) cover the whole text, ``blocks`` the part
     behind the frontmatter. ``headings[i]`` belongs to the i-th block of kind heading.
-    ``hidden`` are the line ranges ``[start, end)`` of code and HTML comments;
-    ``definitions`` the lines that may define a link reference.
+    ``hidden`` are the line ranges ``[start, end)`` of code, HTML comments and formulas;
+    ``formulas`` those of formulas alone; ``definitions`` the lines that may define a link reference.
     """
 
     lines: list[str]
@@ -88,6 +88,7 @@ class Outline:
     blocks: list[Block]
     headings: tuple[Heading, ...]
     hidden: list[tuple[int, int]]
+    formulas: list[tuple[int, int]]
     definitions: list[int]
 
 
@@ -97,7 +98,13 @@ def outline(text: str, body_start: int = 0) -> Outline:
     scanner = _Scanner(lines, starts, bisect_left(starts, body_start))
     scanner.run()
     return Outline(
-        lines, starts, scanner.blocks, tuple(scanner.headings), scanner.hidden, scanner.definitions
+        lines,
+        starts,
+        scanner.blocks,
+        tuple(scanner.headings),
+        scanner.hidden,
+        scanner.formulas,
+        scanner.definitions,
     )
 
 
@@ -127,6 +134,7 @@ class _Scanner:
         self.blocks: list[Block] = []
         self.headings: list[Heading] = []
         self.hidden: list[tuple[int, int]] = []
+        self.formulas: list[tuple[int, int]] = []
         self.definitions: list[int] = []
         self.block = -1  # first line of the open block of text
         self.kind: BlockKind = "text"
@@ -474,7 +482,8 @@ class _Scanner:
         """
         Lines from one that begins with ``$$`` to one that ends with it, as the page shows them.
 
-        They are text without headings: a line of ``=`` or ``-`` is part of the formula.
+        They are text without headings, links, tags and tasks: a line of ``=`` or ``-`` is part of
+        the formula.
         """
         if base or not body.startswith("$$"):
             return False
@@ -489,6 +498,8 @@ class _Scanner:
         self.paragraph = -1
         self.lazy = False
         self.items.clear()
+        self.formulas.append((self.at, last + 1))
+        self.hidden.append(self.formulas[-1])
         self.at = last + 1
         return True
 

@@ -29,6 +29,7 @@ PARTS = (
         ("- ```dataviewjs\n  x\n  ```", "- ```text\n  x\n  ```"),
         ("<style>\n![x](y)\n</style>", "\\<style>\n\\![x](y)\n\\</style>"),
         ("%%\n![x](y)\n%%", "%%\n\\![x](y)\n%%"),
+        ("$$\n![x](y)\n$$", "$$\n\\![x](y)\n$$"),
         # A fence in what was HTML ends elsewhere afterwards.
         ("<pre>\n```\n</pre>\n```\n![x](y)", "\\<pre>\n```\n\\</pre>\n```\n\\![x](y)"),
         # What is escaped already would act with one more backslash.

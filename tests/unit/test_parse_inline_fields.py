@@ -155,6 +155,17 @@ def test_comments_hold_no_tags_links_and_titles(
     assert document.title == title
 
 
+def test_a_formula_holds_no_tags_links_tasks_and_properties() -> None:
+    inside = "#no [[no]] [no](no.md)\n- [ ] no\nno:: 1\n- [fact] no\n^no\n"
+    document = parse(
+        f"$$\n{inside}$$\n#yes [[yes]]\n\n$$ \\#no [[no]] $$\n- [ ] yes\n$$ a $$ #too\n"
+    )
+    assert list(document.tags) == ["yes", "too"]
+    assert [link.target for link in document.links] == ["yes"]
+    assert [task.text for task in document.tasks] == ["yes"]
+    assert (document.properties, document.observations, document.anchors) == ({}, (), ())
+
+
 def test_the_text_of_a_comment_can_be_found() -> None:
     document = parse("text\n\n%%\nhidden words\n%%\n")
     assert "hidden words" in "".join(
