@@ -107,8 +107,9 @@ def _without_code(text: str) -> str:
     """
     The text with what is surely code overwritten.
 
-    HTML and formulas are no code here, though they hold no links and tags. Code in a line counts in paragraphs in
-    which all readers of Markdown find the same: with single backticks, in pairs on each line.
+    HTML and formulas are no code here, though they hold no links and tags. Code in a line counts in
+    paragraphs in which all readers of Markdown find the same: with single backticks, in pairs on
+    each line.
     """
     structure = outline(text)
     others = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}

@@ -164,7 +164,9 @@ def _embed(path: str, subpath: str) -> str:
     if not path:
         return ""
     if _UNLINKABLE.search(path):
-        return f"![{file_stem(path).translate({91: None, 93: None})}](<{path}>)"
+        # In a Markdown link, "#" begins a heading.
+        target = path.replace("%", "%25").replace("#", "%23")
+        return f"![{file_stem(path).translate({91: None, 93: None})}](<{target}>)"
     return f"![[{path}{subpath}]]" if subpath.startswith("#") else f"![[{path}]]"
 
 

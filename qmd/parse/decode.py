@@ -121,20 +121,23 @@ def encoding_of(data: bytes) -> str:
     return "utf-8"
 
 
+_SMALLER = {"gb18030": ("gbk",), "big5hkscs": ("big5", "cp950")}
+
+
 def written_encoding(data: bytes, decoded: Decoded) -> str:
     """
     The Python codec for new text in a file with these bytes.
 
-    GB 18030 has all characters, and files in GBK are read by it. A file in which nothing goes
-    beyond GBK stays in GBK, because other programs may read it so.
+    Files in GBK are read by GB 18030, those in Big5 by HKSCS, which have more characters. A file
+    in which nothing goes beyond the smaller one stays in it, because other programs may read it so.
     """
-    if decoded.encoding != "gb18030":
-        return decoded.encoding
-    try:
-        is_gbk = decoded.text.encode("gbk") == data
-    except UnicodeEncodeError:
-        is_gbk = False
-    return "gbk" if is_gbk else "gb18030"
+    for encoding in _SMALLER.get(decoded.encoding, ()):
+        try:
+            if decoded.text.encode(encoding) == data:
+                return encoding
+        except UnicodeEncodeError:
+            continue
+    return decoded.encoding
 
 
 def _decode_marked(data: bytes, encoding: str) -> Decoded:

@@ -80,7 +80,8 @@ class Outline:
     ``lines`` and ``starts`` (character offsets) cover the whole text, ``blocks`` the part
     behind the frontmatter. ``headings[i]`` belongs to the i-th block of kind heading.
     ``hidden`` are the line ranges ``[start, end)`` of code, HTML comments and formulas;
-    ``formulas`` those of formulas alone; ``definitions`` the lines that may define a link reference.
+    ``formulas`` those of formulas alone; ``definitions`` the lines that may define a link
+    reference.
     """
 
     lines: list[str]

@@ -374,6 +374,16 @@ def test_what_gbk_lacks_is_refused_unless_the_file_goes_beyond_it() -> None:
     assert wider.encode(wider.text + "😃") == (text + "😀😃").encode("gb18030")
 
 
+def test_what_big5_lacks_is_refused_unless_the_file_goes_beyond_it() -> None:
+    text = "這是一個中文的筆記，我們在這裡寫下一些內容。\n" * 5
+    file = TextFile.decoded("a.md", text.encode("big5"))
+    with pytest.raises(EditError, match=r"a.md is in big5, which lacks '\\xe9'"):
+        file.encode(file.text + "é")
+    assert file.encode(file.text + "數") == (text + "數").encode("big5")
+    wider = TextFile.decoded("a.md", (text + "é").encode("big5hkscs"))
+    assert wider.encode(wider.text + "é") == (text + "éé").encode("big5hkscs")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -78,6 +78,7 @@ def test_cards_are_paragraphs_in_reading_order_and_groups_headings() -> None:
         (b'{"nodes": [{"type": "text", "text": "\\ud800\\u0000"}]}', "\ufffd\ufffd\n"),
         (b'{"nodes": [{"type": "text", "text": "---\\na: b\\n---\\n"}]}', "\n---\na: b\n---\n"),
         (b'{"nodes": [{"type": "file", "file": "a[1].md"}]}', "![a1](<a[1].md>)\n"),
+        (b'{"nodes": [{"type": "file", "file": "a 5% #1.md"}]}', "![a 5% #1](<a 5%25 %231.md>)\n"),
         (b'\xef\xbb\xbf{"nodes": [{"type": "text", "text": "bom"}]}', "bom\n"),
     ],
 )
