@@ -360,8 +360,11 @@ def find_drift(store: Store, collection: Collection) -> Drift:
         skips = reader.files.skips_in_collection(collection.id)
     new = changed = unchanged = 0
     unreadable = []
+    unlisted: list[str] = []
     for item in walk:
         if not isinstance(item, ScannedFile):
+            if item.is_directory and item.reason == "unreadable":
+                unlisted.append(f"{item.path}/")
             continue
         document = stored.pop(item.path, None)
         if document is not None:
@@ -373,7 +376,10 @@ def find_drift(store: Store, collection: Collection) -> Drift:
                 unreadable.append(printable(item.path))
         elif item.path not in skips:
             new += 1
-    return Drift(new, changed, len(stored), unchanged, walk.directories, unreadable)
+    below = [path for path in stored if path.startswith(tuple(unlisted))]
+    unreadable += map(printable, below)
+    gone, unchanged = len(stored) - len(below), unchanged + len(below)
+    return Drift(new, changed, gone, unchanged, walk.directories, unreadable)
 
 
 def _drift(collection: Collection, drift: Drift, *, kept: bool) -> Check:

@@ -142,7 +142,9 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         "modified": document.modified,
         "warnings": warnings,
     }
-    if not verdict.indexed:
+    # A run keeps the documents below a folder that cannot be listed: they are unknown, not gone.
+    is_unlisted = verdict.detail["rule"] == "unreadable" and verdict.detail["subject"] != shown
+    if not verdict.indexed and not is_unlisted:
         reason = engine_text(
             "It is still in the index, but the next run drops it: {reason}", reason=verdict.reason
         )
@@ -154,7 +156,7 @@ def explain_path(reader: Reader, path: str) -> Explanation:
         *(engine_text("Warning: {warning}", warning=warning) for warning in warnings),
         *_unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO),
     )
-    if not is_readable(f"{collection.path}/{relative}"):
+    if is_unlisted or not is_readable(f"{collection.path}/{relative}"):
         # A run opens only files that have changed, so it does not notice.
         reason = sentences(reason, "The file cannot be read any more; searches show what it held.")
         return Explanation(file, True, reason, SKIP_REMEDIES["unreadable"], detail)

@@ -86,6 +86,34 @@ def test_a_document_whose_file_cannot_be_read_any_more_is_named(tmp_path: Path) 
     assert lines[3].startswith("warning notes/was open.md cannot be read any more;")
 
 
+NO_LONGER_LISTED = """
+import os
+import sys
+from qmd import KnowledgeBase
+with KnowledgeBase.open(sys.argv[1], create=True) as kb:
+    kb.add_collection(sys.argv[2], name="notes")
+    kb.index()
+    os.chmod(sys.argv[2] + "/closed", 0)
+    assert kb.index().unchanged == 2
+    print(kb.why(sys.argv[2] + "/closed/a.md").reason)
+    checks = {check.name: check for check in kb.doctor()}
+    print(checks["drift notes"].status, checks["unreadable notes"].message)
+    os.chmod(sys.argv[2] + "/closed", 0o700)
+"""
+
+
+def test_a_document_in_a_folder_that_cannot_be_listed_any_more_stays(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    (root / "closed").mkdir(parents=True)
+    for name in ("closed/a.md", "open.md"):
+        (root / name).write_text("# Text\n")
+    explained, checks = child.unprivileged(
+        NO_LONGER_LISTED, tmp_path / "q.sqlite", root
+    ).splitlines()
+    assert explained.endswith(" The file cannot be read any more; searches show what it held.")
+    assert checks.startswith("ok notes/closed/a.md cannot be read any more;")
+
+
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
