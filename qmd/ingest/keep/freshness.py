@@ -18,7 +18,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -192,6 +192,8 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
         What the block calls with its progress.
     """
     lock = lock_of(store)
+    file = lock_file(store.location) if isinstance(store.location, Path) else None
+    is_new = file is not None and not file.exists()
     try:
         state.leader = lock.take()
     except OSError as error:  # the keeper that follows tells people
@@ -209,6 +211,11 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
         state.files_pending = 0
         state.record_end(store)
         state.leader = False
+        if file is not None and is_new:
+            # Beside the database stays what was there. Who has just opened the file finds by
+            # `is_in_place` that it is no longer the lock. (Windows deletes no open file.)
+            with suppress(OSError):
+                file.unlink()
         lock.release()
         if tell.has_published:
             events.publish(Event("indexing", clock.now(), done=1, total=1))
