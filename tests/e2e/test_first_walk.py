@@ -16,8 +16,9 @@ from support.site import Served, http_client, serve
 from qmd import KnowledgeBase
 from qmd.errors import VectorIndexMissingError
 from qmd.ingest.events import Event
-from qmd.ingest.keep.freshness import KEY, IndexLock, is_locked
+from qmd.ingest.keep.freshness import IndexLock, is_locked
 from qmd.search.retrieve import VECTORS_COMING
+from qmd.store.sql.shared import KEEPER
 from qmd.values import Freshness, Progress
 
 
@@ -52,10 +53,10 @@ def test_a_run_that_finds_nothing_to_do_tells_nothing(served: Served) -> None:
     os.utime(served.folder / "plan.md", (1e9, 1e9))  # else the next run reads it again
     served.kb.index()
     with served.kb._store.reading() as reader:
-        before = reader.meta.get(KEY)
+        before = reader.meta.get(KEEPER)
     served.kb.index()
     with served.kb._store.reading() as reader:
-        assert reader.meta.get(KEY) == before
+        assert reader.meta.get(KEEPER) == before
 
 
 def during_the_walk(served: Served, look: Callable[[], None]) -> None:
@@ -122,6 +123,9 @@ def test_the_command_line_and_mcp_tell_that_documents_may_be_missing(
         assert "under way now, 1 file left" in scratch.ok("--db", database, "status").out
         searched = scratch.call("--db", database, "search", "boat")
         assert "Files are being indexed just now" in searched.err
+        for options in ((), ("--json",)):  # a process of its own reads the plain form otherwise
+            plain = scratch.run("--db", database, "search", "boat", *options)
+            assert "Files are being indexed just now" in plain.err
         with RawClient(qmd_mcp(served.kb.path), tmp_path / "stderr") as client:
             client.handshake()
             for name, arguments in (("status", {}), ("search", {"query": "boat"})):

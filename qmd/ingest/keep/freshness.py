@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
+from qmd.store.sql.shared import KEEPER
 from qmd.system import clock
 from qmd.system.user_dirs import lock_beside
 from qmd.values import Freshness, Progress, ProgressCallback
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: The key, in ``meta``, of the record that the process with the lock writes.
-KEY = "keeper"
 #: Seconds after which a keeper writes its record again, with a database on a server.
 HEARTBEAT_S = 10.0
 #: Seconds without a record after which people are told so.
@@ -127,7 +126,7 @@ class KeeperState:
         beats = not isinstance(store.location, Path)
         if text != self._recorded or (beats and monotonic() >= self._next_heartbeat):
             record = json.dumps(values | {"at": clock.now()}, ensure_ascii=False)
-            store.write(lambda writer: writer.meta.put(KEY, record))
+            store.write(lambda writer: writer.meta.put(KEEPER, record))
             self._recorded = text
             self._next_heartbeat = monotonic() + HEARTBEAT_S
 
@@ -230,7 +229,7 @@ def read_freshness(
         embeddings_pending: How many distinct texts have no vectors; None to count them.
     """
     with store.reading() as reader:
-        text = reader.meta.get(KEY)
+        text = reader.meta.get(KEEPER)
         if embeddings_pending is None:
             embeddings_pending = reader.upkeep.count_contents_waiting()
         last_run = reader.collections.last_indexed_at()
@@ -268,8 +267,14 @@ def read_freshness(
 
 def embeds_by_itself(store: Store, reader: Reader) -> bool:
     """Whether a process keeps the index and makes missing vectors, as the record says."""
-    record = parse_record(reader.meta.get(KEY))
+    record = parse_record(reader.meta.get(KEEPER))
     return bool(record.get("embeds")) and _is_alive(store, record)
+
+
+def is_indexing(store: Store, reader: Reader) -> bool:
+    """Whether a process indexes just now, as the record says."""
+    record = parse_record(reader.meta.get(KEEPER))
+    return bool(record.get("indexing")) and _is_alive(store, record)
 
 
 def _is_alive(store: Store, record: dict[str, Any]) -> bool:
@@ -335,7 +340,7 @@ def keeper_pid(store: Store) -> int | None:
     if not is_kept(store):
         return None
     with store.reading() as reader:
-        pid = parse_record(reader.meta.get(KEY)).get("pid")
+        pid = parse_record(reader.meta.get(KEEPER)).get("pid")
     return pid if isinstance(pid, int) else None
 
 
