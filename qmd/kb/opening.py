@@ -70,7 +70,8 @@ def _is_indexing(store: Store, reader: Reader) -> bool:
     # What tells whether the process of a record runs takes long to load.
     if '"indexing": true' not in (reader.meta.get(KEEPER) or ""):
         return False
-    return ingest.keep.freshness.is_indexing(store, reader)
+    is_indexing, _ = ingest.keep.freshness.activity(store, reader)
+    return is_indexing
 
 
 def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:

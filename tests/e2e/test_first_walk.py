@@ -160,3 +160,25 @@ def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) 
         assert caught.value.hint == VECTORS_COMING
 
     during_the_walk(served, look)
+
+
+def test_nobody_is_told_to_make_vectors_of_nothing(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    (tmp_path / "empty").mkdir()
+
+    def look(reason: str) -> None:
+        with KnowledgeBase.open(scratch.database) as kb:
+            assert kb.query("boat").degraded == f"Answered from full text alone: {reason}"
+            with pytest.raises(VectorIndexMissingError) as caught:
+                kb.vsearch("boat")
+            assert caught.value.hint == reason
+
+    with KnowledgeBase.open(scratch.database, create=True) as kb:
+        kb.keep()
+        look("There are no collections yet: 'qmd up FOLDER' makes a folder searchable.")
+        kb.add_collection(tmp_path / "empty")
+        kb.index()
+        look(
+            "There are no documents yet: 'qmd status' shows the collections,"
+            " and what they leave out."
+        )

@@ -265,16 +265,11 @@ def read_freshness(
     )
 
 
-def embeds_by_itself(store: Store, reader: Reader) -> bool:
-    """Whether a process keeps the index and makes missing vectors, as the record says."""
+def activity(store: Store, reader: Reader) -> tuple[bool, bool]:
+    """Whether a process indexes just now, and whether it makes missing vectors, by its record."""
     record = parse_record(reader.meta.get(KEEPER))
-    return bool(record.get("embeds")) and _is_alive(store, record)
-
-
-def is_indexing(store: Store, reader: Reader) -> bool:
-    """Whether a process indexes just now, as the record says."""
-    record = parse_record(reader.meta.get(KEEPER))
-    return bool(record.get("indexing")) and _is_alive(store, record)
+    is_alive = _is_alive(store, record)
+    return is_alive and record.get("indexing", False), is_alive and record.get("embeds", False)
 
 
 def _is_alive(store: Store, record: dict[str, Any]) -> bool:
