@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.cli import Scratch
-from support.live import put
+from support.live import put, until
 from support.mcp_client import RawClient, qmd_mcp
 from support.site import Served, http_client, serve
 
@@ -86,9 +86,50 @@ def test_rest_and_another_process_are_told(served: Served) -> None:
 
     during_the_walk(served, look)
     after = served.kb.freshness()
-    assert (after.indexing, after.files_pending, after.watch) == (False, 0, "off")
+    assert (after.indexing, after.files_pending) == (False, 0)
     assert after.last_sync is not None
+
+
+def test_between_the_walk_and_the_keeper_nobody_is_told_what_to_do(
+    served: Served, tmp_path: Path
+) -> None:
+    def others() -> tuple[bool, str, bool]:
+        with KnowledgeBase.open(served.kb.path, read_only=True) as other:
+            fresh = other.freshness()
+        return fresh.indexing, fresh.watch, fresh.embedding
+
+    served.kb.index_before_keeping()
+    assert others() == (False, "native", True)
+    own = served.kb.freshness()
+    assert (own.leader, own.watch, own.embedding) == (True, "native", True)
+    with RawClient(qmd_mcp(served.kb.path), tmp_path / "stderr") as client:
+        client.handshake()
+        texts = [each["text"] for each in client.tool("status")["content"]]
+        assert "vectors are being made in the background" in texts[-1]
+    served.kb.index_before_keeping()
+    assert is_locked(served.kb.path)
+    keeper = served.kb.keep()
+    assert others() == (False, "native", True)
+    until(lambda: keeper.is_leader)
+    served.kb.close()
     assert not is_locked(served.kb.path)
+
+
+def test_without_a_keeper_the_lock_is_released_at_the_end(served: Served) -> None:
+    served.kb.index_before_keeping()
+    assert is_locked(served.kb.path)
+    served.kb.close()
+    assert not is_locked(served.kb.path)
+
+
+def test_a_walk_that_fails_keeps_nothing(served: Served) -> None:
+    def fail(tick: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        served.kb.index_before_keeping(progress=fail)
+    assert not is_locked(served.kb.path)
+    assert served.kb.freshness().watch == "off"
 
 
 def test_the_page_does_not_say_that_there_is_nothing(served: Served) -> None:
@@ -110,7 +151,7 @@ def test_the_page_does_not_say_that_there_is_nothing(served: Served) -> None:
 
     during_the_walk(served, look)
     with http_client(served.url) as client:
-        assert "<progress" not in text(client, "/part/live")
+        assert "live-indexing" not in text(client, "/part/live")
 
 
 def test_the_command_line_and_mcp_tell_that_documents_may_be_missing(

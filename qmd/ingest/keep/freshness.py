@@ -133,12 +133,16 @@ class KeeperState:
     def record_end(self, store: Store) -> None:
         """Write for other processes that this one keeps the index no more."""
         self.watch = "off"
+        self.try_to_record(store)
+
+    def try_to_record(self, store: Store) -> None:
+        """As `record`, where nothing can be done about a failure."""
         try:
             self.record(store)
         except DatabaseReplacedError:
             pass  # no process reads the record of a replaced file
         except QmdError as error:
-            _log.warning("the end of keeping was not noted: %s", error)
+            _log.warning("what keeps the index was not noted: %s", error)
 
     def forget_record(self) -> None:
         """Write the record next time in any case: another process may have replaced it."""
@@ -177,7 +181,13 @@ class ProgressTeller:
 
 
 @contextmanager
-def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[ProgressCallback]:
+def keeping(
+    store: Store,
+    events: EventBus,
+    state: KeeperState,
+    *,
+    lock_to_keep: IndexLock | SharedLock | None = None,
+) -> Iterator[ProgressCallback]:
     """
     Be the process with the lock while the block indexes.
 
@@ -186,11 +196,13 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
 
     Args:
         state: Tells it in this process. Its ``watch`` is "off" if no keeper follows.
+        lock_to_keep: The lock, for a keeper that follows: if the block has ended well it stays
+            taken, and the record says that the index is kept. None to release the lock.
 
     Yields:
         What the block calls with its progress.
     """
-    lock = lock_of(store)
+    lock = lock_to_keep or lock_of(store)
     try:
         state.leader = lock.take()
     except OSError as error:  # the keeper that follows tells people
@@ -200,15 +212,20 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
         return
     state.indexing = True
     tell = ProgressTeller(store, events, state, lambda: 0)
+    goes_on = False
     try:
         state.record(store)
         yield tell
+        goes_on = lock_to_keep is not None
     finally:
         state.indexing = False
         state.files_pending = 0
-        state.record_end(store)
-        state.leader = False
-        lock.release()
+        if goes_on:
+            state.try_to_record(store)
+        else:
+            state.record_end(store)
+            state.leader = False
+            lock.release()
         if tell.has_published:
             events.publish(Event("indexing", clock.now(), done=1, total=1))
 
