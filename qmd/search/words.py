@@ -244,7 +244,7 @@ class QueryWords(NamedTuple):
         frequencies = reader.full_text.frequencies(
             expression, document_ids, documents, self.document_count
         )
-        if word not in self.names:
+        if word.isalnum():  # no name with signs
             return frequencies
         check = [RawCheck(((None, pattern(word)),))]
         return {each: frequencies[each] for each in frequencies if passes(reader, each, check)}
