@@ -46,6 +46,7 @@ from qmd.inference.llm import LlmClient, Message
 from qmd.inference.llm.answer import Fence
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
+from qmd.kb.scoped import require_writing_token
 from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
 from qmd.system import clock
 from qmd.values import chats
@@ -245,6 +246,7 @@ class Chats:
 
     def _require_allowed(self, mode: chats.ChatMode) -> None:
         if mode == "write" and not self.may_write:
+            require_writing_token(self._kb)
             raise WritesForbiddenError(
                 "Nothing may be written here, so the agent can only read.",
                 hint="Start it without --read-only, with a database that can be written.",

@@ -67,9 +67,10 @@ def search(args: Sequence[str]) -> int | None:
     prepare_streams()
     try:
         with running(session), paged(session.settings.pager):
-            reply = kb.opening.search_once(session.existing_database(), request)
+            reply, is_indexing = kb.opening.search_once(session.existing_database(), request)
             where = places(lambda: _collections(session), full_path=False)
-            cli.search.print_reply(reply, "json" if as_json else "cli", where=where)
+            output = "json" if as_json else "cli"
+            cli.search.print_reply(reply, output, where=where, is_indexing=is_indexing)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - what is no error of a command is raised there
         return cli.main.report(error, session, as_json=as_json)

@@ -66,9 +66,14 @@ def answer(
         without = cli.render_reports.count(reply.needs_embedding, "document")
         remedy = "made in the background (qmd status)" if fresh and fresh.embedding else "qmd embed"
         note(f"qmd: {without} without vectors yet: {remedy}")
-    if fresh is not None and fresh.indexing and not reply.hits:
-        note("qmd: Files are being indexed just now: documents may be missing (qmd status).")
-    print_reply(reply, output, where=where, bodies=bodies, line_numbers=line_numbers)
+    print_reply(
+        reply,
+        output,
+        where=where,
+        bodies=bodies,
+        line_numbers=line_numbers,
+        is_indexing=fresh is not None and fresh.indexing,
+    )
 
 
 def print_reply(
@@ -78,8 +83,16 @@ def print_reply(
     where: Places,
     bodies: Sequence[str] | None = None,
     line_numbers: bool = False,
+    is_indexing: bool = False,
 ) -> None:
-    """Print the hits of a reply as `render_hits` does, and on stderr what else it says of them."""
+    """
+    Print the hits of a reply as `render_hits` does, and on stderr what else it says of them.
+
+    Args:
+        is_indexing: Files are being indexed just now; that matters if nothing was found.
+    """
+    if is_indexing and not reply.hits:
+        note("qmd: Files are being indexed just now: documents may be missing (qmd status).")
     if reply.notice and output not in cli.render_hits.HAS_NOTICE:
         note(f"qmd: {reply.notice}", style="warning")
     cli.render_hits.render_hits(

@@ -125,7 +125,7 @@ class Undo:
                     ),
                     hint=f"Undo change {change.undone_by} to restore it.",
                 )
-        return self._undo_one(change, session)
+        return self._undo_one(change, lambda reader: _in_effect(reader, session))
 
     def next_change(self) -> writing.FileChange | None:
         """The change that `undo_last` undoes; None if there is none."""
@@ -145,7 +145,7 @@ class Undo:
             change = _last_in_effect(reader, session)
             if change is None:
                 raise self._nothing(reader, session)
-        return self._undo_one(change, session)
+        return self._undo_one(change, lambda reader: _in_effect(reader, session))
 
     def redo_last(self, session: str | None = None) -> writing.UndoReply:
         """
@@ -158,13 +158,13 @@ class Undo:
             NotFoundError: There is none.
         """
         with self._files.store.reading() as reader:
-            undo = _last_undo(reader, session)
+            undo = next(_undos(reader, session), None)
         if undo is None:
             raise NotFoundError(
                 "There is nothing to redo: no undo is newer than the last change.",
                 hint="An older undo is taken back by its number; see 'qmd history'.",
             )
-        return self._undo([undo])
+        return self._undo_one(undo, lambda reader: _undos(reader, session))
 
     def undo_session(self, session: str) -> writing.UndoReply:
         """
@@ -209,18 +209,27 @@ class Undo:
             )
         return NotFoundError(f"There is no change{where} to undo.", hint=hint)
 
-    def _undo_one(self, change: writing.FileChange, session: str | None) -> writing.UndoReply:
-        """Undo a change; if it is refused, name the next one, or nothing would lead past it."""
+    def _undo_one(
+        self,
+        change: writing.FileChange,
+        others: Callable[[Reader], Iterator[writing.FileChange]],
+    ) -> writing.UndoReply:
+        """
+        Undo a change; if it is refused, name the next one, or nothing would lead past it.
+
+        Args:
+            others: Returns the changes of which one is named, newest first; ``change`` is among
+                them, or none of them is older.
+        """
         reply = self._undo([change])
         if not reply.refused:
             return reply
         plan = _Plan(self._files, self._name)
         with self._files.store.reading() as reader:
-            newer_first = _in_effect(reader, session)
+            newer_first = others(reader)
             for each in newer_first:
                 if each.number == change.number:
                     break
-            # What remains is older. An undo is not among them, and nothing is older than it then.
             earlier = [*islice(newer_first, MAX_TRIED)]
         number = next((each.number for each in earlier if plan.can_undo(each)), None)
         return replace(reply, earlier=number)
@@ -519,14 +528,13 @@ def _in_effect(reader: Reader, session: str | None) -> Iterator[writing.FileChan
             yield change
 
 
-def _last_undo(reader: Reader, session: str | None) -> writing.FileChange | None:
-    """The last undo in effect, of those behind the last other change."""
+def _undos(reader: Reader, session: str | None) -> Iterator[writing.FileChange]:
+    """The undos in effect behind the last other change, newest first."""
     for change in reader.revisions.changes(session, limit=MAX_CHANGES):
         if change.tool != TOOL:
-            return None
+            return
         if change.files and change.undone_by is None and not _is_redo(reader, change):
-            return change
-    return None
+            yield change
 
 
 def _is_redo(reader: Reader, undo: writing.FileChange) -> bool:

@@ -568,7 +568,7 @@ def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str
         if waiting == 1:
             template = "1 document waits for vectors."
         return engine_text(template, count=f"{waiting:,}"), "qmd embed"
-    return ("Nothing has been embedded yet.", "qmd embed") if active is None else None
+    return None
 
 
 def _query_models(backends: Backends, choice: EmbedderChoice) -> Iterator[Check]:

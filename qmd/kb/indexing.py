@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from qmd.inference.protocols import TokenStates
-    from qmd.ingest.keep.freshness import KeeperState
+    from qmd.ingest.keep.freshness import IndexLock, KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.models.catalogue import Catalogue
-    from qmd.store import Reader, Store, Writer
+    from qmd.store import Reader, SharedLock, Store, Writer
     from qmd.values import (
         Collection,
         Context,
@@ -69,14 +69,30 @@ class IndexingMethods(Parts):
         As `index`, for a process that calls `keep` next and wants the report first.
 
         `freshness` and `events` tell of it from its beginning, as they tell of what `keep` does.
+        Until `keep` or `close` is called, they say that the index is kept.
         """
+        self._release_lock()
         state = keep.freshness.KeeperState(self.events)
         state.embeds = self._embedders.is_available()
         state.watch = "native"  # what changes meanwhile is found by the keeper that follows
-        with self._telling(state) as tell:
-            return self._index(
+        lock = keep.freshness.lock_of(self._store)
+        with self._telling(state, lock) as tell:
+            report = self._index(
                 select_collections(self._store, collections), tell=tell, progress=progress
             )
+            if not collections:
+                state.synced()
+        if state.leader:
+            self._walk, self._kept_lock = state, lock
+        return report
+
+    def _release_lock(self) -> None:
+        """Do not keep the index any more, if `keep` was not called."""
+        with self._lock:
+            self._walk = None
+            lock, self._kept_lock = self._kept_lock, None
+        if lock is not None:
+            lock.release()
 
     def _index(
         self,
@@ -116,10 +132,14 @@ class IndexingMethods(Parts):
             )
 
     @contextmanager
-    def _telling(self, state: KeeperState) -> Iterator[ProgressCallback]:
+    def _telling(
+        self, state: KeeperState, lock_to_keep: IndexLock | SharedLock | None = None
+    ) -> Iterator[ProgressCallback]:
         self._walk = state
         try:
-            with keep.freshness.keeping(self._store, self.events, state) as tell:
+            with keep.freshness.keeping(
+                self._store, self.events, state, lock_to_keep=lock_to_keep
+            ) as tell:
                 yield tell
         finally:
             self._walk = None
@@ -204,8 +224,12 @@ class IndexingMethods(Parts):
         )
         with self._lock:
             if self._keeper is None:
-                self._keeper = keep.keeper.Keeper(lambda: self._store, events, models, options)
+                self._keeper = keep.keeper.Keeper(
+                    lambda: self._store, events, models, options, lock=self._kept_lock
+                )
+                self._kept_lock = None
             keeper = self._keeper
+        self._release_lock()
         keeper.start()
         return keeper
 

@@ -93,6 +93,7 @@ class KnowledgeBase(
             self._keeper.stop()
         if self._listener is not None:
             self._listener.stop()
+        self._release_lock()
         with self._reopening:
             self._closed = True
         self._opened.close()

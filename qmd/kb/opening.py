@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmd import files, search, values
+from qmd import files, ingest, search, values
 from qmd.store import Store, open_store
+from qmd.store.sql.shared import KEEPER
 from qmd.values.location import as_location
 
 if TYPE_CHECKING:
+    from qmd.store import Reader
     from qmd.values import ProgressCallback, SearchReply, SearchRequest
     from qmd.values.location import DatabaseLocation, ServerDatabase
 
@@ -43,12 +45,14 @@ def opened_store(
     return store
 
 
-def search_once(path: Path | ServerDatabase, request: SearchRequest) -> SearchReply:
+def search_once(path: Path | ServerDatabase, request: SearchRequest) -> tuple[SearchReply, bool]:
     """
     Open a database, search it by words, and close it.
 
-    The reply is that of `KnowledgeBase.search`, except that it does not say how many texts wait for
-    vectors: counting them takes as long as the rest of a search.
+    Returns:
+        The reply of `KnowledgeBase.search`, except that it does not say how many texts wait for
+        vectors: counting them takes as long as the rest of a search. And if it has no hits, whether
+        files are being indexed just now.
 
     Raises:
         The errors of `KnowledgeBase.open` and `KnowledgeBase.search`.
@@ -56,9 +60,18 @@ def search_once(path: Path | ServerDatabase, request: SearchRequest) -> SearchRe
     store = opened_store(path, read_only=True)
     try:
         with store.reading() as reader:
-            return search.searches.search_by_words(reader, request)
+            reply = search.searches.search_by_words(reader, request)
+            return reply, not reply.hits and _is_indexing(store, reader)
     finally:
         store.close()
+
+
+def _is_indexing(store: Store, reader: Reader) -> bool:
+    # What tells whether the process of a record runs takes long to load.
+    if '"indexing": true' not in (reader.meta.get(KEEPER) or ""):
+        return False
+    is_indexing, _ = ingest.keep.freshness.activity(store, reader)
+    return is_indexing
 
 
 def _migrating(progress: ProgressCallback) -> Callable[[int, int, str], None]:

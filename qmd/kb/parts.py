@@ -19,11 +19,11 @@ from qmd.system.session import current_face, current_session
 if TYPE_CHECKING:
     from qmd.files.photos.exiftool import ExifTool
     from qmd.ingest.events import EventBus
-    from qmd.ingest.keep.freshness import KeeperState
+    from qmd.ingest.keep.freshness import IndexLock, KeeperState
     from qmd.ingest.keep.keeper import Keeper
     from qmd.ingest.keep.loop import ChangeListener
     from qmd.search.meaning.vector_cache import VectorCache
-    from qmd.store import Store, Writer
+    from qmd.store import SharedLock, Store, Writer
     from qmd.system.web import Web
     from qmd.values import Freshness
     from qmd.values.location import DatabaseLocation
@@ -98,6 +98,8 @@ class Parts:
         self._events: EventBus | None = None
         self._keeper: Keeper | None = None
         self._walk: KeeperState | None = None  # of a run of `index`, while it goes on
+        #: The lock between the end of `index_before_keeping` and `keep`.
+        self._kept_lock: IndexLock | SharedLock | None = None
         self._listener: ChangeListener | None = None
         self._fetcher: Web | None = None
 

@@ -213,3 +213,9 @@ def _is_open(name: str) -> bool:
 
 
 _close_the_rest()
+
+
+def require_writing_token(kb: KnowledgeBase) -> None:
+    """Raises OutsideRootsError: the client has a token that only reads."""
+    if isinstance(kb, ScopedKnowledgeBase) and not kb.scope.write:
+        writing.policy.WritePolicy.scoped((), closed=(), agent=False).require_writable()

@@ -109,6 +109,9 @@ def _signature(command: str) -> Signature:
 
 
 _NO_COLLECTIONS = "There are no collections yet: 'qmd up FOLDER' makes a folder searchable."
+_NO_DOCUMENTS = (
+    "There are no documents yet: 'qmd status' shows the collections, and what they leave out."
+)
 
 
 class SearchMethods(Parts):
@@ -191,11 +194,10 @@ class SearchMethods(Parts):
         try:
             return search.searches.search_by_meaning(reader, request, search_models)
         except VectorIndexMissingError:
-            if not reader.collections.definitions():
-                raise VectorIndexMissingError(_NO_COLLECTIONS) from None
-            if search_models.makes_vectors():
-                raise VectorIndexMissingError(search.retrieve.VECTORS_COMING) from None
-            raise
+            reason = search_models.without_vectors()
+            if reason is None:
+                raise
+            raise VectorIndexMissingError(reason) from None
 
     @property
     @open_to_scopes
@@ -223,16 +225,22 @@ class SearchMethods(Parts):
             reranker,
             timeout_s=budget.seconds,
             cache=self._vector_cache,
-            makes_vectors=functools.partial(self._makes_vectors, reader),
+            without_vectors=functools.partial(self._without_vectors, reader),
         )
 
-    def _makes_vectors(self, reader: Reader) -> bool:
-        """Whether a process makes the missing vectors by itself."""
+    def _without_vectors(self, reader: Reader) -> str | None:
+        """Why there are no vectors, where making them would not help; else None."""
+        if not reader.collections.definitions():
+            return _NO_COLLECTIONS
         # By the reader of the search: a full disk may have no room for a second connection.
         keeper = self._keeper
         if keeper is not None and keeper.state.leader:
-            return keeper.state.embedding
-        return ingest.keep.freshness.embeds_by_itself(self._store, reader)
+            is_indexing, embeds = keeper.state.indexing, keeper.state.embedding
+        else:
+            is_indexing, embeds = ingest.keep.freshness.activity(self._store, reader)
+        if not is_indexing and not reader.full_text.document_count():
+            return _NO_DOCUMENTS
+        return search.retrieve.VECTORS_COMING if embeds else None
 
     def _vector_cache(self) -> VectorCache:
         opened = self._current()

@@ -101,7 +101,11 @@ def _undone_lines(reply: writing.UndoReply, redo: str, by_number: str) -> Iterat
         if refused.diff:
             yield refused.diff.rstrip("\n")
     if reply.earlier is not None:
-        yield f"An earlier change can be undone: {by_number.format(number=reply.earlier)}"
+        is_redo = all(refused.tool == "undo" for refused in reply.refused)
+        which = (
+            "An earlier undo can be taken back" if is_redo else "An earlier change can be undone"
+        )
+        yield f"{which}: {by_number.format(number=reply.earlier)}"
     if reply.not_kept:
         yield f"Earlier changes of the session that are not kept any more: {reply.not_kept}"
     if not all(change.is_redo for change in reply.undone):

@@ -26,12 +26,12 @@ from qmd.search.words import (
     exclusions,
     group_expression,
     loose_expression,
+    name_checks,
     passes,
     phrase,
     rank_again,
     raw_checks,
     scan_documents,
-    strict_terms,
     without,
 )
 from qmd.store.full_text import Expression, all_of
@@ -192,7 +192,9 @@ def _relaxed(
     loose, is_strict = _loose_expression(words)
     if loose is None:
         return []
-    checks = raw_checks(reader, _strict_part(words.query))
+    checks = raw_checks(reader, _quoted_part(words.query))
+    if not is_strict:
+        checks += name_checks(reader, words)
     missing = None if limit is None else limit - len(exact_ids)
     pool = _pool(limit)
     depth = None if pool is None or checks else pool + len(exact_ids)
@@ -212,11 +214,10 @@ def _loose_expression(words: QueryWords) -> tuple[Expression | None, bool]:
     """
     The expression for relaxed candidates; None if the query has no loose part, or none is indexed.
 
-    The second value says whether it requires terms of the query as they are (`strict_terms`).
+    The second value says whether it requires phrases or fields of the query.
     """
     groups = words.query.groups
-    whole = strict_terms(words.query)
-    strict_groups = [group for group in groups if not whole.isdisjoint(group)]
+    strict_groups = [group for group in groups if any(t.quoted or t.field for t in group)]
     if len(strict_groups) == len(groups):
         return None, True
     # A strict group that the index cannot express is checked in the raw text instead.
@@ -226,10 +227,8 @@ def _loose_expression(words: QueryWords) -> tuple[Expression | None, bool]:
     return loose_expression(strict, phrases), bool(strict)
 
 
-def _strict_part(query: ParsedQuery) -> ParsedQuery:
-    """What relaxed matches have of a query, without the words of fields, which the index checks."""
-    whole = {term for term in strict_terms(query) if term.quoted or not term.field}
-    groups = tuple(group for group in query.groups if not whole.isdisjoint(group))
+def _quoted_part(query: ParsedQuery) -> ParsedQuery:
+    groups = tuple(group for group in query.groups if any(term.quoted for term in group))
     return ParsedQuery(groups, query.excluded, (), "")
 
 

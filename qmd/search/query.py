@@ -181,6 +181,10 @@ Script = Literal["alphabet", "characters"]
 LEAD = 64
 
 _WORD_PART = lazy.pattern(r"[^\W_]+")
+#: Names that differ from another word by a sign alone: "C++", "C#", ".NET".
+_SIGNED_NAME = lazy.pattern(r"(?<![A-Za-z0-9])[A-Za-z](?:\+\+|#)|(?<![\w.])\.[^\W\d_][^\W_]*")
+#: The signs of such a name as a Chinese keyboard writes them.
+_WIDE_SIGNS = lazy.pattern(r"(?<=[A-Za-zＡ-Ｚａ-ｚ])(?:＋＋|＃)")
 
 
 class Term(NamedTuple):
@@ -213,14 +217,6 @@ class Term(NamedTuple):
         )
 
     @property
-    def is_one_letter(self) -> bool:
-        """Whether all but the signs of the term is one letter: ``C++``, ``C#``."""
-        if len(self.text) < 2 or self.text.isalnum() or self.chinese:
-            return False
-        tokens = [character for character in self.text if character.isalnum()]
-        return len(tokens) == 1 and tokens[0].isalpha()
-
-    @property
     def lead(self) -> str:
         """The text or, if it is long, its first `LEAD` characters, cut between two words."""
         if len(self.text) <= LEAD:
@@ -242,6 +238,8 @@ def split_terms(word: str, field: Field | None) -> list[Term]:
     if word.isascii() and word.isalnum():
         return [Term(word, field=field)]
     is_prefix = word.endswith(("*", "＊")) and has_token(word)
+    if not word.isascii():
+        word = _WIDE_SIGNS.sub(lambda match: normalize(match[0]), word)
     spaced = "".join(character if _belongs_to_term(character) else " " for character in word)
     pieces = [_strip(normalize(piece)) for piece in spaced.split()]
     terms = [Term(piece, field=field) for piece in pieces if piece]
@@ -254,19 +252,30 @@ def loose_parts(term: Term) -> list[str]:
     """
     Split a term for loose matching into words and pairs of Chinese characters.
 
-    A single Chinese character between other words says little, so it is left out.
+    A single Chinese character between other words says little, so it is left out. A name such as
+    ``C++`` is a word with its signs.
     """
     if term.text.isascii() and term.text.isalnum():
         return [term.text]
+    text = normalize(term.text)
+    names = _SIGNED_NAME.findall(text)
+    others = _SIGNED_NAME.sub(" ", text) if names else text
+    return list(dict.fromkeys([*names, *_plain_parts(others, term.text)]))
+
+
+def _plain_parts(text: str, whole: str) -> list[str]:
+    """The words and pairs of a text without their signs; a single character if it is the whole."""
+    if text.isascii() and text.isalnum():
+        return [text]
     parts: dict[str, None] = {}
-    for run in _WORD_PART.findall(normalize(term.text)):
+    for run in _WORD_PART.findall(text):
         position = 0
         for match in cjk_runs(run):
             parts[run[position : match.start()]] = None
             characters = match[0]
             for start in range(len(characters) - 1):
                 parts[characters[start : start + 2]] = None
-            if len(characters) == 1 and characters == term.text:
+            if len(characters) == 1 and characters == whole:
                 parts[characters] = None
             position = match.end()
         parts[run[position:]] = None
@@ -274,8 +283,17 @@ def loose_parts(term: Term) -> list[str]:
 
 
 def text_parts(text: str) -> list[str]:
-    """The words and pairs of Chinese characters of a text, without signs; see `loose_parts`."""
-    return [part for word in text.split() for part in loose_parts(Term(word))]
+    """
+    The words and pairs of Chinese characters of a text; see `loose_parts`.
+
+    A text about ``C++`` holds the word "C", too.
+    """
+    parts: list[str] = []
+    for word in text.split():
+        if not word.isalnum():
+            parts += _SIGNED_NAME.findall(normalize(word))
+        parts += _plain_parts(normalize(word), word)
+    return parts
 
 
 def script_of(text: str) -> Script:
@@ -309,7 +327,7 @@ def _is_combining(character: str) -> bool:
 
 
 def _strip(piece: str) -> str:
-    """Remove the signs around a piece, except those of names such as ``C++`` and ``C#``."""
+    """Remove the signs around a piece, except those of names such as ``C++`` and ``.NET``."""
     start, end = 0, len(piece)
     while start < end and not has_token(piece[start]):
         start += 1
@@ -317,8 +335,10 @@ def _strip(piece: str) -> str:
         end -= 1
     if piece[end : end + 2] == "++":
         end += 2
-    elif piece[end : end + 1] == "#" and end - start == 1:
+    elif piece[end : end + 1] == "#" and _SIGNED_NAME.match(piece, end - 1):
         end += 1
+    if start and _SIGNED_NAME.match(piece, start - 1):
+        start -= 1
     return piece[start:end]
 
 

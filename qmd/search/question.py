@@ -51,7 +51,8 @@ class SearchModels:
             ModelMissingError.
         timeout_s: Seconds that one call of the expander or the reranker may take.
         cache: Opens the vectors that stay in memory between searches.
-        makes_vectors: Whether a process makes the missing vectors by itself.
+        without_vectors: Why there are none, in a sentence, where 'qmd embed' would not help; else
+            None.
     """
 
     embedder: Callable[[], Embedder] | None = None
@@ -59,7 +60,7 @@ class SearchModels:
     reranker: Reranker | None = None
     timeout_s: float = 5.0
     cache: Callable[[], VectorCache] | None = None
-    makes_vectors: Callable[[], bool] = lambda: False
+    without_vectors: Callable[[], str | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

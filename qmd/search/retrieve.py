@@ -100,9 +100,9 @@ def retrieve(reader: Reader, question: Question, models: SearchModels) -> Retrie
 
 
 def _cause(error: InferenceError, models: SearchModels) -> str:
-    """Why the vectors could not be searched; nobody is told to make those that are being made."""
-    is_coming = isinstance(error, VectorIndexMissingError) and models.makes_vectors()
-    return VECTORS_COMING if is_coming else error.message
+    """Why the vectors could not be searched; 'qmd embed' is advised only where it would help."""
+    is_missing = isinstance(error, VectorIndexMissingError)
+    return (models.without_vectors() if is_missing else None) or error.message
 
 
 def _search_words(

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import starmap
+from itertools import pairwise, starmap
 from math import fsum, log1p
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -228,14 +228,31 @@ class QueryWords(NamedTuple):
     def held_by(self, reader: Reader, document_ids: Sequence[int]) -> dict[int, list[str]]:
         """Document id → the words that the document holds, for each of the documents."""
         held: dict[int, list[str]] = {document_id: [] for document_id in document_ids}
-        for word, weighed in self.weights.items():
-            expression = phrase(word) if weighed.documents else None
-            if expression is not None:
-                for document_id in reader.full_text.frequencies(
-                    expression, document_ids, weighed.documents, self.document_count
-                ):
-                    held[document_id].append(word)
+        for word in self.weights:
+            for document_id in self.frequencies(reader, word, document_ids):
+                held[document_id].append(word)
         return held
+
+    def frequencies(
+        self, reader: Reader, word: str, document_ids: Sequence[int]
+    ) -> Mapping[int, float]:
+        """Document id → how often it holds a word of the query; see `FullText.frequencies`."""
+        documents = self.weights[word].documents
+        expression = phrase(word) if documents else None
+        if expression is None:
+            return {}
+        frequencies = reader.full_text.frequencies(
+            expression, document_ids, documents, self.document_count
+        )
+        if word.isalnum():  # no name with signs
+            return frequencies
+        check = [RawCheck(((None, pattern(word)),))]
+        return {each: frequencies[each] for each in frequencies if passes(reader, each, check)}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The words with signs, such as ``C++``, of which the index knows the letters at most."""
+        return frozenset(word for word in self.weights if not word.isalnum())
 
     def coverage(self, held: Iterable[str]) -> float:
         """The weight of the ``held`` words, as a share of the weight of all words, 0..1."""
@@ -309,24 +326,6 @@ def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
     return QueryWords(query, content or held_stop_words, total)
 
 
-def strict_terms(query: ParsedQuery) -> frozenset[Term]:
-    """
-    The terms that relaxed matches have, too: those in quotes and those of a field.
-
-    Also ``C++``, if the query has stop words at most beside it: its letter alone, which "230 °C"
-    has, says nothing.
-    """
-    strict = {term for term in query.terms if term.quoted or term.field}
-    loose = [
-        each
-        for each in query.terms
-        if each not in strict and each.text.casefold() not in STOP_WORDS
-    ]
-    if all(term.is_one_letter for term in loose):
-        strict.update(loose)
-    return frozenset(strict)
-
-
 def _kind(word: str, weighed: Word, is_common: bool) -> _Kind:
     if word.casefold() in STOP_WORDS:
         return "stop"
@@ -341,8 +340,7 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
 
     Stop words have one only if there are no others: it takes long to count their documents.
     """
-    strict = strict_terms(query)
-    loose = [part for t in query.terms if t not in strict for part in loose_parts(t)]
+    loose = [part for t in query.terms if not t.quoted and not t.field for part in loose_parts(t)]
     phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
     indexed = {word: each for word, each in phrases.items() if each is not None}
     content = {word: each for word, each in indexed.items() if word.casefold() not in STOP_WORDS}
@@ -400,7 +398,8 @@ def rank_again(
     """
     Rank the first `POOL` rows again; the others follow as they were.
 
-    The scores of the others are lowered to that of the last ranked row where they are above it.
+    Documents with a name such as ``C++`` come before those with other words of the query. Scores
+    that would be above that of a document further ahead are lowered to it.
 
     Args:
         rows: Document ids with FTS5's bm25, best first.
@@ -409,15 +408,11 @@ def rank_again(
     Returns:
         Best first; ties by document id.
     """
+    names = words.names
     pool = [document_id for document_id, _ in rows[:POOL]]
     parts: dict[int, dict[str, float]] = {document_id: {} for document_id in pool}
-    for word, (documents, weight) in words.weights.items():
-        expression = phrase(word) if documents else None
-        if expression is None:
-            continue
-        frequencies = reader.full_text.frequencies(
-            expression, pool, documents, words.document_count
-        )
+    for word, (_, weight) in words.weights.items():
+        frequencies = words.frequencies(reader, word, pool)
         most, half = weight * (K1 + 1), K1 / full_text.BM25_K1
         for document_id, frequency in frequencies.items():
             # f / (f + 1) with our K1 in place of FTS5's.
@@ -426,11 +421,10 @@ def rank_again(
         Candidate(document_id, match, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()
     ]
-    ranked.sort(key=lambda candidate: (-candidate.bm25, candidate.document_id))
-    last = ranked[-1].bm25 if ranked else 0.0
-    for document_id, score in rows[POOL:]:
-        last = min(last, score)
-        ranked.append(Candidate(document_id, match, last))
+    ranked.sort(key=lambda each: (names.isdisjoint(each.words), -each.bm25, each.document_id))
+    ranked += [Candidate(document_id, match, score) for document_id, score in rows[POOL:]]
+    for ahead, each in pairwise(ranked):
+        each.bm25 = min(each.bm25, ahead.bm25)
     return ranked
 
 
@@ -490,6 +484,19 @@ def raw_checks(reader: Reader, query: ParsedQuery) -> list[RawCheck]:
             sure = [term for term in group if term not in unsure]
             checks.append(RawCheck(_patterns(unsure), _indexed_ids(reader, sure)))
     return checks + _negated_checks(reader, query)
+
+
+def name_checks(reader: Reader, words: QueryWords) -> list[RawCheck]:
+    """
+    What a relaxed match must pass, if the query has names such as ``C++`` beside other words.
+
+    It holds a name as it is written, or another word.
+    """
+    if not words.names:
+        return []
+    others = [Term(word) for word in words.weights if word not in words.names]
+    patterns = tuple((None, pattern(name)) for name in words.names)
+    return [RawCheck(patterns, _indexed_ids(reader, others))]
 
 
 def _indexed_ids(reader: Reader, terms: Sequence[Term]) -> frozenset[int]:

@@ -23,6 +23,7 @@ from qmd.agent.chat import AgentTurn, Chats
 from qmd.agent.turn import TURN_S
 from qmd.errors import InputError, QmdError
 from qmd.kb import KnowledgeBase
+from qmd.kb.scoped import require_writing_token
 from qmd.operations.bounds import excesses
 from qmd.operations.definition import Lane
 from qmd.server import openapi, streams
@@ -237,6 +238,7 @@ class _Face:
         session: str,
     ) -> definition.Answer:
         if endpoint.operation.writes and self._read_only:
+            require_writing_token(self._kb)
             raise definition.RestError(
                 403,
                 "This server is read-only. "

@@ -172,8 +172,8 @@ class UndoReply:
         not_kept: How many earlier changes of the session are not kept any more.
         problem: A sentence that says why searches do not have the restored texts yet; None if they
             do.
-        earlier: The number of the newest change before a refused one that can be undone; None if
-            none was refused, or if there is none.
+        earlier: The number of the newest change before a refused one that can be undone (of a redo
+            the newest undo); None if none was refused, or if there is none.
     """
 
     undone: tuple[UndoneChange, ...]

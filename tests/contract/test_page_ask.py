@@ -171,7 +171,7 @@ def test_a_server_that_only_reads_offers_no_writing(begin: Begin) -> None:
     person = begin(says("x"), read_only=True)
     page = person.get("/ask").text
     assert re.search(r'value="write"\s+disabled', page)
-    assert "This server only reads." in page
+    assert "Nothing can be written here." in page
     assert person.post("/ask/send", text="Write.", mode="write").status_code == 403
 
 

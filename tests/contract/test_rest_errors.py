@@ -12,11 +12,12 @@ import httpx
 import pytest
 from support.embedder import HashEmbedder
 from support.mcp_client import WAIT_S
-from support.rest import rest_client
+from support.rest import client_of, rest_client
 from support.vault import make_index
 
 from qmd import KnowledgeBase, Settings
 from qmd.operations.texts import INTERNAL
+from qmd.server.app import build_app
 from qmd.server.endpoints import ENDPOINTS
 from qmd.server.rest import Limits
 from qmd.server.security import Security
@@ -211,6 +212,21 @@ def test_a_read_only_server_changes_nothing(kb: KnowledgeBase, endpoint: Any) ->
         assert client.post("/search", json={"query": "islands"}).json()["results"]
     assert [each.name for each in kb.collections()] == ["notes"]
     assert len(kb.contexts()) == 1
+
+
+def test_a_token_that_only_reads_is_no_read_only_server(kb: KnowledgeBase) -> None:
+    refused = "This token opens nothing for writing."
+    token = kb.create_token("reading", read=["notes"]).token
+    headers = {"authorization": f"Bearer {token}", "accept-language": "en"}
+    with client_of(build_app(kb, security=Security(token="admin"))) as client:
+        for path in ("/edit_note", "/capture", "/index"):
+            answer = client.post(path, json={}, headers=headers)
+            assert refused in detail(answer, 403)
+            assert "qmd server token create NAME --write COLLECTION" in answer.text
+        for path in ("/new", "/add"):
+            page = client.get(path, headers=headers).text
+            assert "Your token only reads." in page
+            assert "<p>This server only reads." not in page
 
 
 def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:

@@ -9,15 +9,16 @@ from pathlib import Path
 import httpx
 import pytest
 from support.cli import Scratch
-from support.live import put
+from support.live import put, until
 from support.mcp_client import RawClient, qmd_mcp
 from support.site import Served, http_client, serve
 
 from qmd import KnowledgeBase
 from qmd.errors import VectorIndexMissingError
 from qmd.ingest.events import Event
-from qmd.ingest.keep.freshness import KEY, IndexLock, is_locked
+from qmd.ingest.keep.freshness import IndexLock, is_locked
 from qmd.search.retrieve import VECTORS_COMING
+from qmd.store.sql.shared import KEEPER
 from qmd.values import Freshness, Progress
 
 
@@ -52,10 +53,10 @@ def test_a_run_that_finds_nothing_to_do_tells_nothing(served: Served) -> None:
     os.utime(served.folder / "plan.md", (1e9, 1e9))  # else the next run reads it again
     served.kb.index()
     with served.kb._store.reading() as reader:
-        before = reader.meta.get(KEY)
+        before = reader.meta.get(KEEPER)
     served.kb.index()
     with served.kb._store.reading() as reader:
-        assert reader.meta.get(KEY) == before
+        assert reader.meta.get(KEEPER) == before
 
 
 def during_the_walk(served: Served, look: Callable[[], None]) -> None:
@@ -85,9 +86,50 @@ def test_rest_and_another_process_are_told(served: Served) -> None:
 
     during_the_walk(served, look)
     after = served.kb.freshness()
-    assert (after.indexing, after.files_pending, after.watch) == (False, 0, "off")
+    assert (after.indexing, after.files_pending) == (False, 0)
     assert after.last_sync is not None
+
+
+def test_between_the_walk_and_the_keeper_nobody_is_told_what_to_do(
+    served: Served, tmp_path: Path
+) -> None:
+    def others() -> tuple[bool, str, bool]:
+        with KnowledgeBase.open(served.kb.path, read_only=True) as other:
+            fresh = other.freshness()
+        return fresh.indexing, fresh.watch, fresh.embedding
+
+    served.kb.index_before_keeping()
+    assert others() == (False, "native", True)
+    own = served.kb.freshness()
+    assert (own.leader, own.watch, own.embedding) == (True, "native", True)
+    with RawClient(qmd_mcp(served.kb.path), tmp_path / "stderr") as client:
+        client.handshake()
+        texts = [each["text"] for each in client.tool("status")["content"]]
+        assert "vectors are being made in the background" in texts[-1]
+    served.kb.index_before_keeping()
+    assert is_locked(served.kb.path)
+    keeper = served.kb.keep()
+    assert others() == (False, "native", True)
+    until(lambda: keeper.is_leader)
+    served.kb.close()
     assert not is_locked(served.kb.path)
+
+
+def test_without_a_keeper_the_lock_is_released_at_the_end(served: Served) -> None:
+    served.kb.index_before_keeping()
+    assert is_locked(served.kb.path)
+    served.kb.close()
+    assert not is_locked(served.kb.path)
+
+
+def test_a_walk_that_fails_keeps_nothing(served: Served) -> None:
+    def fail(tick: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        served.kb.index_before_keeping(progress=fail)
+    assert not is_locked(served.kb.path)
+    assert served.kb.freshness().watch == "off"
 
 
 def test_the_page_does_not_say_that_there_is_nothing(served: Served) -> None:
@@ -109,7 +151,7 @@ def test_the_page_does_not_say_that_there_is_nothing(served: Served) -> None:
 
     during_the_walk(served, look)
     with http_client(served.url) as client:
-        assert "<progress" not in text(client, "/part/live")
+        assert "live-indexing" not in text(client, "/part/live")
 
 
 def test_the_command_line_and_mcp_tell_that_documents_may_be_missing(
@@ -122,6 +164,9 @@ def test_the_command_line_and_mcp_tell_that_documents_may_be_missing(
         assert "under way now, 1 file left" in scratch.ok("--db", database, "status").out
         searched = scratch.call("--db", database, "search", "boat")
         assert "Files are being indexed just now" in searched.err
+        for options in ((), ("--json",)):  # a process of its own reads the plain form otherwise
+            plain = scratch.run("--db", database, "search", "boat", *options)
+            assert "Files are being indexed just now" in plain.err
         with RawClient(qmd_mcp(served.kb.path), tmp_path / "stderr") as client:
             client.handshake()
             for name, arguments in (("status", {}), ("search", {"query": "boat"})):
@@ -156,3 +201,25 @@ def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) 
         assert caught.value.hint == VECTORS_COMING
 
     during_the_walk(served, look)
+
+
+def test_nobody_is_told_to_make_vectors_of_nothing(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    (tmp_path / "empty").mkdir()
+
+    def look(reason: str) -> None:
+        with KnowledgeBase.open(scratch.database) as kb:
+            assert kb.query("boat").degraded == f"Answered from full text alone: {reason}"
+            with pytest.raises(VectorIndexMissingError) as caught:
+                kb.vsearch("boat")
+            assert caught.value.hint == reason
+
+    with KnowledgeBase.open(scratch.database, create=True) as kb:
+        kb.keep()
+        look("There are no collections yet: 'qmd up FOLDER' makes a folder searchable.")
+        kb.add_collection(tmp_path / "empty")
+        kb.index()
+        look(
+            "There are no documents yet: 'qmd status' shows the collections,"
+            " and what they leave out."
+        )

@@ -20,10 +20,12 @@ from qmd.errors import (
     InputError,
     NoLanguageModelError,
     NotFoundError,
+    OutsideRootsError,
     TransientInferenceError,
     WritesForbiddenError,
 )
 from qmd.inference.llm import ChatAnswer, Delta, Event, Message
+from qmd.kb.scoped import ScopedKnowledgeBase
 from qmd.settings import BackendSettings
 from qmd.system.session import in_session
 from qmd.values.chats import ChatEvent, chat_name
@@ -198,6 +200,14 @@ class TestWrites:
 
     def question(self, turn: AgentTurn) -> ChatEvent:
         return next(event for event in turn.events() if event.kind in ("question", "ended"))
+
+    def test_a_token_that_only_reads_is_named_as_the_reason(self, kb: KnowledgeBase) -> None:
+        scope = kb.scope_of_token(kb.create_token("reading", read=["notes"]).token)
+        assert scope is not None
+        part = ScopedKnowledgeBase(kb, scope)
+        chats = Chats(part, model=ScriptedModel(), may_write=False)
+        with pytest.raises(OutsideRootsError, match="This token opens nothing for writing"):
+            chats.start("Write it", mode="write")
 
     def test_a_write_waits_for_the_person(self, kb: KnowledgeBase, notes: Path) -> None:
         chats = Chats(kb, model=ScriptedModel(self.WRITE, "Written."))

@@ -177,6 +177,67 @@ def test_a_literal_beside_other_words_is_relaxed(corpus: Corpus) -> None:
     assert corpus.found("generics n++ elsewhere")[0] == "csharp.md"
 
 
+@pytest.fixture(scope="module")
+def languages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    """Notes of languages, among more and rarer notes of the letters in their names."""
+    made = Corpus(tmp_path_factory.mktemp("languages"))
+    made.fill(
+        {
+            "oven.md": "# Oven\n\nC is Celsius: bake fast at 230 °C. Is Vitamin C, C, C lost?\n",
+            "templates.md": "# Templates\n\nC++ templates are compiled.\n",
+            "speed.md": "# Speed\n\nC++ runs without a garbage collector.\n",
+            "marks.md": "# Grade F\n\nGrade F, F and F is the worst.\n",
+            "functions.md": "# Functions\n\nF# has functions.\n",
+            "scale.md": "# Net weight\n\nThe net weight is net of the box.\n",
+            "runtime.md": "# Runtime\n\nA programme for .NET of any version.\n",
+            "变量.md": "# 变量\n\n什么是变量？什么是值？\n",
+        }
+    )
+    yield made
+    made.kb.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "files"),
+    [
+        ("what's C++", {"templates.md", "speed.md"}),
+        ("what is C++", {"templates.md", "speed.md"}),
+        ("C＋＋", {"templates.md", "speed.md"}),
+        ("C++/F#", {"templates.md", "speed.md", "functions.md"}),
+        ("tell me about C++", {"templates.md", "speed.md"}),
+        ("what's F#", {"functions.md"}),
+        (".NET", {"runtime.md"}),
+        ("what is .NET", {"runtime.md"}),
+        ("(.net)", {"runtime.md"}),
+        (".NET/F#", {"runtime.md", "functions.md"}),
+        ("what is .F", set()),
+    ],
+)
+def test_a_text_with_the_letters_of_a_name_does_not_hold_it(
+    languages: Corpus, query: str, files: set[str]
+) -> None:
+    assert set(languages.found(query)) == files
+
+
+@pytest.mark.parametrize("query", ["is C++ fast", "什么是C++", "C++ 是什么"])
+def test_texts_with_a_name_come_before_those_with_the_other_words(
+    languages: Corpus, query: str
+) -> None:
+    first, second, *others = languages.found(query)
+    assert {first, second} == {"templates.md", "speed.md"}
+    assert others
+
+
+@pytest.mark.parametrize("query", ["what is C++", "what is .NET"])
+def test_a_text_with_the_name_seems_to_answer_what_it_is(languages: Corpus, query: str) -> None:
+    assert languages.kb.search(query).notice is None
+
+
+def test_a_letter_still_finds_the_names_with_it(languages: Corpus) -> None:
+    assert set(languages.found("C")) == {"oven.md", "templates.md", "speed.md"}
+    assert set(languages.found("net")) == {"scale.md", "runtime.md"}
+
+
 def test_a_negation_holds_for_relaxed_hits_too(corpus: Corpus) -> None:
     assert "boat.md" not in corpus.found("red boat houses wind -islands")
 

@@ -214,6 +214,24 @@ def test_an_earlier_change_is_named_if_one_is_refused(kb: KnowledgeBase, notes: 
     assert kb.undo.undo_last().earlier is None
 
 
+def test_an_earlier_undo_is_named_if_a_redo_is_refused(kb: KnowledgeBase, notes: Path) -> None:
+    for name in ("a", "b", "c"):
+        write(kb, notes / f"{name}.md", name)
+    undos = [kb.undo.undo_last().change for _ in range(3)]
+    (notes / "a.md").write_text("by hand")
+    for _ in range(2):
+        reply = kb.undo.redo_last()
+        assert [refused.change for refused in reply.refused] == undos[2:]
+        assert reply.earlier == undos[1]
+    text = edit_texts.undone(reply, redo="redo", by_number="qmd undo {number}")
+    assert text.endswith(f"An earlier undo can be taken back: qmd undo {undos[1]}")
+    kb.undo.undo_change(undos[1])
+    assert kb.undo.redo_last().earlier == undos[0]
+    kb.undo.undo_change(undos[0])
+    assert kb.undo.redo_last().earlier is None
+    assert [(notes / f"{name}.md").read_text() for name in ("b", "c")] == ["b", "c"]
+
+
 def test_the_diff_shows_what_has_changed_since(kb: KnowledgeBase, notes: Path) -> None:
     path = notes / "x.md"
     write(kb, path, "one\n")

@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
+from qmd.store.sql.shared import KEEPER
 from qmd.system import clock
 from qmd.system.user_dirs import lock_beside
 from qmd.values import Freshness, Progress, ProgressCallback
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: The key, in ``meta``, of the record that the process with the lock writes.
-KEY = "keeper"
 #: Seconds after which a keeper writes its record again, with a database on a server.
 HEARTBEAT_S = 10.0
 #: Seconds without a record after which people are told so.
@@ -127,19 +126,23 @@ class KeeperState:
         beats = not isinstance(store.location, Path)
         if text != self._recorded or (beats and monotonic() >= self._next_heartbeat):
             record = json.dumps(values | {"at": clock.now()}, ensure_ascii=False)
-            store.write(lambda writer: writer.meta.put(KEY, record))
+            store.write(lambda writer: writer.meta.put(KEEPER, record))
             self._recorded = text
             self._next_heartbeat = monotonic() + HEARTBEAT_S
 
     def record_end(self, store: Store) -> None:
         """Write for other processes that this one keeps the index no more."""
         self.watch = "off"
+        self.try_to_record(store)
+
+    def try_to_record(self, store: Store) -> None:
+        """As `record`, where nothing can be done about a failure."""
         try:
             self.record(store)
         except DatabaseReplacedError:
             pass  # no process reads the record of a replaced file
         except QmdError as error:
-            _log.warning("the end of keeping was not noted: %s", error)
+            _log.warning("what keeps the index was not noted: %s", error)
 
     def forget_record(self) -> None:
         """Write the record next time in any case: another process may have replaced it."""
@@ -178,7 +181,13 @@ class ProgressTeller:
 
 
 @contextmanager
-def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[ProgressCallback]:
+def keeping(
+    store: Store,
+    events: EventBus,
+    state: KeeperState,
+    *,
+    lock_to_keep: IndexLock | SharedLock | None = None,
+) -> Iterator[ProgressCallback]:
     """
     Be the process with the lock while the block indexes.
 
@@ -187,11 +196,13 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
 
     Args:
         state: Tells it in this process. Its ``watch`` is "off" if no keeper follows.
+        lock_to_keep: The lock, for a keeper that follows: if the block has ended well it stays
+            taken, and the record says that the index is kept. None to release the lock.
 
     Yields:
         What the block calls with its progress.
     """
-    lock = lock_of(store)
+    lock = lock_to_keep or lock_of(store)
     file = lock_file(store.location) if isinstance(store.location, Path) else None
     is_new = file is not None and not file.exists()
     try:
@@ -203,20 +214,25 @@ def keeping(store: Store, events: EventBus, state: KeeperState) -> Iterator[Prog
         return
     state.indexing = True
     tell = ProgressTeller(store, events, state, lambda: 0)
+    goes_on = False
     try:
         state.record(store)
         yield tell
+        goes_on = lock_to_keep is not None
     finally:
         state.indexing = False
         state.files_pending = 0
-        state.record_end(store)
-        state.leader = False
-        if file is not None and is_new:
-            # Beside the database stays what was there. Who has just opened the file finds by
-            # `is_in_place` that it is no longer the lock. (Windows deletes no open file.)
-            with suppress(OSError):
-                file.unlink()
-        lock.release()
+        if goes_on:
+            state.try_to_record(store)
+        else:
+            state.record_end(store)
+            state.leader = False
+            if file is not None and is_new:
+                # Beside the database stays what was there. Who has just opened the file finds by
+                # `is_in_place` that it is no longer the lock. (Windows deletes no open file.)
+                with suppress(OSError):
+                    file.unlink()
+            lock.release()
         if tell.has_published:
             events.publish(Event("indexing", clock.now(), done=1, total=1))
 
@@ -237,7 +253,7 @@ def read_freshness(
         embeddings_pending: How many distinct texts have no vectors; None to count them.
     """
     with store.reading() as reader:
-        text = reader.meta.get(KEY)
+        text = reader.meta.get(KEEPER)
         if embeddings_pending is None:
             embeddings_pending = reader.upkeep.count_contents_waiting()
         last_run = reader.collections.last_indexed_at()
@@ -273,10 +289,11 @@ def read_freshness(
     )
 
 
-def embeds_by_itself(store: Store, reader: Reader) -> bool:
-    """Whether a process keeps the index and makes missing vectors, as the record says."""
-    record = parse_record(reader.meta.get(KEY))
-    return bool(record.get("embeds")) and _is_alive(store, record)
+def activity(store: Store, reader: Reader) -> tuple[bool, bool]:
+    """Whether a process indexes just now, and whether it makes missing vectors, by its record."""
+    record = parse_record(reader.meta.get(KEEPER))
+    is_alive = _is_alive(store, record)
+    return is_alive and record.get("indexing", False), is_alive and record.get("embeds", False)
 
 
 def _is_alive(store: Store, record: dict[str, Any]) -> bool:
@@ -342,7 +359,7 @@ def keeper_pid(store: Store) -> int | None:
     if not is_kept(store):
         return None
     with store.reading() as reader:
-        pid = parse_record(reader.meta.get(KEY)).get("pid")
+        pid = parse_record(reader.meta.get(KEEPER)).get("pid")
     return pid if isinstance(pid, int) else None
 
 

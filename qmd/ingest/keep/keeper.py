@@ -42,12 +42,16 @@ class Keeper:
         events: EventBus,
         models: background.EmbedderProvider,
         options: KeeperOptions | None = None,
+        *,
+        lock: IndexLock | SharedLock | None = None,
     ) -> None:
         """
         Args:
             store: Returns the open store; called again after the database file was replaced.
             models: Opens the embedding models.
+            lock: The lock of the database, if this process has it already.
         """
+        self._lock_to_take_over = lock
         self.state = KeeperState(events)
         self._store = store
         self._events = events
@@ -86,6 +90,9 @@ class Keeper:
             loop, self._loop = self._loop, None
         if loop is not None:
             loop.stop()
+        lock, self._lock_to_take_over = self._lock_to_take_over, None
+        if lock is not None:
+            lock.release()
 
     def __enter__(self) -> Keeper:
         self.start()
@@ -147,7 +154,7 @@ class Keeper:
         self, store: Store, follower: IndexFollower | None, stopping: threading.Event
     ) -> None:
         """Maintain the index when the lock is free, else follow it."""
-        lock = lock_of(store)
+        lock, self._lock_to_take_over = self._lock_to_take_over or lock_of(store), None
 
         def turn() -> None:
             store.require_current()
@@ -180,7 +187,10 @@ class Keeper:
             stopping=stopping,
         )
         loop.wake()
-        loop.run()
+        try:
+            loop.run()
+        finally:
+            lock.release()  # it may have been taken over, and no turn begun
 
     @contextmanager
     def _in_background(self, store: Store) -> Iterator[None]:

@@ -89,7 +89,7 @@ VIEWS = (
 def _source(visit: Visit) -> NoteSource:
     source = visit.kb.note_source(visit.file)
     if visit.site.read_only:
-        return replace(source, refusal=visit.text("edit.read_only"))
+        return replace(source, refusal=visit.text(visit.site.why_read_only))
     return source
 
 

@@ -17,7 +17,7 @@ from qmd import __version__
 from qmd.agent.chat import Chats
 from qmd.errors import QmdError, ScopeError, WritesForbiddenError
 from qmd.kb import KnowledgeBase
-from qmd.kb.scoped import ScopedKnowledgeBase
+from qmd.kb.scoped import ScopedKnowledgeBase, require_writing_token
 from qmd.server.activity import Activity, SearchKind, caller_named
 from qmd.server.failures import failure_of
 from qmd.server.jobs import Jobs
@@ -121,7 +121,12 @@ class Site:
         return self.may_administer and not self.read_only and self.kb.policy.writable
 
     def require_writes(self, *, administrator: bool) -> None:
-        """Raises WritesForbiddenError, ScopeError: nothing may be changed here, or only notes."""
+        """
+        Raises WritesForbiddenError, ScopeError: nothing may be changed here, or only notes.
+
+        OutsideRootsError: The person's token only reads.
+        """
+        require_writing_token(self.kb)
         if self.read_only or not self.kb.policy.writable:
             raise WritesForbiddenError(
                 "This server is read-only.",
@@ -135,6 +140,12 @@ class Site:
         return not self.read_only and any(
             each.name == collection for each in self.kb.writable_collections()
         )
+
+    @property
+    def why_read_only(self) -> str:
+        """The key of the text that says why nothing may be written, where that is so."""
+        only_reads = isinstance(self.kb, ScopedKnowledgeBase) and not self.kb.scope.write
+        return "edit.read_only_token" if only_reads else "edit.read_only"
 
     @property
     def _scope_name(self) -> str:
@@ -328,6 +339,7 @@ class Site:
                 "problem": None,
                 "is_login": False,
                 "read_only": self.read_only,
+                "why_read_only": self.why_read_only,
                 "has_photos": self._has_photos,
                 "may_administer": self.may_administer,
                 "can_change": self.can_change,

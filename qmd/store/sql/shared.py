@@ -41,6 +41,8 @@ class MetaWriter(Meta):
         )
 
 
+#: The key of the record that the process which indexes writes for the others.
+KEEPER = "keeper"
 #: Counts changes of the vectors, so that processes notice stale copies.
 VECTORS = "vectors"
 
