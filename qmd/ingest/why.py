@@ -18,7 +18,7 @@ import re
 import shlex
 import stat
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,7 +53,7 @@ from qmd.values.text import DEFAULT_MASK, fold
 
 if TYPE_CHECKING:
     from qmd.store import Reader
-    from qmd.values import Collection
+    from qmd.values import Collection, DocumentInfo
 
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
 _UNREADABLE = frozenset(("doc", "xls", "ppt", "rtf", "mobi", "azw3"))
@@ -135,15 +135,29 @@ def explain_path(reader: Reader, path: str) -> Explanation:
             reason = "The rules include it, but it has not been indexed yet."
             return Explanation(file, False, reason, "qmd index", detail)
         return replace(verdict, path=file, detail=detail)
+    return _of_document(reader, document, f"{collection.path}/{relative}", verdict, file, detail)
+
+
+def _of_document(
+    reader: Reader,
+    document: DocumentInfo,
+    on_disk: str,
+    verdict: Explanation,
+    file: str,
+    detail: Mapping[str, object],
+) -> Explanation:
+    """Explain a path that is a document; ``verdict`` is that of the rules."""
     warnings = reader.documents.warnings(document.id)
-    detail |= {
+    detail = {
+        **detail,
         "docid": document.docid,
         "title": document.title,
         "modified": document.modified,
         "warnings": warnings,
     }
     # A run keeps the documents below a folder that cannot be listed: they are unknown, not gone.
-    is_unlisted = verdict.detail["rule"] == "unreadable" and verdict.detail["subject"] != shown
+    rule, subject = verdict.detail["rule"], verdict.detail["subject"]
+    is_unlisted = rule == "unreadable" and subject != printable(document.path)
     if not verdict.indexed and not is_unlisted:
         reason = engine_text(
             "It is still in the index, but the next run drops it: {reason}", reason=verdict.reason
@@ -154,9 +168,9 @@ def explain_path(reader: Reader, path: str) -> Explanation:
             "It is a document ({docid}, “{title}”).", docid=document.docid, title=document.title
         ),
         *(engine_text("Warning: {warning}", warning=warning) for warning in warnings),
-        *_unread_pictures(reader, document.id, is_photo=format_of(relative) is PHOTO),
+        *_unread_pictures(reader, document.id, is_photo=format_of(document.path) is PHOTO),
     )
-    if is_unlisted or not is_readable(f"{collection.path}/{relative}"):
+    if is_unlisted or not is_readable(on_disk):
         # A run opens only files that have changed, so it does not notice.
         reason = sentences(reason, "The file cannot be read any more; searches show what it held.")
         return Explanation(file, True, reason, SKIP_REMEDIES["unreadable"], detail)

@@ -203,8 +203,6 @@ def keeping(
         What the block calls with its progress.
     """
     lock = lock_to_keep or lock_of(store)
-    file = lock_file(store.location) if isinstance(store.location, Path) else None
-    is_new = file is not None and not file.exists()
     try:
         state.leader = lock.take()
     except OSError as error:  # the keeper that follows tells people
@@ -227,11 +225,6 @@ def keeping(
         else:
             state.record_end(store)
             state.leader = False
-            if file is not None and is_new:
-                # Beside the database stays what was there. Who has just opened the file finds by
-                # `is_in_place` that it is no longer the lock. (Windows deletes no open file.)
-                with suppress(OSError):
-                    file.unlink()
             lock.release()
         if tell.has_published:
             events.publish(Event("indexing", clock.now(), done=1, total=1))
@@ -399,6 +392,7 @@ class IndexLock:
         # Taken and released by different threads of the keeper.
         self._lock = FileLock(str(self.file), timeout=0, thread_local=False)
         self._taken: os.stat_result | None = None
+        self._is_new = False
 
     @property
     def held(self) -> bool:
@@ -414,10 +408,12 @@ class IndexLock:
         """
         if self.held:
             return True
+        is_new = not self.file.exists()
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
             return False
+        self._is_new = is_new
         try:
             self._taken = self.file.stat()
         except FileNotFoundError:  # deleted just now; `is_in_place` says so
@@ -432,6 +428,11 @@ class IndexLock:
             return False
 
     def release(self) -> None:
+        """Release the lock. Its file goes if this object has made it."""
+        if self.held and self._is_new and self.is_in_place():
+            # Who has just opened the file finds by `is_in_place` that it is no longer the lock.
+            with suppress(OSError):  # Windows deletes no open file
+                self.file.unlink()
         self._lock.release(force=True)
 
 
