@@ -24,7 +24,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
 from qmd.files.chats import inert
-from qmd.files.vault import file_name_of
+from qmd.files.vault import file_name_of, name_without_orders
 from qmd.parse.markdown import outline
 
 ConversationProgram = Literal["chatgpt", "claude", "claude-code", "codex"]
@@ -99,7 +99,8 @@ class Conversation(NamedTuple):
     def file_name(self) -> str:
         """That of a new note: day and title, and the id for those of the same title."""
         title = file_name_of(self.title)[:_MAX_FILE_NAME].strip(" .") or self.source
-        return f"{self.created[:10]} {title} {file_name_of(self.id)[:8]}".strip() + ".md"
+        name = f"{self.created[:10]} {title} {file_name_of(self.id)[:8]}"
+        return f"{name_without_orders(name)}.md"
 
 
 def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversation]:

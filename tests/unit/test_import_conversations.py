@@ -97,6 +97,21 @@ def test_a_conversation_is_a_note_that_is_found(kb: KnowledgeBase, tmp_path: Pat
     assert not note.exists()
 
 
+@pytest.mark.parametrize(
+    ("title", "number", "name"),
+    [
+        ("AGENTS", "/", "AGENTS-1.md"),
+        ("a", "x.prompt", "a x.prompt-1.md"),
+        ("CLAUDE", "c-1", "CLAUDE-1 c-1.md"),
+    ],
+)
+def test_no_conversation_is_called_as_files_that_steer_programs(
+    title: str, number: str, name: str
+) -> None:
+    one = conversations.Conversation("claude", number, title, "", "", ())
+    assert one.file_name == name
+
+
 def test_a_later_export_updates_what_went_on_and_leaves_the_rest(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:

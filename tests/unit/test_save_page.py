@@ -140,6 +140,8 @@ def test_two_pages_of_one_title_are_two_notes(kb: KnowledgeBase, site: Site) -> 
         ("\u202egnp.exe", "gnp.exe"),
         ("数据库备份" * 30, "数据库备份" * 16),
         ("...", "page"),
+        ("CLAUDE", "CLAUDE-1"),
+        ("copilot-instructions", "copilot-instructions-1"),
     ],
 )
 def test_a_title_gives_a_name_that_leads_nowhere_else(
