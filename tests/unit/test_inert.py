@@ -59,6 +59,7 @@ MEANINGFUL = (
         "<pre>",
         "\x0b",
     ),
+    *("`= x`", "`$= y`", "```x y", "~~~ `a", "[^1]: ```q", "<% a %>", "<https://a`b>"),
     *("[k:: v]", "#🎉", "---", "***", "\u2028", "\0", "![[a]]", "[^a]: ", "文", "[x] y", "\ufe0f"),
 )
 PARTS = (
@@ -101,6 +102,10 @@ PARTS = (
         # What was a fence or a span would make other text code, or text of it.
         ("```x`\n```\n[[a]]\n```", "```x`\n```\n[[a]]\n```"),
         ("`= x` and `[[y]]`", r"\`= x` and `\[[y]]`"),
+        (r"\`= x` \\`= y`", r"\`= x` \\\`= y`"),
+        ("~~~ `a`\n```", "~~~ text\n```"),
+        ("\u2028\n    <b>", "\n    <b>"),
+        ("x\n\u2028\n    ![a](b)", "x\n\n    ![a](b)"),
         ("    code\n#tag", "    code\n\\#tag"),
         ("```\xa0dataview\n```", "```\xa0text\n```"),
         ("a[^1]\n\n[^1]: ```dataviewjs\n    x", "a[^1]\n\n[^1]: ```text\n    x"),

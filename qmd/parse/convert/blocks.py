@@ -319,11 +319,12 @@ _HIDDEN = "\0"
 #: What may stand before the text of a line: quotes and items.
 _LEAD = r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*"
 _FENCE = re.compile(
-    rf"(?m)^({_LEAD}(?:\[\^[^\]\n]{{1,99}}\]:[ \t]*)?(?:`{{3,}}|~{{3,}})[^\S\n]*)"
-    r"([^\s`]+)([^\n]*)$"
+    rf"(?m)^({_LEAD}(?:\[\^[^\]\n]{{1,99}}\]:[ \t]*)?(?:`{{3,}}(?!`)|~{{3,}}(?!~))[^\S\n]*)"
+    r"(\S+)([^\n]*)$"
 )
-#: Queries of Dataview in code, ``= this.file`` and ``$= dv.pages()``.
-_INLINE_QUERY = re.compile(r"`(?=[\s\ufeff]*\$?=)")
+_BLANK = re.compile(r"(?m)^[^\S\n]+$")
+#: Queries of Dataview in code, ``= this.file`` and ``$= dv.pages()``. An escape is taken whole.
+_INLINE_QUERY = re.compile(r"\\.|`(?=[\s\ufeff]*\$?=)")
 _BACKTICK = re.compile(r"\\.|`", re.DOTALL)
 #: A link leads to the web or to a heading of its own note; others would lead into the notes.
 _OUTSIDE = r"<?(?i:https?://|mailto:|#)"
@@ -355,8 +356,11 @@ def inert_markdown(markdown: str) -> str:
     harmless, and the commands of Templater.
     """
     text = markdown.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+    text = _BLANK.sub(
+        "", text
+    )  # also of a line of U+2028, which not all readers take for a blank one
     # First, because a fence or a span that ends elsewhere makes other text code.
-    text = _INLINE_QUERY.sub(r"\\`", _FENCE.sub(_plain_fence, without_templates(text)))
+    text = _INLINE_QUERY.sub(_shown, _FENCE.sub(_plain_fence, without_templates(text)))
     for _ in range(_PASSES):
         shown = _escaped(text, _without_code(text))
         if shown == text:
@@ -395,10 +399,12 @@ def code_in_note(text: str) -> str:
     """As `code_span`; what Dataview would compute stands between signs that are shown."""
     if not text.strip("\ufeff \t\n").startswith(("=", "$=")):
         return code_span(text)
-    inside = _BACKTICK.sub(
-        lambda sign: sign[0] if sign[0] != "`" else "\\`", inert_in_note(" ".join(text.split()))
-    )
+    inside = _BACKTICK.sub(_shown, inert_in_note(" ".join(text.split())))
     return f"\\`{inside}\\`"
+
+
+def _shown(backtick: re.Match[str]) -> str:
+    return "\\`" if backtick[0] == "`" else backtick[0]
 
 
 def language_in_note(language: str) -> str:
@@ -466,7 +472,7 @@ def _escaped(text: str, masked: str) -> str:
 
 def _plain_fence(match: re.Match[str]) -> str:
     opening, language, rest = match.groups()
-    if "`" in rest and "`" in opening:  # code in a line of text
+    if "`" in f"{language}{rest}" and "`" in opening:  # code in a line of text
         return match[0]
     return f"{opening}{'text' if rest.strip() else language_in_note(language)}"
 
