@@ -322,6 +322,7 @@ _FENCE = re.compile(
     rf"(?m)^({_LEAD}(?:\[\^[^\]\n]{{1,99}}\]:[ \t]*)?(?:`{{3,}}(?!`)|~{{3,}}(?!~))[^\S\n]*)"
     r"(\S+)([^\n]*)$"
 )
+_FENCE_BEGINNING = re.compile(rf"({_LEAD})(?:`{{3}}|~{{3}})")
 _BLANK = re.compile(r"(?m)^[^\S\n]+$")
 #: Queries of Dataview in code, ``= this.file`` and ``$= dv.pages()``. An escape is taken whole.
 _INLINE_QUERY = re.compile(r"\\.|`(?=[\s\ufeff]*\$?=)")
@@ -421,7 +422,12 @@ def _without_code(text: str) -> str:
     """
     structure = outline(text)
     html = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}
-    code = {number for lines in structure.hidden if lines not in html for number in range(*lines)}
+    code = {
+        number
+        for start, end in structure.hidden
+        if (start, end) not in html
+        for number in range(start, _end_of_code(structure.lines, start, end))
+    }
     pieces: list[str] = []
     paragraph: list[str] = []
     starts = [*structure.starts, len(text)]
@@ -435,6 +441,19 @@ def _without_code(text: str) -> str:
         length = len(line.rstrip("\n")) if number in code else 0
         pieces.append(_HIDDEN * length + line[length:])
     return "".join([*pieces, *_without_spans(paragraph)])
+
+
+def _end_of_code(lines: Sequence[str], start: int, end: int) -> int:
+    """Where a fence ends for readers to whom a tab is four columns, and no more."""
+    match = _FENCE_BEGINNING.match(lines[start])
+    column = len(match[1].expandtabs(4)) if match else 0
+    if column <= 4:
+        return end
+    for number in range(start + 1, end):
+        blanks = lines[number][: len(lines[number]) - len(lines[number].lstrip(" \t"))]
+        if blanks.startswith("\t") and len(blanks.expandtabs(4)) < column:
+            return number
+    return end
 
 
 def _without_spans(paragraph: list[str]) -> list[str]:
