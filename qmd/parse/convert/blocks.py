@@ -293,26 +293,19 @@ def fenced(text: str, language: str = "") -> str:
 
 
 #: Languages that programs for notes colour and do not run.
-_SHOWN = frozenset(
-    (
-        *("ada", "apache", "applescript", "arduino", "asm", "assembly", "awk", "bash", "basic"),
-        *("bat", "batch", "bibtex", "c", "c#", "c++", "cfg", "clj", "clojure", "cmake", "cmd"),
-        *("cobol", "coffeescript", "conf", "console", "cpp", "crystal", "cs", "csharp", "css"),
-        *("csv", "cuda", "cython", "d", "dart", "diff", "docker", "dockerfile", "dot", "elisp"),
-        *("elixir", "elm", "erb", "erlang", "f#", "fish", "fortran", "fsharp", "gherkin", "glsl"),
-        *("go", "golang", "gradle", "graphql", "groovy", "haml", "handlebars", "haskell", "hcl"),
-        *("hs", "html", "http", "ini", "java", "javascript", "jinja", "js", "json", "json5"),
-        *("jsonc", "jsx", "julia", "kotlin", "kt", "latex", "less", "lisp", "lua", "makefile"),
-        *("markdown", "matlab", "md", "mermaid", "nginx", "nim", "nix", "objc", "objective-c"),
-        *("objectivec", "ocaml", "pascal", "patch", "perl", "php", "pl", "plain", "plaintext"),
-        *("postgresql", "powershell", "prolog", "properties", "proto", "protobuf", "ps1", "py"),
-        *("pycon", "python", "python3", "r", "racket", "rb", "regex", "rs", "rst", "ruby"),
-        *("rust", "sass", "scala", "scheme", "scss", "sh", "shell", "shell-session", "solidity"),
-        *("sql", "svelte", "svg", "swift", "systemd", "tcl", "terraform", "tex", "text", "tf"),
-        *("toml", "ts", "tsx", "txt", "typescript", "v", "vb", "vbnet", "verilog", "vhdl", "vim"),
-        *("vue", "wasm", "xhtml", "xml", "yaml", "yml", "zig", "zsh"),
-    )
-)
+_COLOURED = """
+    ada apache applescript arduino asm assembly awk bash basic bat batch bibtex c c# c++ cfg clj
+    clojure cmake cmd cobol coffeescript conf console cpp crystal cs csharp css csv cuda cython
+    d dart diff docker dockerfile dot elisp elixir elm erb erlang f# fish fortran fsharp gherkin
+    glsl go golang gradle graphql groovy haml handlebars haskell hcl hs html http ini java
+    javascript jinja js json json5 jsonc jsx julia kotlin kt latex less lisp lua makefile
+    markdown matlab md mermaid nginx nim nix objc objective-c objectivec ocaml pascal patch perl
+    php pl plain plaintext postgresql powershell prolog properties proto protobuf ps1 py pycon
+    python python3 r racket rb regex rs rst ruby rust sass scala scheme scss sh shell
+    shell-session solidity sql svelte svg swift systemd tcl terraform tex text tf toml ts tsx
+    txt typescript v vb vbnet verilog vhdl vim vue wasm xhtml xml yaml yml zig zsh
+"""
+_SHOWN = frozenset(_COLOURED.split())
 _PASSES = 4
 _SPAN = re.compile(r"`[^`]*`")
 _HIDDEN = "\0"
