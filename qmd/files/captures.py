@@ -250,8 +250,8 @@ def _names(vault: Vault, note: str, attachment: Attachment) -> Iterator[str]:
     folder = note.rpartition("/")[0]
     path = PurePosixPath(attachment.name.replace("\\", "/"))
     suffix = _SUFFIX.search(path.name)
-    stem = file_name_of(path.name[: suffix.start()] if suffix else path.name) or "file"
     ending = suffix[0].lower() if suffix else ""
+    stem = file_name_of(path.name[: suffix.start()] if suffix else path.name, ending) or "file"
     for number in count(1):
         name = f"{folder}/{stem}{'' if number == 1 else f' {number}'}{ending}"
         if not vault.locate(name).target.exists():

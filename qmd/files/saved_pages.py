@@ -28,7 +28,7 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
-from qmd.parse.convert.blocks import inert_in_note, link
+from qmd.parse.convert.blocks import inert_in_note, inert_value, link, without_templates
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
 from qmd.system.web import MAX_REDIRECTS, Fetched, Web, checked_address
@@ -256,7 +256,8 @@ def article_of(source: PageSource, web: Web | None) -> SavedArticle:
         )
     title = _title(source, parsed["title"])
     facts = _facts(source, parsed | {"title": title})
-    return SavedArticle(title, f"{text}\n", facts, pictures, len(targets) - len(kept_at))
+    text = f"{without_templates(text)}\n"
+    return SavedArticle(title, text, facts, pictures, len(targets) - len(kept_at))
 
 
 def _facts(source: PageSource, stated: Mapping[str, str | None]) -> dict[str, PropertyValue]:
@@ -269,7 +270,7 @@ def _facts(source: PageSource, stated: Mapping[str, str | None]) -> dict[str, Pr
         "source": stated.get("source") or source.address or source.name,
         "link": "" if source.named == source.address else source.named,
     }
-    return {name: value[:MAX_FACT] for name, value in facts.items() if value}
+    return {name: inert_value(value[:MAX_FACT]) for name, value in facts.items() if value}
 
 
 def _title(source: PageSource, stated: str | None) -> str:
@@ -350,7 +351,8 @@ class PageKeeper:
             if document is None:
                 document = self._new_beside(file, suffix)
                 name = document.rpartition("/")[2]
-                text = f"# {inert_in_note(article.title)}\n\n{link(inert_in_note(name), name)}\n"
+                title = without_templates(inert_in_note(article.title))
+                text = f"# {title}\n\n{link(inert_in_note(name), name)}\n"
             else:  # what a person wrote around the link stays
                 text = (had or "")[frontmatter.split(had or "").body_start :].lstrip("\n")
             article = article._replace(text=text)

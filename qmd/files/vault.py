@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from qmd import libraries
 from qmd.engine_text import engine_text, sentences
 from qmd.errors import ConflictError, DocumentNotFoundError, InvalidPathError
-from qmd.files.writing.policy import ResolvedPath
+from qmd.files.writing.policy import ResolvedPath, steering_reason
 from qmd.ingest.rules import DEPENDENCIES, Rules
 from qmd.ingest.why import exclusion_of_new_file
 from qmd.system import cancellation
@@ -91,11 +91,24 @@ def plain_path(path: str) -> str:
     return plain
 
 
-def file_name_of(title: str) -> str:
-    """The name of a new file for a title, without a suffix; "" if no letter of it may be in one."""
+def file_name_of(title: str, suffix: str = ".md") -> str:
+    """
+    The name of a new file for a title, without a suffix; "" if no letter of it may be in one.
+
+    The title may be a stranger's, so it is none that steers a program: "CLAUDE" gives "CLAUDE-1".
+    """
     words = re.sub(f"[{re.escape(ILLEGAL)}{_NOT_IN_LINKS}]+", " ", title).split()
-    name = " ".join(words)[:MAX_NAME].strip(" .")
-    return "".join(each for each in name if is_safe_name(each)) if is_utf8(name) else ""
+    name = " ".join(words)[:MAX_NAME]
+    if not is_utf8(name):
+        return ""
+    return name_without_orders("".join(each for each in name if is_safe_name(each)), suffix)
+
+
+def name_without_orders(name: str, suffix: str = ".md") -> str:
+    """A name for a new file, without its suffix, that steers no program with it; "" for none."""
+    name = name.strip(" .")
+    names = (name, f"{name}-1") if name else ()
+    return next((each for each in names if steering_reason([f"{each}{suffix}"]) is None), "")
 
 
 def is_hidden(path: str) -> bool:

@@ -255,8 +255,10 @@ class GraphMethods(SearchMethods):
                 text = parse.decode.decode(data).text
                 return name, [search.views.written.ViewBlock("base", text, 0)]
             document = document_named(reader, name)
-            blocks = search.views.written.view_blocks(reader.documents.text(document.id))
-            described = list(blocks)
+            described = []
+            if parse.formats.has_signs_in_lines(document.path):  # else they are a stranger's code
+                blocks = search.views.written.view_blocks(reader.documents.text(document.id))
+                described = list(blocks)
         if not described:
             raise NotFoundError(
                 engine_text("{file} has no view.", file=document.file),

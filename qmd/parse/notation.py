@@ -139,18 +139,19 @@ _WORDS: dict[str, TaskStatus] = {
 }
 #: Any other sign in a box, such as ``[!]``, is that of an open task.
 _BOXES: dict[str, TaskStatus] = {"x": "done", "X": "done", "-": "cancelled", "/": "doing"}
-_WORD = rf"(?:{'|'.join(_WORDS)})(?=[ \t])"
+#: The words of Logseq that begin a task, and its text follows.
+WORD = rf"(?:{'|'.join(_WORDS)})(?=[ \t])"
 #: A line that is a task: the sign in its box, or the word that begins it, and the text behind it.
 TASK = re.compile(
     r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+\[(?P<box>.)\]"
-    rf"|[-*] (?P<word>{_WORD}))(?:[ \t]+(?P<text>.*))?$"
+    rf"|[-*] (?P<word>{WORD}))(?:[ \t]+(?P<text>.*))?$"
 )
 #: What each task has in its line. (The patterns begin with plain characters, so that the search can
 #: jump from one to the next.)
 _TASK_SOMEWHERE = (
     re.compile(r"\[(?=.\](?:\s|$))"),
-    re.compile(rf"- (?={_WORD})"),
-    re.compile(rf"\* (?={_WORD})"),
+    re.compile(rf"- (?={WORD})"),
+    re.compile(rf"\* (?={WORD})"),
 )
 
 _DAY = r"(\d{4}-\d\d-\d\d)"

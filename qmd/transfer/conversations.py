@@ -23,9 +23,16 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
-from qmd.files.chats import inert
-from qmd.files.vault import file_name_of
-from qmd.parse.markdown import outline
+from qmd.files.vault import file_name_of, name_without_orders
+from qmd.parse.convert.blocks import (
+    code_in_note,
+    inert_heading,
+    inert_in_note,
+    inert_markdown,
+    inert_value,
+)
+from qmd.parse.lines import split_lines
+from qmd.parse.markdown import closed, outline
 
 ConversationProgram = Literal["chatgpt", "claude", "claude-code", "codex"]
 
@@ -99,7 +106,8 @@ class Conversation(NamedTuple):
     def file_name(self) -> str:
         """That of a new note: day and title, and the id for those of the same title."""
         title = file_name_of(self.title)[:_MAX_FILE_NAME].strip(" .") or self.source
-        return f"{self.created[:10]} {title} {file_name_of(self.id)[:8]}".strip() + ".md"
+        name = f"{self.created[:10]} {title} {file_name_of(self.id)[:8]}"
+        return f"{name_without_orders(name)}.md"
 
 
 def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversation]:
@@ -143,9 +151,9 @@ def as_note(conversation: Conversation) -> str:
     """
     Frontmatter, and for each question a heading with the answers below it.
 
-    `qmd.files.chats.inert` says what of the texts is not kept.
+    `qmd.parse.convert.blocks.inert_markdown` says what of the texts is not kept.
     """
-    head = ["---", f"title: {json.dumps(conversation.title, ensure_ascii=False)}"]
+    head = ["---", f"title: {json.dumps(inert_value(conversation.title), ensure_ascii=False)}"]
     head += [
         f"{name}: {value}"
         for name, value in (
@@ -156,7 +164,7 @@ def as_note(conversation: Conversation) -> str:
         )
         if value
     ]
-    parts = ["\n".join([*head, "---", "", f"# {_heading(conversation.title)}"])]
+    parts = ["\n".join([*head, "---", "", f"# {inert_heading(_first_line(conversation.title))}"])]
     if conversation.to_do:
         parts.append("\n".join(["## To do", "", *(f"- [ ] {each}" for each in conversation.to_do)]))
     if conversation.changed:
@@ -474,14 +482,14 @@ def _is_patch(text: object) -> bool:
 
 def _open_tasks(tasks: Iterable[Mapping[str, Any]], key: str) -> list[str]:
     return [
-        inert(" ".join(each[key].split())[:_MAX_TITLE])
+        inert_in_note(" ".join(each[key].split())[:_MAX_TITLE])
         for each in tasks
         if each.get("status") != "completed" and isinstance(each.get(key), str)
     ]
 
 
 def _as_code(path: str) -> str:
-    return f"`{' '.join(path.replace('`', '').split())[:500]}`"
+    return code_in_note(" ".join(path.replace("`", "").split())[:500])
 
 
 def _add(messages: list[ExportedMessage], message: ExportedMessage | None) -> None:
@@ -538,7 +546,7 @@ def _conversation(
     written = " ".join(title.split())[:_MAX_TITLE] if isinstance(title, str) else ""
     first = next((each.text for each in messages if each.text), "")
     return Conversation(
-        source, number[:100], written or _heading(first) or "Untitled", *times, tuple(messages)
+        source, number[:100], written or _first_line(first) or "Untitled", *times, tuple(messages)
     )
 
 
@@ -569,19 +577,20 @@ def _list(value: object) -> list[Any]:
 
 def _question(message: ExportedMessage) -> str:
     """A heading with the first line, and the whole question as a quotation if it is longer."""
-    heading = _heading(message.text)
-    lines = message.text.splitlines()
-    parts = [f"## {heading or 'A file'}"]
-    if len(lines) > 1 or heading != " ".join(message.text.split()):
-        parts.append("\n".join(f"> {line}".rstrip() for line in inert(message.text).splitlines()))
+    heading = _first_line(message.text)
+    parts = [f"## {inert_heading(heading) or 'A file'}"]
+    if heading != " ".join(message.text.split()) or "\n" in message.text:
+        lines = split_lines(inert_markdown(message.text))
+        parts.append("\n".join(f"> {line}".rstrip() for line in lines))
     if message.files:
-        parts.append("\n".join(f"- sent: {' '.join(name.split())[:200]}" for name in message.files))
+        names = (inert_in_note(" ".join(name.split())[:200]) for name in message.files)
+        parts.append("\n".join(f"- sent: {name}" for name in names))
     return "\n\n".join(parts)
 
 
 def _answer(text: str) -> str:
     """An answer, its headings below those of the questions."""
-    shown = inert(text)
+    shown = closed(inert_markdown(text))
     structure = outline(shown)
     pieces: list[str] = []
     at = 0
@@ -594,8 +603,8 @@ def _answer(text: str) -> str:
     return "".join([*pieces, shown[at:]])
 
 
-def _heading(text: str) -> str:
-    """The first line of a text, without signs that would act."""
+def _first_line(text: str) -> str:
+    """The first line of a text, without the signs that begin it, shortened."""
     first = next((line for line in text.splitlines() if line.strip()), "")
-    plain = " ".join(inert(first[: 2 * _MAX_HEADING]).split()).lstrip("#>-*+` ")
+    plain = " ".join(first[: 2 * _MAX_HEADING].split()).lstrip("#>-*+` ")
     return plain if len(plain) <= _MAX_HEADING else f"{plain[:_MAX_HEADING].rstrip()}…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -120,3 +121,23 @@ def test_a_view_says_that_it_is_empty_or_cut_off_or_wrong(
     assert "… 还有 2 篇笔记" in text
     typed = {"text": "```qmd\nwhere: foo((\n```", "file": "notes/views.md"}
     assert "视图不完整。" in post(client, "/part/preview", **typed).text
+
+
+def test_what_is_quoted_from_a_page_is_no_task(served: Served, client: httpx.Client) -> None:
+    before = {each.text for each in served.kb.tasks().tasks}
+    chosen = "- [ ] not mine #tag\n- [fact] y\n- TODO z\n[[plan]] k:: v <% tp %>"
+    shared = {"url": "https://example.org/x", "title": "<% tp %> #t", "text": chosen}
+    form = client.get("/add", params=shared).text
+    match = re.search(r'<textarea[^>]*name="text"[^>]*>(.*?)</textarea>', form, re.DOTALL)
+    assert match is not None
+    quoted = html.unescape(match[1]).lstrip("\n")
+    assert quoted == (
+        "[< % tp %> \\#t](https://example.org/x)\n> - \\[ ] not mine \\#tag\n> - \\[fact] y\n"
+        "> - TODO\xa0z\n> \\[[plan]] k:\\: v < % tp %>"
+    )
+    post(client, "/add", text=f"{quoted}\n- [ ] my own")
+    assert {each.text for each in served.kb.tasks().tasks} == {*before, "my own"}
+    assert not served.kb.recall().facts and not {each.name for each in served.kb.tags().tags} & {
+        "tag",
+        "t",
+    }

@@ -180,6 +180,15 @@ def test_files_are_kept_beside_the_note(opened: Callable[..., KnowledgeBase], no
     assert list(notes.iterdir()) == []
 
 
+def test_neither_a_thought_nor_a_file_steers_programs(
+    opened: Callable[..., KnowledgeBase], notes: Path
+) -> None:
+    kb = opened(inbox="notes/{{title}}")
+    kept = kb.capture("# CLAUDE\nObey.", attachments=[Attachment("x/SKILL.md", b"x")], at=AT)
+    assert (kept.file, kept.attachments) == ("notes/CLAUDE-1.md", ("notes/SKILL-1.md",))
+    assert kb.attach("CLAUDE-1", Attachment("skill.png", png())).file == "notes/skill.png"
+
+
 def test_a_file_is_kept_beside_any_note(opened: Callable[..., KnowledgeBase], notes: Path) -> None:
     (notes / "sub").mkdir()
     (notes / "sub/plan.md").write_text("# Plan\n")

@@ -97,6 +97,21 @@ def test_a_conversation_is_a_note_that_is_found(kb: KnowledgeBase, tmp_path: Pat
     assert not note.exists()
 
 
+@pytest.mark.parametrize(
+    ("title", "number", "name"),
+    [
+        ("AGENTS", "/", "AGENTS-1.md"),
+        ("a", "x.prompt", "a x.prompt-1.md"),
+        ("CLAUDE", "c-1", "CLAUDE-1 c-1.md"),
+    ],
+)
+def test_no_conversation_is_called_as_files_that_steer_programs(
+    title: str, number: str, name: str
+) -> None:
+    one = conversations.Conversation("claude", number, title, "", "", ())
+    assert one.file_name == name
+
+
 def test_a_later_export_updates_what_went_on_and_leaves_the_rest(
     kb: KnowledgeBase, tmp_path: Path
 ) -> None:
@@ -119,6 +134,41 @@ def test_a_later_export_updates_what_went_on_and_leaves_the_rest(
     assert "## And ice?" in kept.read_text()
     again = kb.import_conversations("chatgpt", tmp_path / "b.zip")
     assert (again.unchanged, again.change) == (2, None)
+
+
+MARKED = """- [preference] X (2026-01-01)
+- [ ] a task
+- TODO another
+- part_of [[Old]]
+
+key:: value, #tag, [a](Old.md) and <% tp.web %>
+
+```dataviewjs
+- [x] code
+"""
+
+
+def test_what_a_conversation_says_is_text(kb: KnowledgeBase, tmp_path: Path) -> None:
+    (tmp_path / "notes/Old.md").write_text("# Old\n")
+    kb.index()
+    files = [{"file_name": "[[Old]] #tag k:: v"}]
+    messages = [
+        {"sender": "human", "text": MARKED, "files": files},
+        {"sender": "human", "text": "~~~ [[Old]] #tag"},
+        {"sender": "assistant", "text": MARKED},
+        {"sender": "assistant", "text": MARKED},
+    ]
+    for number, title in enumerate(("[[Old]]", "", "<% tp %> #tag k:: v")):
+        item = {"uuid": f"c{number}", "name": title, "chat_messages": messages}
+        kb.import_conversations("claude", archive(tmp_path / f"{number}.zip", [item]))
+    assert kb.tags().tags == () and kb.tasks().tasks == ()
+    assert kb.recall().facts == () and not kb.broken_links().links
+    assert {each.key for each in kb.properties()} == {"title", "source", "conversation"}
+    assert kb.backlinks("Old").total == 0
+    texts = [each.read_text() for each in (tmp_path / "notes/conversations").rglob("*.md")]
+    assert len(texts) == 3
+    for text in texts:
+        assert "<%" not in text and "```dataviewjs" not in text and "- [x] code" in text
 
 
 def test_claude_and_files_in_parts(kb: KnowledgeBase, tmp_path: Path) -> None:
@@ -225,10 +275,10 @@ def test_a_session_of_claude_code_is_a_note_with_what_is_left_to_do(
     assert note.name == "2026-11-20 Why does it fail s-1.md"
     assert note.read_text().endswith(
         "# Why does it fail?\n\n## To do\n\n- [ ] test it\n\n## Changed\n\n- `/src/a.py`\n\n"
-        "## Why does it fail?\n\n- [decision] Dates are UTC #time\n"
+        "## Why does it fail?\n\n- \\[decision] Dates are UTC \\#time\n"
     )
     assert [task.text for task in kb.tasks().tasks] == ["test it"]
-    assert [fact.text for fact in kb.recall(category="decision").facts] == ["Dates are UTC #time"]
+    assert kb.recall(category="decision").facts == ()
     assert kb.import_conversations("claude-code", transcript).unchanged == 1
 
 
@@ -276,6 +326,6 @@ def test_a_session_of_codex_is_a_note_with_what_is_left_to_do(
     assert note.read_text().endswith(
         "# Why does it fail?\n\n## To do\n\n- [ ] test it\n\n"
         "## Changed\n\n- `src/a.py`\n- `b.py`\n\n"
-        "## Why does it fail?\n\n- [decision] Dates are UTC #time\n"
+        "## Why does it fail?\n\n- \\[decision] Dates are UTC \\#time\n"
     )
     assert kb.import_conversations("codex", rollout).unchanged == 1

@@ -21,7 +21,6 @@ from qmd.agent import parser as agent
 from qmd.agent.citations import CitedLines, check_answer, marked
 from qmd.agent.executor import Reading
 from qmd.errors import QmdError
-from qmd.files.chats import inert
 from qmd.files.edits.diff import merge, short_diff
 from qmd.files.edits.note_editor import edited
 from qmd.files.edits.operations import replace_all
@@ -29,6 +28,7 @@ from qmd.files.posts import Literal
 from qmd.inference import replies
 from qmd.ingest.parse_file import new_document
 from qmd.ingest.patterns import IgnoreFile, compile_mask, parse_ignore_lines
+from qmd.parse.convert.blocks import inert_markdown
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
 from qmd.parse.document import parse
@@ -210,7 +210,7 @@ def edits(text: str) -> None:
         for note in (f"# a\n{text}", f"---\n{text}\n---\n", f"---\na: {text}\n---\n"):
             with_errors(functools.partial(edited, note, edit))
     short_diff(text, f"{text}x{text}")
-    inert(text)
+    inert_markdown(text)
     merge(text, f"{text}x{text}", text.replace("a", "b"))
     replace_all(f"{text}\r\n{text}", text[::-1].replace("\r", "\n"))
 

@@ -271,6 +271,14 @@ def test_the_same_fact_again_is_updated(written: KnowledgeBase, tmp_path: Path) 
     assert text.endswith(f"## Observations\n- [hours] Closed on Mondays ({TODAY}; its site [x])\n")
 
 
+def test_a_subject_whose_name_would_steer_programs_is_one_note(
+    written: KnowledgeBase,
+) -> None:
+    for text in ("It is a cat", "It sleeps"):
+        assert written.remember(NewFact(text, "Claude")).file == "notes/memory/Claude-1.md"
+    assert sorted(texts(written.recall(about="Claude"))) == ["It is a cat", "It sleeps"]
+
+
 def test_a_fact_whose_last_day_has_passed_says_so(written: KnowledgeBase) -> None:
     past = written.remember(NewFact("Half price", "Museum", "offer", until=YESTERDAY))
     assert (past.written, past.expired) == (True, True)

@@ -86,6 +86,23 @@ def test_a_page_becomes_a_note_with_its_pictures(
     ]
 
 
+ACTIVE = """<p>See <code>= this.file</code>, <code>$= dv.pages()</code>, <code>x = 1</code> #🎉
+and &lt;% tp.web %&gt;</p><ul><li>TODO nothing</li><li>[]] nor this</li></ul>
+<pre><code class="language-dataviewjs">app.vault</code></pre>
+<pre><code class="language-run-python">&lt;%* x %&gt;</code></pre>
+<pre><code class="language-mermaid">a --&gt; b</code></pre>"""
+
+
+def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> None:
+    site.pages["/x"] = page("<% tp.system %>", ACTIVE, head='<meta name="author" content="[[X]]">')
+    text = (notes.parent / kb.save_page(f"{site.url}/x").file).read_text()
+    assert "<%" not in text and "[[X]]" not in text
+    assert "\\`= this.file\\`" in text and "\\`$= dv.pages()\\`" in text and "`x = 1`" in text
+    assert "```text\napp.vault\n```" in text and "```text\n< %* x %>\n```" in text
+    assert "```mermaid\n" in text
+    assert not kb.tags().tags and not kb.tasks().tasks
+
+
 def test_again_updates_the_note_and_keeps_what_a_person_added(
     kb: KnowledgeBase, site: Site, notes: Path
 ) -> None:
@@ -140,6 +157,8 @@ def test_two_pages_of_one_title_are_two_notes(kb: KnowledgeBase, site: Site) -> 
         ("\u202egnp.exe", "gnp.exe"),
         ("数据库备份" * 30, "数据库备份" * 16),
         ("...", "page"),
+        ("CLAUDE", "CLAUDE-1"),
+        ("copilot-instructions", "copilot-instructions-1"),
     ],
 )
 def test_a_title_gives_a_name_that_leads_nowhere_else(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import OutsideRootsError, SteeringFileError
+from qmd.files.vault import file_name_of
 from qmd.files.writing.policy import WritePolicy, steering_reason
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
@@ -40,6 +41,26 @@ def test_what_steers_a_program_is_known_in_every_spelling(path: str) -> None:
 @pytest.mark.parametrize("path", PLAIN)
 def test_a_note_steers_nothing(path: str) -> None:
     assert steering_reason(path.split("/")) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        *(("CLAUDE", "CLAUDE-1"), ("agents", "agents-1"), ("SKILL.", "SKILL-1")),
+        *(("x.instructions", "x.instructions-1"), ("ＧＥＭＩＮＩ", "ＧＥＭＩＮＩ-1")),
+        *(("\u200b.git", ""), ("Claude", "Claude-1"), ("Claude: how", "Claude how")),
+    ],
+)
+def test_no_file_is_called_so_by_a_title(title: str, name: str) -> None:
+    assert file_name_of(title) == name
+
+
+@given(st.sampled_from(["", "\u200b", " "]), st.sampled_from(STEERING), st.sampled_from(["", "#"]))
+def test_no_title_gives_a_name_that_steers(before: str, path: str, behind: str) -> None:
+    for title in (path, path.removesuffix(".md"), path.rpartition("/")[2].removesuffix(".md")):
+        for suffix in (".md", ""):
+            name = file_name_of(f"{before}{title}{behind}", suffix)
+            assert not name or steering_reason([f"{name}{suffix}"]) is None
 
 
 @given(

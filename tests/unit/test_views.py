@@ -266,6 +266,20 @@ def test_the_page_shows_the_tables_of_a_note(kb: KnowledgeBase) -> None:
     assert many.count("<table>") == 10
 
 
+def test_code_of_a_page_or_a_mail_is_no_view(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(
+        '<p>x</p><pre><code class="language-qmd">from: notes\nwhere: true</code></pre>'
+    )
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="notes", mask="**/*.html")
+        kb.index()
+        assert "```qmd" in kb.get("page").text
+        with pytest.raises(NotFoundError):
+            kb.views("page")
+        for file in ("notes/page.html", "notes/mail.eml"):
+            assert PageLinks(kb, file).view("qmd", "where: true") is None
+
+
 def test_the_work_of_a_view_is_bounded(kb: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qmd.search.views.computing.MAX_STEPS", 100)
     (view,) = kb.views(text="LIST WHERE " + " + ".join("1" * 60)).views

@@ -21,11 +21,14 @@ from qmd.parse.convert.blocks import (
     MAX_CELL,
     MAX_COLUMNS,
     Blocks,
+    code_in_note,
     code_span,
     heading_line,
     in_note,
     inert,
     inert_in_note,
+    inert_item,
+    language_in_note,
     link,
     piped,
     table_lines,
@@ -296,13 +299,13 @@ class ElementWriter:
             return _paragraph(parts, inert)
         text = _paragraph(parts, inert_in_note)
         # A list item that begins so would be a fact, which clients recall as the person's own.
-        return f"\\{text}" if _FACT.match(text) else text
+        return f"\\{text}" if _FACT.match(text) else inert_item(text)
 
     def _end_code(self) -> None:
         if self._code is not None:
             text = _SPACES.sub(" ", "".join(self._code))
             self._code = None
-            self._mark(code_span(text))
+            self._mark(code_span(text) if self._pictures is None else code_in_note(text))
 
     def _formula(self, source: str) -> None:
         source = _SPACES.sub(" ", source).strip()
@@ -475,7 +478,10 @@ class ElementWriter:
     def _leave_pre(self, element: Element, name: str) -> None:
         if self._pre is not None:
             text, self._pre = "".join(self._pre), None
-            self._blocks.code(text.replace("\r\n", "\n"), self._pre_language)
+            language = self._pre_language
+            if self._pictures is not None:
+                language = language_in_note(language)
+            self._blocks.code(text.replace("\r\n", "\n"), language)
 
     def _leave_code(self, element: Element, name: str) -> None:
         self._end_code()

@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from qmd.errors import ConflictError, InputError
-from qmd.parse.convert.blocks import inert_in_note, link
+from qmd.parse.convert.blocks import inert_in_note, inert_markdown, link, without_templates
+from qmd.parse.lines import split_lines
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
 from qmd.server.page.views import Answer, PageView, Shown, Visit, view_routes
@@ -63,8 +64,9 @@ def _from_address(visit: Visit) -> tuple[str, str]:
     if urlsplit(url).scheme not in ("http", "https"):
         return "\n".join(filter(None, (title, text))), ""
     rest = text.replace(url, "").strip()
-    quoted = "\n".join(f"> {line}".rstrip() for line in rest.split("\n")) if rest else ""
-    named = link(inert_in_note(title or url), url)
+    # Of what the page says nothing is the person's task, tag or fact.
+    quoted = "\n".join(f"> {line}".rstrip() for line in split_lines(inert_markdown(rest)))
+    named = link(without_templates(inert_in_note(title or url)), url)
     return "\n".join(filter(None, (named, quoted))), url
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from qmd.engine_text import engine_text
 from qmd.errors import QmdError
 from qmd.kb import KnowledgeBase
-from qmd.parse.formats import format_of, is_photo
+from qmd.parse.formats import format_of, has_signs_in_lines, is_photo
 from qmd.parse.links import make_link
 from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
@@ -118,6 +118,8 @@ class PageLinks:
         return Embedded(part.text, links, f"{resolved.file}#{anchor}")
 
     def view(self, language: str, text: str) -> Embedded | None:
+        if not has_signs_in_lines(self._file):  # code of a page or a mail is a stranger's
+            return None
         try:
             views = self._kb.view_of_block(self._file, language, text, limit=_MAX_ROWS)
         except QmdError:  # the note or its collection has gone meanwhile
