@@ -68,11 +68,16 @@ _BARE_VALUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """``body_start`` is the character behind the closing line, 0 without frontmatter."""
+    """
+    Attributes:
+        body_start: The character behind the closing line, 0 without frontmatter.
+        is_damaged: It is no valid YAML or TOML, and was read line by line or not at all.
+    """
 
     properties: dict[str, Any] = field(default_factory=dict)
     body_start: int = 0
     warnings: tuple[str, ...] = ()
+    is_damaged: bool = False
 
 
 def split(text: str) -> Frontmatter:
@@ -109,7 +114,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
     if len(source) > MAX_CHARACTERS:
         if not _LOOKS_LIKE_MAPPING.match(source[:4096]):
             return Frontmatter()
-        return Frontmatter({}, end, ("The frontmatter is over 256 KiB and was not read.",))
+        return _unread("is over 256 KiB and was not read.", end)
     is_template = has_placeholder(source)
     if is_template:
         source = _quoted(source)
@@ -117,18 +122,22 @@ def _yaml(source: str, end: int) -> Frontmatter:
     try:
         value, warnings = yaml.YamlReader().read(source)
     except yaml.YamlRefused as refused:
-        return Frontmatter({}, end, (f"The frontmatter was not read: {refused}.",))
+        return _unread(f"was not read: {refused}.", end)
     except yaml.YAMLError as error:
         if not _is_meant_as_mapping(source):
             return Frontmatter()
         warnings = [] if is_template else [_yaml_warning(error)]
-        return Frontmatter(dict(_salvage(source)), end, tuple(warnings))
+        return Frontmatter(dict(_salvage(source)), end, tuple(warnings), is_damaged=True)
     if value is None:
         # Empty frontmatter or comments only. Blank lines between two rules are no frontmatter.
         return Frontmatter({}, end) if not source or source.strip() else Frontmatter()
     if not isinstance(value, dict):
         return Frontmatter()
     return Frontmatter(value, end, tuple(warnings))
+
+
+def _unread(why: str, end: int) -> Frontmatter:
+    return Frontmatter({}, end, (f"The frontmatter {why}",), is_damaged=True)
 
 
 def _is_meant_as_mapping(source: str) -> bool:
@@ -195,17 +204,17 @@ def _toml(source: str, end: int) -> Frontmatter:
         import tomli as tomllib
 
     if len(source) > MAX_TOML_CHARACTERS:
-        return Frontmatter({}, end, ("The frontmatter is over 32 KiB and was not read.",))
+        return _unread("is over 32 KiB and was not read.", end)
     if _LONG_TOML_KEY.search(source):
         # The parser's time grows with the square of a dotted key's length.
-        return Frontmatter({}, end, ("The frontmatter is nested too deeply and was not read.",))
+        return _unread("is nested too deeply and was not read.", end)
     try:
         value = tomllib.loads(_LINE_END.sub("\n", source))
         return Frontmatter({key: _toml_value(item) for key, item in value.items()}, end)
     except RecursionError:
-        return Frontmatter({}, end, ("The frontmatter is nested too deeply and was not read.",))
+        return _unread("is nested too deeply and was not read.", end)
     except ValueError as error:
-        return Frontmatter({}, end, (f"The frontmatter is not valid TOML ({error}).",))
+        return _unread(f"is not valid TOML ({error}).", end)
 
 
 def _toml_value(value: object) -> Any:

@@ -315,6 +315,65 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, key: str, message: s
         edited(text, NoteEdit("set_property", property=key, value="x"))
 
 
+MEETING = """\
+---
+title: Meeting
+date: 2026-11-01
+tags:
+  - a
+prose
+
+# Agenda
+
+important text
+
+---
+
+Later
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "lines"),
+    [
+        ("date", "2026-11-29", ["-date: 2026-11-01", "+date: 2026-11-29"]),
+        ("tags", "x", ["-tags:", "-  - a", "+tags: x"]),
+    ],
+)
+def test_text_in_a_frontmatter_that_never_ends_stays(
+    key: str, value: PropertyValue, lines: list[str]
+) -> None:
+    new = edited(MEETING, NoteEdit("set_property", property=key, value=value))
+    assert changed(MEETING, new) == lines
+    removed = edited(MEETING, NoteEdit("remove_property", property=key))
+    assert changed(MEETING, removed) == [line for line in lines if line.startswith("-")]
+
+
+def test_comments_between_the_lines_of_a_property_stay() -> None:
+    text = "---\ntags: # mine\n- a\n# of the project\n- b\nc: 1\n---\n"
+    edit = NoteEdit("set_property", property="tags", value=("x",))
+    assert changed(text, edited(text, edit)) == ["-- a", "+- x", "-- b"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "date: x\n\n    indented code",
+        "date:\n\n  - an item\n: [",
+        "date: [x\nprose",
+        'date: "x\ny"\n: [',
+    ],
+)
+def test_what_may_be_text_below_a_property_is_no_part_of_it(block: str) -> None:
+    text = f"---\na: 1\n{block}\n---\nBody.\n"
+    for edit in (
+        NoteEdit("set_property", property="date", value="x"),
+        NoteEdit("remove_property", property="date"),
+    ):
+        with pytest.raises(EditError, match="without changing more"):
+            edited(text, edit)
+
+
 def test_a_property_that_is_not_there_is_not_removed() -> None:
     with pytest.raises(EditError, match="no property 'x'") as caught:
         edited(FRONT, NoteEdit("remove_property", property="x"))
