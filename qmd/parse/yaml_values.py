@@ -20,7 +20,7 @@ from yaml.resolver import Resolver
 
 from qmd.parse.frontmatter import json_safe
 
-__all__ = ["YAMLError", "YamlReader", "YamlRefused"]
+__all__ = ["YAMLError", "YamlReader", "YamlRefused", "is_text_for_all"]
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
@@ -31,6 +31,21 @@ MAX_NUMBER = 200
 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+#: What the core schema of YAML 1.2 reads as a number, and words that YAML 1.1 takes for booleans
+#: (PyYAML reads these as text).
+_OF_OTHERS = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|0o[0-7]+\Z|[yYnN]\Z"
+)
+
+
+def is_text_for_all(plain: str) -> bool:
+    """Whether YAML 1.1 and 1.2 both read a text without quotes as it stands, or as a date."""
+    kinds = Resolver.yaml_implicit_resolvers.get(plain[:1], ())
+    return _OF_OTHERS.match(plain) is None and not any(
+        pattern.match(plain) for tag, pattern in kinds if not tag.endswith(":timestamp")
+    )
 
 
 class _NumbersOfJson(Resolver):

@@ -160,8 +160,9 @@ def _of_others(lines: list[str]) -> list[str]:
 
 def _own_lines(lines: list[str], first: int) -> set[int]:
     try:
-        pairs = yaml.compose("\n".join(lines), Loader=yaml.SafeLoader).value
-        value = next(value for key, value in pairs if key.value == "a")
+        mapping = yaml.compose("\n".join(lines), Loader=yaml.SafeLoader)
+        assert mapping is not None
+        value = next(value for key, value in mapping.value if key.value == "a")
     except yaml.YAMLError:  # what a reader would take who reads line by line
         own = {first}
         has_value = lines[first] not in ("a:", "a: # c")

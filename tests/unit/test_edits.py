@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -248,12 +250,18 @@ Body.
         ("new key", ("a", "b"), ["+new key:", "+  - a", "+  - b"]),
         ("a:b", 1.5, ["+a:b: 1.5"]),
         ("on", 1e20, ["+on: 1e+20"]),
-        ("007", ("9:30", "02134", "1_0"), ["+007:", "+  - 9:30", "+  - 02134", "+  - 1_0"]),
+        ("007", ("9:30", "02134", "1_0"), ["+007:", '+  - "9:30"', '+  - "02134"', '+  - "1_0"']),
         (
             "x",
             ("1e3", "120", "yes", ".5"),
             ["+x:", *(f'+  - "{each}"' for each in ("1e3", "120", "yes", ".5"))],
         ),
+        # other programs read these as numbers or booleans
+        *(
+            ("x", each, [f'+x: "{each}"'])
+            for each in ("12:30:45", "010", "089", "0x1F", "0o17", "1_000", "1:30.5", "y", "=")
+        ),
+        *(("x", each, [f"+x: {each}"]) for each in ("09:30", "2026-12-01", "1.2.3", "0x", "yes!")),
     ],
 )
 def test_only_the_property_changes(key: str, value: PropertyValue, lines: list[str]) -> None:
@@ -372,6 +380,13 @@ def test_what_may_be_text_below_a_property_is_no_part_of_it(block: str) -> None:
     ):
         with pytest.raises(EditError, match="without changing more"):
             edited(text, edit)
+
+
+def test_a_list_of_python_is_a_list() -> None:
+    items: Any = ["a", "b"]
+    assert edited("", NoteEdit("set_property", property="x", value=items)) == (
+        "---\nx:\n  - a\n  - b\n---\n"
+    )
 
 
 def test_a_property_that_is_not_there_is_not_removed() -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from qmd import parse
 from qmd.errors import EditError
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
@@ -85,6 +86,8 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
         EditError: The frontmatter is TOML, has the key twice, or cannot be edited safely.
     """
     key = _checked(key)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        value = tuple(value)  # Python may give a list
     if not all(is_utf8(each) for each in _texts(key, value)):
         raise EditError("A property holds no half of a character.", hint="Write it in UTF-8.")
     _require_yaml(text)
@@ -314,7 +317,7 @@ def _parted(written: str) -> tuple[str, str]:
 
 
 def _scalar(value: str | int | float | bool | None, *, quote: str = "") -> str:
-    """A value in YAML on one line; a text without quotes if it is read as this text then."""
+    """A value in YAML on one line; a text without quotes if all programs read this text then."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -327,7 +330,8 @@ def _scalar(value: str | int | float | bool | None, *, quote: str = "") -> str:
         and _reads_as(single := "'" + value.replace("'", "''") + "'", value)
     ):
         return single
-    if not quote and value and value == value.strip() and _reads_as(value, value):
+    is_plain = not quote and value and value == value.strip() and _reads_as(value, value)
+    if is_plain and parse.yaml_values.is_text_for_all(value):
         return value
     return _double_quoted(value)
 
