@@ -25,6 +25,8 @@ from qmd.parse.markdown import Outline
 from qmd.records import dataclass, field
 from qmd.values.properties import MAX_KEY, fold_key
 
+#: Properties that are names, or lists of names: their values are texts, as written.
+NAMES = frozenset(("title", "tags", "tag", "alias", "aliases"))
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
 _MAX_LOOKED_AT = 4096  # of frontmatter that never ends
@@ -179,14 +181,14 @@ def _salvage(source: str) -> Iterator[tuple[str, Any]]:
         if not value:
             key = match[1].rstrip()
             continue
-        yield match[1].rstrip(), _salvaged_value(value)
+        name = match[1].rstrip()
+        is_number = name not in NAMES and _NUMBER.fullmatch(value)
+        yield name, int(value) if is_number else _salvaged_value(value)
     if key is not None and items:
         yield key, items
 
 
 def _salvaged_value(value: str) -> Any:
-    if _NUMBER.fullmatch(value):
-        return int(value)
     if _LIST.fullmatch(value):
         return [_unquoted(item) for item in _ITEMS.findall(value)]
     return _unquoted(value)
@@ -283,7 +285,7 @@ _EACH_LINK = re.compile(_LINK)
 
 _COMMA = re.compile("[,，]")
 
-_LISTS_OF_NAMES = frozenset(("tags", "tag", "alias", "aliases"))
+_LISTS_OF_NAMES = NAMES - {"title"}
 # Logseq keeps the state of a bullet under these keys; they say nothing about the page.
 _STATE_OF_A_BULLET = frozenset(("id", "collapsed"))
 
@@ -358,8 +360,7 @@ def merged(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, 
     added: dict[str, list[Any]] = {}
     for name, value in fields:
         key = spelled.setdefault(name.casefold(), name)
-        values = _names(value) if name.casefold() in _LISTS_OF_NAMES else _typed(value)
-        added.setdefault(key, []).extend(values)
+        added.setdefault(key, []).extend(_values(name.casefold(), value))
     for key, values in added.items():
         before = result.get(key)
         every = [*(before if isinstance(before, list) else () if before is None else (before,))]
@@ -378,10 +379,11 @@ def page_properties(page: Iterable[Field], properties: Mapping[str, Any]) -> dic
     result: dict[str, Any] = {}
     for key, value in page:
         name = key.casefold()
+        values = _values(name, value)
         if name in _LISTS_OF_NAMES:
-            result.setdefault(name, []).extend(_names(value))
+            result.setdefault(name, []).extend(values)
         else:
-            result.setdefault(name, _typed(value)[0])
+            result.setdefault(name, values[0])
     for key, value in properties.items():
         before = result.get(key)
         if isinstance(before, list) and key in _LISTS_OF_NAMES:
@@ -389,6 +391,14 @@ def page_properties(page: Iterable[Field], properties: Mapping[str, Any]) -> dic
         else:
             result[key] = value
     return result
+
+
+def _values(name: str, value: str) -> list[Any]:
+    if name in _LISTS_OF_NAMES:
+        return _names(value)
+    typed = _typed(value)
+    # (Quotes around a title are no part of it, but it is no number.)
+    return typed if name not in NAMES or isinstance(typed[0], str) else [value]
 
 
 def _as_names(value: object, key: str) -> list[Any]:

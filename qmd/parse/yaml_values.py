@@ -18,7 +18,7 @@ from yaml.events import ScalarEvent
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
-from qmd.parse.frontmatter import json_safe
+from qmd.parse.frontmatter import NAMES, json_safe
 
 __all__ = ["YAMLError", "YamlReader", "YamlRefused", "is_text_for_all"]
 
@@ -133,6 +133,8 @@ class YamlReader:
         self.spend(size)
         # A key is what is written: "yes:", "on:" and "007:" name properties.
         value = event.value if event.value and self.awaits_key() else self.scalar(event)
+        if value is not None and self.is_name():
+            value = event.value
         if event.anchor:
             self.anchors[event.anchor] = (value, size)
         return value
@@ -172,6 +174,14 @@ class YamlReader:
             return False
         container, pending, _, _ = self.stack[-1]
         return isinstance(container, dict) and not pending
+
+    def is_name(self) -> bool:
+        """Whether what comes next is the value of a property that is a name, or an item of it."""
+        if not 1 <= len(self.stack) <= 2:
+            return False
+        is_value = len(self.stack) == 1 or isinstance(self.stack[-1][0], list)
+        pending = self.stack[0][1]
+        return is_value and bool(pending) and pending[0] in NAMES
 
     def put(self, frame: _OpenCollection, value: Any) -> None:
         """Add a value to an open list, or a key or the value of the last key to a mapping."""

@@ -372,7 +372,7 @@ def _verified(
     if is_removed:
         expected.pop(key, None)
     else:
-        expected[key] = list(value) if isinstance(value, tuple) else value
+        expected[key] = _read_value(key, value)
     if (
         after.properties != expected
         or len(after.warnings) > len(before.warnings)
@@ -381,6 +381,14 @@ def _verified(
     ):
         raise _refusal(key)
     return new
+
+
+def _read_value(key: str, value: PropertyValue) -> object:
+    """What is read of a value that was written."""
+    if isinstance(value, tuple):
+        return [_read_value(key, item) for item in value]
+    is_text = value is None or key not in frontmatter.NAMES
+    return value if is_text or isinstance(value, str) else _scalar(value)
 
 
 def _refusal(key: str) -> EditError:
