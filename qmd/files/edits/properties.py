@@ -101,8 +101,8 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
         changed = [*block.lines, *_new_lines(key, value, end)]
     else:
         key = entry.key
-        own = block.lines[entry.first : entry.last]
-        changed = _without(block, entry, _replaced_lines(own, value, end))
+        written = _replaced_lines(block.lines[entry.first : entry.last], value, end)
+        changed = _without(block, entry, written)
     new = text[: block.start] + "".join(changed) + text[block.stop :]
     return _verified(text, new, block, key, value)
 
@@ -195,7 +195,6 @@ def _end_of_value(block: _Block, first: int, stop: int) -> tuple[int, bool]:
         stop: The line of the next property.
     """
     value = _value_in_line(block.lines[first])
-    closing = _CLOSING.get(value[:1])
     is_text_block = value.startswith(("|", ">"))
     last, is_apart = first + 1, False
     for number in range(first + 1, stop):
@@ -203,19 +202,34 @@ def _end_of_value(block: _Block, first: int, stop: int) -> tuple[int, bool]:
         if line.startswith("#"):
             is_text_block = False  # a comment ends it
         if not line.strip() or (line.lstrip().startswith("#") and not is_text_block):
-            is_apart = True
+            is_apart = not is_text_block
             continue
-        if line.startswith((" ", "\t")):
-            # An indented paragraph: YAML may join it with a text above.
-            if is_apart and not is_text_block and (block.is_damaged or (value and not closing)):
-                return last, False
-        elif not block.is_damaged:
-            if not closing and (value or _ITEM.match(line) is None):
-                return last, False
-        elif value or is_apart or _ITEM.match(line) is None:
-            return last, closing is None or closing in value[1:]
+        is_part = _is_part_of_value(line, value, block, is_apart=is_apart)
+        if not is_part:
+            return last, is_part is False
         last = number + 1
     return last, True
+
+
+def _is_part_of_value(line: str, value: str, block: _Block, *, is_apart: bool) -> bool | None:
+    """
+    Whether a line is a part of the value that begins above it; None if it may be.
+
+    Args:
+        value: What stands of it behind its key.
+        is_apart: Blank lines or comments stand between.
+    """
+    closing = _CLOSING.get(value[:1])
+    is_item = not value and _ITEM.match(line) is not None
+    if line.startswith((" ", "\t")):
+        # An indented paragraph: YAML may join it with a text above.
+        may_be_joined = block.is_damaged or (value and not closing)
+        return None if is_apart and may_be_joined else True
+    if not block.is_damaged:
+        return True if closing or is_item else None
+    if is_item and not is_apart:
+        return True
+    return False if closing is None or closing in value[1:] else None
 
 
 def _value_in_line(line: str) -> str:
@@ -227,8 +241,8 @@ def _value_in_line(line: str) -> str:
 
 def _without(block: _Block, entry: _Entry, instead: Sequence[str] = ()) -> list[str]:
     """The lines with others instead of a property's own; comments of the block stay."""
-    own = block.lines[entry.first : entry.last]
-    comments = [line for line in own if line.startswith("#")]
+    property_lines = block.lines[entry.first : entry.last]
+    comments = [line for line in property_lines if line.startswith("#")]
     return [*block.lines[: entry.first], *instead, *comments, *block.lines[entry.last :]]
 
 
@@ -262,7 +276,7 @@ def _plain_key(written: str) -> str:
 
 
 def _new_lines(key: str, value: PropertyValue, end: str) -> list[str]:
-    is_plain = frontmatter.split(f"---\n{key}: 1\n---\n").properties == {key: 1}
+    is_plain = list(frontmatter.split(f"---\n{key}: 1\n---\n").properties) == [key]
     name = key if is_plain else _double_quoted(key)
     if isinstance(value, tuple):
         if not value:
