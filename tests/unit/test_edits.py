@@ -367,6 +367,7 @@ def test_comments_between_the_lines_of_a_property_stay() -> None:
     "block",
     [
         "date: x\n\n    indented code",
+        "date: x\n due: y",
         "date:\n\n  - an item\n: [",
         "date: [x\nprose",
         'date: "x\ny"\n: [',

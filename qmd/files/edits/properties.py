@@ -37,6 +37,7 @@ _COMMENT = re.compile(r"(?<=[ \t])#")
 _ITEM = re.compile(r"([ \t]*)-(?:[ \t]|$)")
 #: Anchors and tags before a value.
 _MARKS = re.compile(r"\A(?:[&!][^\s\[\]{},]*(?:[ \t]+|$))*")
+_PLAIN_TEXT = re.compile(r"[^\[{\"'|>]")
 _CLOSING = {"[": "]", "{": "}", '"': '"', "'": "'"}
 #: The longest key; YAML has the same limit for keys on one line.
 MAX_KEY = 1024
@@ -222,9 +223,10 @@ def _is_part_of_value(line: str, value: str, block: _Block, *, is_apart: bool) -
     closing = _CLOSING.get(value[:1])
     is_item = not value and _ITEM.match(line) is not None
     if line.startswith((" ", "\t")):
-        # An indented paragraph: YAML may join it with a text above.
-        may_be_joined = block.is_damaged or (value and not closing)
-        return None if is_apart and may_be_joined else True
+        # YAML joins an indented paragraph with a text above; a person may mean another property.
+        # Any two of these make it doubtful.
+        reasons = (is_apart, block.is_damaged, _PLAIN_TEXT.match(value) is not None)
+        return None if sum(reasons) > 1 else True
     if not block.is_damaged:
         return True if closing or is_item else None
     if is_item and not is_apart:
