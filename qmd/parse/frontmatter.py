@@ -25,6 +25,8 @@ from qmd.parse.markdown import Outline
 from qmd.records import dataclass, field
 from qmd.values.properties import MAX_KEY, fold_key
 
+#: Properties that are names, or lists of names: their values are texts, as written.
+NAMES = frozenset(("title", "tags", "tag", "alias", "aliases"))
 MAX_CHARACTERS = 256 * 1024  # of frontmatter that is read at all
 MAX_TOML_CHARACTERS = 32 * 1024
 _MAX_LOOKED_AT = 4096  # of frontmatter that never ends
@@ -68,11 +70,16 @@ _BARE_VALUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """``body_start`` is the character behind the closing line, 0 without frontmatter."""
+    """
+    Attributes:
+        body_start: The character behind the closing line, 0 without frontmatter.
+        is_damaged: It is no valid YAML or TOML, and was read line by line or not at all.
+    """
 
     properties: dict[str, Any] = field(default_factory=dict)
     body_start: int = 0
     warnings: tuple[str, ...] = ()
+    is_damaged: bool = False
 
 
 def split(text: str) -> Frontmatter:
@@ -109,7 +116,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
     if len(source) > MAX_CHARACTERS:
         if not _LOOKS_LIKE_MAPPING.match(source[:4096]):
             return Frontmatter()
-        return Frontmatter({}, end, ("The frontmatter is over 256 KiB and was not read.",))
+        return _unread("is over 256 KiB and was not read.", end)
     is_template = has_placeholder(source)
     if is_template:
         source = _quoted(source)
@@ -117,18 +124,22 @@ def _yaml(source: str, end: int) -> Frontmatter:
     try:
         value, warnings = yaml.YamlReader().read(source)
     except yaml.YamlRefused as refused:
-        return Frontmatter({}, end, (f"The frontmatter was not read: {refused}.",))
+        return _unread(f"was not read: {refused}.", end)
     except yaml.YAMLError as error:
         if not _is_meant_as_mapping(source):
             return Frontmatter()
         warnings = [] if is_template else [_yaml_warning(error)]
-        return Frontmatter(dict(_salvage(source)), end, tuple(warnings))
+        return Frontmatter(dict(_salvage(source)), end, tuple(warnings), is_damaged=True)
     if value is None:
         # Empty frontmatter or comments only. Blank lines between two rules are no frontmatter.
         return Frontmatter({}, end) if not source or source.strip() else Frontmatter()
     if not isinstance(value, dict):
         return Frontmatter()
     return Frontmatter(value, end, tuple(warnings))
+
+
+def _unread(why: str, end: int) -> Frontmatter:
+    return Frontmatter({}, end, (f"The frontmatter {why}",), is_damaged=True)
 
 
 def _is_meant_as_mapping(source: str) -> bool:
@@ -170,14 +181,14 @@ def _salvage(source: str) -> Iterator[tuple[str, Any]]:
         if not value:
             key = match[1].rstrip()
             continue
-        yield match[1].rstrip(), _salvaged_value(value)
+        name = match[1].rstrip()
+        is_number = name not in NAMES and _NUMBER.fullmatch(value)
+        yield name, int(value) if is_number else _salvaged_value(value)
     if key is not None and items:
         yield key, items
 
 
 def _salvaged_value(value: str) -> Any:
-    if _NUMBER.fullmatch(value):
-        return int(value)
     if _LIST.fullmatch(value):
         return [_unquoted(item) for item in _ITEMS.findall(value)]
     return _unquoted(value)
@@ -195,17 +206,17 @@ def _toml(source: str, end: int) -> Frontmatter:
         import tomli as tomllib
 
     if len(source) > MAX_TOML_CHARACTERS:
-        return Frontmatter({}, end, ("The frontmatter is over 32 KiB and was not read.",))
+        return _unread("is over 32 KiB and was not read.", end)
     if _LONG_TOML_KEY.search(source):
         # The parser's time grows with the square of a dotted key's length.
-        return Frontmatter({}, end, ("The frontmatter is nested too deeply and was not read.",))
+        return _unread("is nested too deeply and was not read.", end)
     try:
         value = tomllib.loads(_LINE_END.sub("\n", source))
         return Frontmatter({key: _toml_value(item) for key, item in value.items()}, end)
     except RecursionError:
-        return Frontmatter({}, end, ("The frontmatter is nested too deeply and was not read.",))
+        return _unread("is nested too deeply and was not read.", end)
     except ValueError as error:
-        return Frontmatter({}, end, (f"The frontmatter is not valid TOML ({error}).",))
+        return _unread(f"is not valid TOML ({error}).", end)
 
 
 def _toml_value(value: object) -> Any:
@@ -274,7 +285,7 @@ _EACH_LINK = re.compile(_LINK)
 
 _COMMA = re.compile("[,，]")
 
-_LISTS_OF_NAMES = frozenset(("tags", "tag", "alias", "aliases"))
+_LISTS_OF_NAMES = NAMES - {"title"}
 # Logseq keeps the state of a bullet under these keys; they say nothing about the page.
 _STATE_OF_A_BULLET = frozenset(("id", "collapsed"))
 
@@ -349,8 +360,7 @@ def merged(properties: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, 
     added: dict[str, list[Any]] = {}
     for name, value in fields:
         key = spelled.setdefault(name.casefold(), name)
-        values = _names(value) if name.casefold() in _LISTS_OF_NAMES else _typed(value)
-        added.setdefault(key, []).extend(values)
+        added.setdefault(key, []).extend(_values(name.casefold(), value))
     for key, values in added.items():
         before = result.get(key)
         every = [*(before if isinstance(before, list) else () if before is None else (before,))]
@@ -369,10 +379,11 @@ def page_properties(page: Iterable[Field], properties: Mapping[str, Any]) -> dic
     result: dict[str, Any] = {}
     for key, value in page:
         name = key.casefold()
+        values = _values(name, value)
         if name in _LISTS_OF_NAMES:
-            result.setdefault(name, []).extend(_names(value))
+            result.setdefault(name, []).extend(values)
         else:
-            result.setdefault(name, _typed(value)[0])
+            result.setdefault(name, values[0])
     for key, value in properties.items():
         before = result.get(key)
         if isinstance(before, list) and key in _LISTS_OF_NAMES:
@@ -380,6 +391,14 @@ def page_properties(page: Iterable[Field], properties: Mapping[str, Any]) -> dic
         else:
             result[key] = value
     return result
+
+
+def _values(name: str, value: str) -> list[Any]:
+    if name in _LISTS_OF_NAMES:
+        return _names(value)
+    typed = _typed(value)
+    # (Quotes around a title are no part of it, but it is no number.)
+    return typed if name not in NAMES or isinstance(typed[0], str) else [value]
 
 
 def _as_names(value: object, key: str) -> list[Any]:

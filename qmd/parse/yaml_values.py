@@ -18,9 +18,9 @@ from yaml.events import ScalarEvent
 from yaml.nodes import ScalarNode
 from yaml.resolver import Resolver
 
-from qmd.parse.frontmatter import json_safe
+from qmd.parse.frontmatter import NAMES, json_safe
 
-__all__ = ["YAMLError", "YamlReader", "YamlRefused"]
+__all__ = ["YAMLError", "YamlReader", "YamlRefused", "is_text_for_all"]
 
 MAX_SIZE = 512 * 1024  # characters and nodes of the values, aliases counted each time
 MAX_DEPTH = 50
@@ -31,6 +31,21 @@ MAX_NUMBER = 200
 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+#: What the core schema of YAML 1.2 reads as a number, and words that YAML 1.1 takes for booleans
+#: (PyYAML reads these as text).
+_OF_OTHERS = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|0o[0-7]+\Z|[yYnN]\Z"
+)
+
+
+def is_text_for_all(plain: str) -> bool:
+    """Whether YAML 1.1 and 1.2 both read a text without quotes as it stands, or as a date."""
+    kinds = Resolver.yaml_implicit_resolvers.get(plain[:1], ())
+    return _OF_OTHERS.match(plain) is None and not any(
+        pattern.match(plain) for tag, pattern in kinds if not tag.endswith(":timestamp")
+    )
 
 
 class _NumbersOfJson(Resolver):
@@ -118,6 +133,8 @@ class YamlReader:
         self.spend(size)
         # A key is what is written: "yes:", "on:" and "007:" name properties.
         value = event.value if event.value and self.awaits_key() else self.scalar(event)
+        if value is not None and self.is_name():
+            value = event.value
         if event.anchor:
             self.anchors[event.anchor] = (value, size)
         return value
@@ -157,6 +174,14 @@ class YamlReader:
             return False
         container, pending, _, _ = self.stack[-1]
         return isinstance(container, dict) and not pending
+
+    def is_name(self) -> bool:
+        """Whether what comes next is the value of a property that is a name, or an item of it."""
+        if not 1 <= len(self.stack) <= 2:
+            return False
+        is_value = len(self.stack) == 1 or isinstance(self.stack[-1][0], list)
+        pending = self.stack[0][1]
+        return is_value and bool(pending) and pending[0] in NAMES
 
     def put(self, frame: _OpenCollection, value: Any) -> None:
         """Add a value to an open list, or a key or the value of the last key to a mapping."""

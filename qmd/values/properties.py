@@ -37,7 +37,10 @@ MAX_KEY = 100
 MAX_DEPTH = 20
 
 _UNTYPABLE = lazy.pattern(r"[\s:：\"“”„＂「」]+")
-_NUMBER = lazy.pattern(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?", re.ASCII)
+#: As the parser has it: "02134" and "007" are text.
+_NUMBER = lazy.pattern(
+    r"[+-]?(?:(?:0|[1-9]\d{0,29})(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,3})?", re.ASCII
+)
 _DATE = lazy.pattern(
     r"(\d{4})(?:([-/])(\d{1,2})(?:\2(\d{1,2}))?|年(\d{1,2})月(?:(\d{1,2})[日号])?)"
     r"(?:(?<=\d)[t ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?",
@@ -271,7 +274,7 @@ FILTER_PATTERNS = tuple(
     for pattern in (
         rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*[=＝]?[\s]*[^\s{_SIGNS_ALONE}]",
         rf"^[\s]*[-－]?{_FILTER_KEY}[:：][\s]*({_SIGN})[\s]*"
-        rf"([+-]?[0-9]{{1,15}}(\.[0-9]{{1,9}})?|{MONTH}|{DAY})[\s]*$",
+        rf"([+-]?(0|[1-9][0-9]{{0,14}})(\.[0-9]{{1,9}})?|{MONTH}|{DAY})[\s]*$",
     )
 )
 #: What may be the key of a condition, anywhere in a text.

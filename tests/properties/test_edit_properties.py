@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
+import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +86,12 @@ def test_a_property_is_what_was_set_and_the_rest_stays(
     except EditError:
         return
     after = frontmatter.split(result)
-    assert after.properties[key] == (list(value) if isinstance(value, tuple) else value)
+    expected = list(value) if isinstance(value, tuple) else value
+    if key == "tags":  # names are texts
+        items = expected if isinstance(expected, list) else [expected]
+        texts = [each if isinstance(each, str) else json.dumps(each) for each in items]
+        expected = texts if isinstance(expected, list) else texts[0]
+    assert after.properties[key] == expected
     assert {**before.properties, key: after.properties[key]} == after.properties
     removed = edited(result, NoteEdit("remove_property", property=key))
     assert key not in frontmatter.split(removed).properties
@@ -93,6 +100,88 @@ def test_a_property_is_what_was_set_and_the_rest_stays(
     if not re.match(r"---(\s*[\r\n])---", text):  # blank lines between rules are filled
         body = with_line_ends(text[before.body_start :], "\n")
         assert with_line_ends(result, "\n").endswith(body)
+
+
+BLOCK_LINES = st.sampled_from(
+    [
+        "a: x",
+        "a:",
+        "a: [x",
+        "a: [x]",
+        "a: >",
+        'a: "x',
+        "a: &m x",
+        "a: # c",
+        "b: 1",
+        "b:",
+        "b: x: y",
+        "- y",
+        "  - y",
+        "  more",
+        "prose",
+        "# Agenda",
+        "  # note",
+        "]",
+        'y"',
+        "",
+        "{{d}}",
+    ]
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.lists(BLOCK_LINES, min_size=1, max_size=8), ENDS, st.sampled_from(["x", ("x", "y"), None])
+)
+@example(["b: 1", "a: x", "", "# Agenda", "", "prose", ""], "\n", "x")
+@example(["a: [x]", "prose"], "\n", ("x", "y"))
+@example(["a: x", "- y"], "\n", "x")
+@example(["a: x", "", "  more"], "\n", "x")
+@example(["a:", "- y", "", "# Agenda", "", "- y"], "\n", None)
+def test_each_line_stays_that_is_not_of_the_property(
+    lines: list[str], end: str, value: str | tuple[str, ...] | None
+) -> None:
+    body = f"Below.{end}---{end}End"
+    text = end.join(["---", *lines, "---", body])
+    edits = (
+        NoteEdit("set_property", property="a", value=value),
+        NoteEdit("remove_property", property="a"),
+    )
+    for edit in edits:
+        try:
+            result = edited(text, edit)
+        except EditError:
+            continue
+        assert result.endswith(body)
+        left = iter(result.split(end))
+        assert all(line in left for line in _of_others(lines))
+
+
+def _of_others(lines: list[str]) -> list[str]:
+    """The lines that no reader of YAML takes as a part of "a"; without blank ones."""
+    first = next((n for n, line in enumerate(lines) if line.startswith("a:")), None)
+    own = set() if first is None else _own_lines(lines, first)
+    return [line for number, line in enumerate(lines) if number not in own and line.strip()]
+
+
+def _own_lines(lines: list[str], first: int) -> set[int]:
+    try:
+        mapping = yaml.compose("\n".join(lines), Loader=yaml.SafeLoader)
+        assert mapping is not None
+        value = next(value for key, value in mapping.value if key.value == "a")
+    except yaml.YAMLError:  # what a reader would take who reads line by line
+        own = {first}
+        has_value = lines[first] not in ("a:", "a: # c")
+        for number in range(first + 1, len(lines)):
+            line = lines[number]
+            if line.startswith(" ") or (line.startswith("-") and not has_value):
+                own.add(number)
+            elif line or lines[first] != "a: >":
+                break
+        return own
+    end = value.end_mark.line + (value.end_mark.column > 0)
+    comments = {number for number in range(first, end) if lines[number].startswith("#")}
+    return {first, *range(first, end)} - comments
 
 
 @settings(deadline=None)

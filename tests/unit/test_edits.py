@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -248,12 +250,18 @@ Body.
         ("new key", ("a", "b"), ["+new key:", "+  - a", "+  - b"]),
         ("a:b", 1.5, ["+a:b: 1.5"]),
         ("on", 1e20, ["+on: 1e+20"]),
-        ("007", ("9:30", "02134", "1_0"), ["+007:", "+  - 9:30", "+  - 02134", "+  - 1_0"]),
+        ("007", ("9:30", "02134", "1_0"), ["+007:", '+  - "9:30"', '+  - "02134"', '+  - "1_0"']),
         (
             "x",
             ("1e3", "120", "yes", ".5"),
             ["+x:", *(f'+  - "{each}"' for each in ("1e3", "120", "yes", ".5"))],
         ),
+        # other programs read these as numbers or booleans
+        *(
+            ("x", each, [f'+x: "{each}"'])
+            for each in ("12:30:45", "010", "089", "0x1F", "0o17", "1_000", "1:30.5", "y", "=")
+        ),
+        *(("x", each, [f"+x: {each}"]) for each in ("09:30", "2026-12-01", "1.2.3", "0x", "yes!")),
     ],
 )
 def test_only_the_property_changes(key: str, value: PropertyValue, lines: list[str]) -> None:
@@ -313,6 +321,73 @@ def test_the_last_property_takes_the_frontmatter_along() -> None:
 def test_what_cannot_be_edited_safely_is_refused(text: str, key: str, message: str) -> None:
     with pytest.raises(EditError, match=message):
         edited(text, NoteEdit("set_property", property=key, value="x"))
+
+
+MEETING = """\
+---
+title: Meeting
+date: 2026-11-01
+tags:
+  - a
+prose
+
+# Agenda
+
+important text
+
+---
+
+Later
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "lines"),
+    [
+        ("date", "2026-11-29", ["-date: 2026-11-01", "+date: 2026-11-29"]),
+        ("tags", "x", ["-tags:", "-  - a", "+tags: x"]),
+    ],
+)
+def test_text_in_a_frontmatter_that_never_ends_stays(
+    key: str, value: PropertyValue, lines: list[str]
+) -> None:
+    new = edited(MEETING, NoteEdit("set_property", property=key, value=value))
+    assert changed(MEETING, new) == lines
+    removed = edited(MEETING, NoteEdit("remove_property", property=key))
+    assert changed(MEETING, removed) == [line for line in lines if line.startswith("-")]
+
+
+def test_comments_between_the_lines_of_a_property_stay() -> None:
+    text = "---\ntags: # mine\n- a\n# of the project\n- b\nc: 1\n---\n"
+    edit = NoteEdit("set_property", property="tags", value=("x",))
+    assert changed(text, edited(text, edit)) == ["-- a", "+- x", "-- b"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "date: x\n\n    indented code",
+        "date: x\n due: y",
+        "date:\n\n  - an item\n: [",
+        "date: [x\nprose",
+        'date: "x\ny"\n: [',
+    ],
+)
+def test_what_may_be_text_below_a_property_is_no_part_of_it(block: str) -> None:
+    text = f"---\na: 1\n{block}\n---\nBody.\n"
+    for edit in (
+        NoteEdit("set_property", property="date", value="x"),
+        NoteEdit("remove_property", property="date"),
+    ):
+        with pytest.raises(EditError, match="without changing more"):
+            edited(text, edit)
+
+
+def test_a_list_of_python_is_a_list() -> None:
+    items: Any = ["a", "b"]
+    assert edited("", NoteEdit("set_property", property="x", value=items)) == (
+        "---\nx:\n  - a\n  - b\n---\n"
+    )
 
 
 def test_a_property_that_is_not_there_is_not_removed() -> None:

@@ -18,7 +18,7 @@ from qmd.parse.document import parse_document
         ("a/b.md", "---\ntitle: 2024\n---\n# Heading", "2024", "frontmatter"),
         ("a/b.md", "---\ntitle: ' '\n---\n# Heading", "Heading", "heading"),
         ("a/b.md", "---\ntitle: [a]\n---\n# Heading", "Heading", "heading"),
-        ("a/b.md", "---\ntitle: true\n---\ntext", "b", "filename"),
+        ("a/b.md", "---\ntitle: true\n---\ntext", "true", "frontmatter"),
         ("a/b.md", '+++\ntitle = "Given"\n+++\n', "Given", "frontmatter"),
         ("a/b.md", "标题\n====\n\n# Later", "标题", "heading"),
         ("a/b.md", "## Shiny new things\n\ntext\n\n# The *real* one", "The real one", "heading"),

@@ -68,6 +68,31 @@ def test_a_number_is_what_json_calls_one(written: str, value: object) -> None:
     assert (type(read), read) == (type(expected), expected)
 
 
+@pytest.mark.parametrize(
+    "name", ["1.10", "1e3", ".5", "+49", "yes", "on", "true", "0x1F", "2025-03-01 10:00:00", "2024"]
+)
+def test_a_name_stays_as_it_is_written(name: str) -> None:
+    expected = (name,)
+    listed = f"---\ntitle: {name}\ntags: [{name}]\naliases:\n- {name}\n---\n"
+    document = parse_document("a.md", listed.encode())
+    assert (document.title, document.aliases) == (name, expected)
+    if " " not in name:
+        assert document.tags == expected
+    damaged = f"---\ntitle: {name}\nalias: {name}\nx: y: z\n---\n"
+    fields = f"title:: {name}\nalias:: {name}\n\nText"
+    for text in (f"---\ntitle: {name}\nalias: {name}\n---\n", damaged, fields):
+        document = parse_document("a.md", text.encode())
+        assert (document.title, document.aliases) == (name, expected)
+
+
+def test_a_name_that_is_null_is_none() -> None:
+    document = parse_document(
+        "a.md", b"---\ntitle: null\ntags: ~\naliases:\nx: {title: 1.10}\n---\n"
+    )
+    assert (document.title, document.tags, document.aliases) == ("a", (), ())
+    assert document.properties["x"] == {"title": 1.1}
+
+
 def test_a_key_stays_as_it_is_written() -> None:
     front = split(
         "---\nyes: 1\nno: 2\non: 3\n007: 4\n1.10: 5\n9:30: 6\n~: 7\n"

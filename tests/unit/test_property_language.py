@@ -113,6 +113,8 @@ def test_dates_are_read_in_a_few_spellings(written: str, date: str | None) -> No
 def test_numbers_and_folded_forms() -> None:
     assert [number_of(each) for each in ("4", "-4.5", ".5", "1e3")] == [4, -4.5, 0.5, 1000]
     assert [number_of(each) for each in ("", "4a", "1.2.3", "1e999", "nan", "٤")] == [None] * 6
+    assert [number_of(each) for each in ("02134", "007", "00.5", "+01")] == [None] * 4
+    assert [number_of(each) for each in ("0", "-0.5", "+5", "5.")] == [0, -0.5, 5, 5]
     assert fold_key("Due  Date:") == "due-date"
     assert fold_value("[[People/Li Lei.md#Job|Lei]]") == "li lei"
 

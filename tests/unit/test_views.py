@@ -253,6 +253,32 @@ def test_a_file_of_a_base_is_read(kb: KnowledgeBase) -> None:
     assert "<td>5</td>" in html
 
 
+def test_a_text_of_digits_is_a_number_where_the_parser_says_so(tmp_path: Path) -> None:
+    for name, value in (("text", "02134"), ("quoted", "'2134'"), ("number", 2134), ("word", "x")):
+        (tmp_path / f"{name}.md").write_text(f"---\nzip: {value}\n---\n{name}\n")
+    numbers = ["number", "quoted"]
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="n")
+        kb.index()
+        for condition, names in (
+            ("zip > 2000", numbers),
+            ("zip <= 2134", numbers),
+            ("zip = 2134", numbers),
+            ('zip = "02134"', ["text"]),
+            ("zip", ["number", "quoted", "text", "word"]),
+        ):
+            assert first_cells(kb, f"LIST WHERE {condition} SORT file.name") == names
+        for condition, names in (
+            ("zip:2134", numbers),
+            ("zip:>2000", numbers),
+            ("zip:02134", ["text"]),
+        ):
+            hits = kb.search(condition).hits
+            assert sorted(Path(hit.file).stem for hit in hits) == names
+        (kinds,) = (each.kinds for each in kb.properties() if each.key == "zip")
+        assert kinds == {"number": 2, "text": 2}
+
+
 def test_the_page_shows_the_tables_of_a_note(kb: KnowledgeBase) -> None:
     links = PageLinks(kb, "notes/own.md")
     html = render_note(NOTES["own.md"], links, Options(may_tick=True)).html

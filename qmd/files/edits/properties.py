@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from qmd import parse
 from qmd.errors import EditError
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
@@ -34,16 +35,45 @@ _KEY = re.compile(
 _QUOTED = re.compile(rf"(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED})(?=[ \t]*(?:#|$))")
 _COMMENT = re.compile(r"(?<=[ \t])#")
 _ITEM = re.compile(r"([ \t]*)-(?:[ \t]|$)")
+#: Anchors and tags before a value.
+_MARKS = re.compile(r"\A(?:[&!][^\s\[\]{},]*(?:[ \t]+|$))*")
+_PLAIN_TEXT = re.compile(r"[^\[{\"'|>]")
+_CLOSING = {"[": "]", "{": "}", '"': '"', "'": "'"}
 #: The longest key; YAML has the same limit for keys on one line.
 MAX_KEY = 1024
 
 
+class _Block(NamedTuple):
+    """
+    The frontmatter of a text.
+
+    Attributes:
+        start: Where its lines begin, behind the opening line.
+        lines: With their ends, without the closing line.
+        stop: Where the closing line begins; 0 if there is no frontmatter.
+        body_start: Where the body begins.
+        is_damaged: It is no valid YAML.
+    """
+
+    start: int = 0
+    lines: tuple[str, ...] = ()
+    stop: int = 0
+    body_start: int = 0
+    is_damaged: bool = False
+
+
 class _Entry(NamedTuple):
-    """The lines ``[first, last)`` of a property, from 0 below the opening line."""
+    """
+    The lines ``[first, last)`` of a property, from 0 below the opening line.
+
+    Attributes:
+        is_clear: Nothing stands below them that may be a part of the value, and may be text.
+    """
 
     key: str
     first: int
     last: int
+    is_clear: bool
 
 
 def set_property(text: str, key: str, value: PropertyValue) -> str:
@@ -57,22 +87,25 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
         EditError: The frontmatter is TOML, has the key twice, or cannot be edited safely.
     """
     key = _checked(key)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        value = tuple(value)  # Python may give a list
     if not all(is_utf8(each) for each in _texts(key, value)):
         raise EditError("A property holds no half of a character.", hint="Write it in UTF-8.")
     _require_yaml(text)
     end = line_end(text)
-    start, lines, stop = _parts(text)
-    if stop == 0:
+    block = _block(text)
+    if block.stop == 0:
         new = f"---{end}{''.join(_new_lines(key, value, end))}---{end}{text}"
-        return _verified(text, new, key, value)
-    entry = _entry(lines, key)
+        return _verified(text, new, block, key, value)
+    entry = _entry(block, key)
     if entry is None:
-        changed = [*lines, *_new_lines(key, value, end)]
+        changed = [*block.lines, *_new_lines(key, value, end)]
     else:
         key = entry.key
-        new_lines = _replaced_lines(lines[entry.first : entry.last], value, end)
-        changed = [*lines[: entry.first], *new_lines, *lines[entry.last :]]
-    return _verified(text, text[:start] + "".join(changed) + text[stop:], key, value)
+        written = _replaced_lines(block.lines[entry.first : entry.last], value, end)
+        changed = _without(block, entry, written)
+    new = text[: block.start] + "".join(changed) + text[block.stop :]
+    return _verified(text, new, block, key, value)
 
 
 def _texts(key: str, value: PropertyValue) -> Iterator[str]:
@@ -91,21 +124,19 @@ def remove_property(text: str, key: str) -> str:
     """
     key = _checked(key)
     _require_yaml(text)
-    start, lines, stop = _parts(text)
-    entry = _entry(lines, key)
+    block = _block(text)
+    entry = _entry(block, key)
     if entry is None:
-        names = ", ".join(each.key for each in _entries(lines)) or "none"
+        names = ", ".join(each.key for each in _entries(block)) or "none"
         raise EditError(f"The note has no property {key!r}.", hint=f"Its properties: {names}")
-    changed = [*lines[: entry.first], *lines[entry.last :]]
+    changed = _without(block, entry)
+    new = text[: block.start] + "".join(changed) + text[block.stop :]
     if not "".join(changed).strip():
-        closing = _CLOSE.match(text, stop)
-        assert closing is not None  # `_parts` found it
-        body = text[closing.end() :]
+        body = text[block.body_start :]
         # An empty frontmatter stays where the body would else be read as one.
-        new = text[:start] + text[stop:] if frontmatter.split(body).body_start else body
-        return _verified(text, new, entry.key, None, is_removed=True)
-    new = text[:start] + "".join(changed) + text[stop:]
-    return _verified(text, new, entry.key, None, is_removed=True)
+        is_needed = frontmatter.split(body).body_start > 0
+        new = text[: block.start] + text[block.stop :] if is_needed else body
+    return _verified(text, new, block, entry.key, None, is_removed=True)
 
 
 def _checked(key: str) -> str:
@@ -123,41 +154,103 @@ def _require_yaml(text: str) -> None:
         )
 
 
-def _parts(text: str) -> tuple[int, list[str], int]:
-    """Where the YAML begins, its lines with their ends, and where it ends; 0 if there is none."""
+def _block(text: str) -> _Block:
     opening = _OPEN.match(text)
     empty = _EMPTY.match(text)
     if opening is None:
-        return 0, [], 0
+        return _Block()
     if empty is not None:
-        return opening.end(), [], empty.end("inside")
-    body_start = frontmatter.split(text).body_start
-    if not body_start:
-        return 0, [], 0
-    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text[opening.end() : body_start])
-    last = lines.pop()  # the closing line
-    return opening.end(), lines, body_start - len(last)
+        closing = _CLOSE.match(text, empty.end("inside"))
+        assert closing is not None  # `_EMPTY` ends with one
+        return _Block(opening.end(), (), closing.start(), closing.end())
+    front = frontmatter.split(text)
+    if not front.body_start:
+        return _Block()
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text[opening.end() : front.body_start])
+    stop = front.body_start - len(lines.pop())  # the closing line
+    return _Block(opening.end(), tuple(lines), stop, front.body_start, front.is_damaged)
 
 
-def _entries(lines: Sequence[str]) -> list[_Entry]:
+def _entries(block: _Block) -> list[_Entry]:
     """The top-level properties with their lines; the comments above a key are not part of it."""
     starts: list[tuple[str, int]] = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(block.lines):
         match = _KEY.match(line)
         if match is not None:
             starts.append((_plain_key(match["key"] or match["plain"]), number))
     entries = []
     for index, (key, first) in enumerate(starts):
-        last = starts[index + 1][1] if index + 1 < len(starts) else len(lines)
-        while last > first + 1 and (not lines[last - 1].strip() or lines[last - 1].startswith("#")):
-            last -= 1
-        entries.append(_Entry(key, first, last))
+        stop = starts[index + 1][1] if index + 1 < len(starts) else len(block.lines)
+        entries.append(_Entry(key, first, *_end_of_value(block, first, stop)))
     return entries
 
 
-def _entry(lines: Sequence[str], key: str) -> _Entry | None:
+def _end_of_value(block: _Block, first: int, stop: int) -> tuple[int, bool]:
+    """
+    The line behind a property's last one, and whether it is clear that the value ends there.
+
+    YAML that is not valid is often prose: the line that should close the frontmatter is missing.
+    Only what no prose looks like belongs to a property there.
+
+    Args:
+        stop: The line of the next property.
+    """
+    value = _value_in_line(block.lines[first])
+    is_text_block = value.startswith(("|", ">"))
+    last, is_apart = first + 1, False
+    for number in range(first + 1, stop):
+        line = block.lines[number]
+        if line.startswith("#"):
+            is_text_block = False  # a comment ends it
+        if not line.strip() or (line.lstrip().startswith("#") and not is_text_block):
+            is_apart = not is_text_block
+            continue
+        is_part = _is_part_of_value(line, value, block, is_apart=is_apart)
+        if not is_part:
+            return last, is_part is False
+        last = number + 1
+    return last, True
+
+
+def _is_part_of_value(line: str, value: str, block: _Block, *, is_apart: bool) -> bool | None:
+    """
+    Whether a line is a part of the value that begins above it; None if it may be.
+
+    Args:
+        value: What stands of it behind its key.
+        is_apart: Blank lines or comments stand between.
+    """
+    closing = _CLOSING.get(value[:1])
+    is_item = not value and _ITEM.match(line) is not None
+    if line.startswith((" ", "\t")):
+        # YAML joins an indented paragraph with a text above; a person may mean another property.
+        # Any two of these make it doubtful.
+        reasons = (is_apart, block.is_damaged, _PLAIN_TEXT.match(value) is not None)
+        return None if sum(reasons) > 1 else True
+    if not block.is_damaged:
+        return True if closing or is_item else None
+    if is_item and not is_apart:
+        return True
+    return False if closing is None or closing in value[1:] else None
+
+
+def _value_in_line(line: str) -> str:
+    """What stands behind the key in its own line, without marks and comment."""
+    match = _KEY.match(line)
+    assert match is not None  # it is the line of a property
+    return _MARKS.sub("", _parted(line[match.end() :].strip())[0], count=1)
+
+
+def _without(block: _Block, entry: _Entry, instead: Sequence[str] = ()) -> list[str]:
+    """The lines with others instead of a property's own; comments of the block stay."""
+    property_lines = block.lines[entry.first : entry.last]
+    comments = [line for line in property_lines if line.startswith("#")]
+    return [*block.lines[: entry.first], *instead, *comments, *block.lines[entry.last :]]
+
+
+def _entry(block: _Block, key: str) -> _Entry | None:
     """The property of this name; else the only one that differs in case alone."""
-    entries = _entries(lines)
+    entries = _entries(block)
     same = [each for each in entries if each.key == key]
     similar = same or [each for each in entries if fold(each.key) == fold(key)]
     if len(similar) > 1:
@@ -165,6 +258,8 @@ def _entry(lines: Sequence[str], key: str) -> _Entry | None:
             f"The frontmatter has the property {key!r} {len(similar)} times.",
             hint="Use the action replace on its text.",
         )
+    if similar and not similar[0].is_clear:
+        raise _refusal(key)
     return similar[0] if similar else None
 
 
@@ -183,7 +278,7 @@ def _plain_key(written: str) -> str:
 
 
 def _new_lines(key: str, value: PropertyValue, end: str) -> list[str]:
-    is_plain = frontmatter.split(f"---\n{key}: 1\n---\n").properties == {key: 1}
+    is_plain = list(frontmatter.split(f"---\n{key}: 1\n---\n").properties) == [key]
     name = key if is_plain else _double_quoted(key)
     if isinstance(value, tuple):
         if not value:
@@ -199,9 +294,7 @@ def _replaced_lines(lines: Sequence[str], value: PropertyValue, end: str) -> lis
     match = _KEY.match(first)
     assert match is not None  # it was found by it
     head = first[: match.end()]
-    old = first[match.end() :].strip()
-    comment = _comment(old)
-    old = old[: len(old) - len(comment)].rstrip() if comment else old
+    old, comment = _parted(first[match.end() :].strip())
     if old and len(lines) > 1:  # a "#" in the first line of several may be no comment
         comment = ""
     end = lines[0][len(first) :] or end
@@ -227,19 +320,20 @@ def _list_lines(
     return [f"{head}{comment}{end}", *(f"{indent}- {_scalar(item)}{end}" for item in value)]
 
 
-def _comment(value: str) -> str:
-    """The comment behind a value on one line, with the blanks before it; or ""."""
-    quoted = _QUOTED.match(value)
-    if value.startswith("#"):
-        return f" {value}"
-    match = _COMMENT.search(value, quoted.end() if quoted else 0)
+def _parted(written: str) -> tuple[str, str]:
+    """A value on one line, and the comment behind it with the blanks before it; or ""."""
+    if written.startswith("#"):
+        return "", f" {written}"
+    quoted = _QUOTED.match(written)
+    match = _COMMENT.search(written, quoted.end() if quoted else 0)
     if match is None:
-        return ""
-    return value[len(value[: match.start()].rstrip()) :]
+        return written, ""
+    value = written[: match.start()].rstrip()
+    return value, written[len(value) :]
 
 
 def _scalar(value: str | int | float | bool | None, *, quote: str = "") -> str:
-    """A value in YAML on one line; a text without quotes if it is read as this text then."""
+    """A value in YAML on one line; a text without quotes if all programs read this text then."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -252,7 +346,8 @@ def _scalar(value: str | int | float | bool | None, *, quote: str = "") -> str:
         and _reads_as(single := "'" + value.replace("'", "''") + "'", value)
     ):
         return single
-    if not quote and value and value == value.strip() and _reads_as(value, value):
+    is_plain = not quote and value and value == value.strip() and _reads_as(value, value)
+    if is_plain and parse.yaml_values.is_text_for_all(value):
         return value
     return _double_quoted(value)
 
@@ -285,7 +380,7 @@ def _reads_as(written: str, value: object) -> bool:
 
 
 def _verified(
-    old: str, new: str, key: str, value: PropertyValue, *, is_removed: bool = False
+    old: str, new: str, block: _Block, key: str, value: PropertyValue, *, is_removed: bool = False
 ) -> str:
     """The new text, if it means the old one with this property. Raises EditError."""
     before, after = frontmatter.split(old), frontmatter.split(new)
@@ -293,11 +388,27 @@ def _verified(
     if is_removed:
         expected.pop(key, None)
     else:
-        expected[key] = list(value) if isinstance(value, tuple) else value
-    same_rest = old[before.body_start :] == new[after.body_start :] or not before.body_start
-    if after.properties != expected or len(after.warnings) > len(before.warnings) or not same_rest:
-        raise EditError(
-            f"The property {key!r} cannot be changed without changing more of the frontmatter.",
-            hint="Use the action replace on its text.",
-        )
+        expected[key] = _read_value(key, value)
+    if (
+        after.properties != expected
+        or len(after.warnings) > len(before.warnings)
+        or (after.is_damaged and not before.is_damaged)
+        or old[block.body_start :] != new[after.body_start :]
+    ):
+        raise _refusal(key)
     return new
+
+
+def _read_value(key: str, value: PropertyValue) -> object:
+    """What is read of a value that was written."""
+    if isinstance(value, tuple):
+        return [_read_value(key, item) for item in value]
+    is_text = value is None or key not in frontmatter.NAMES
+    return value if is_text or isinstance(value, str) else _scalar(value)
+
+
+def _refusal(key: str) -> EditError:
+    return EditError(
+        f"The property {key!r} cannot be changed without changing more of the frontmatter.",
+        hint="Use the action replace on its text.",
+    )

@@ -12,7 +12,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.search.views.expressions import Expression
 from qmd.values.days import formatted
-from qmd.values.properties import fold_key
+from qmd.values.properties import fold_key, fold_value, number_of
 from qmd.values.text import fold
 
 MAX_STEPS = 3_000_000
@@ -461,6 +461,7 @@ def _is_same(left: Any, right: Any) -> bool:
         return None not in (left, right) and to_date(left) == to_date(right)
     if isinstance(left, str) and isinstance(right, str):
         return left.removeprefix("#") == right.removeprefix("#")
+    left, right = _as_number(left, right), _as_number(right, left)
     return type(left) is type(right) and bool(left == right)
 
 
@@ -473,6 +474,14 @@ def _key_of(value: Any) -> str | None:
     return value.key if isinstance(value, NoteName) else None
 
 
+def _as_number(value: Any, other: Any) -> Any:
+    """A text beside a number: the number that it is, as in searches."""
+    if isinstance(value, str) and isinstance(other, float):
+        number = number_of(fold_value(value))
+        return value if number is None else number
+    return value
+
+
 def _combined(sign: str, left: Any, right: Any) -> Any:
     if sign in ("=", "=="):
         return _is_same(left, right)
@@ -481,7 +490,9 @@ def _combined(sign: str, left: Any, right: Any) -> Any:
     if sign in ("<", "<=", ">", ">="):
         if left is None or right is None:
             return False
-        first, second = _pair(left, right)
+        first, second = _pair(_as_number(left, right), _as_number(right, left))
+        if 0 in (first[0], second[0]) and {first[0], second[0]} & {3, 9}:
+            return False  # a number and a text
         return {
             "<": first < second,
             "<=": first <= second,
