@@ -116,7 +116,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
     if len(source) > MAX_CHARACTERS:
         if not _LOOKS_LIKE_MAPPING.match(source[:4096]):
             return Frontmatter()
-        return _unread("is over 256 KiB and was not read.", end)
+        return _unread("The frontmatter is over 256 KiB and was not read.", end)
     is_template = has_placeholder(source)
     if is_template:
         source = _quoted(source)
@@ -124,7 +124,7 @@ def _yaml(source: str, end: int) -> Frontmatter:
     try:
         value, warnings = yaml.YamlReader().read(source)
     except yaml.YamlRefused as refused:
-        return _unread(f"was not read: {refused}.", end)
+        return _unread(f"The frontmatter was not read: {refused}.", end)
     except yaml.YAMLError as error:
         if not _is_meant_as_mapping(source):
             return Frontmatter()
@@ -138,8 +138,8 @@ def _yaml(source: str, end: int) -> Frontmatter:
     return Frontmatter(value, end, tuple(warnings))
 
 
-def _unread(why: str, end: int) -> Frontmatter:
-    return Frontmatter({}, end, (f"The frontmatter {why}",), is_damaged=True)
+def _unread(warning: str, end: int) -> Frontmatter:
+    return Frontmatter({}, end, (warning,), is_damaged=True)
 
 
 def _is_meant_as_mapping(source: str) -> bool:
@@ -206,17 +206,17 @@ def _toml(source: str, end: int) -> Frontmatter:
         import tomli as tomllib
 
     if len(source) > MAX_TOML_CHARACTERS:
-        return _unread("is over 32 KiB and was not read.", end)
+        return _unread("The frontmatter is over 32 KiB and was not read.", end)
     if _LONG_TOML_KEY.search(source):
         # The parser's time grows with the square of a dotted key's length.
-        return _unread("is nested too deeply and was not read.", end)
+        return _unread("The frontmatter is nested too deeply and was not read.", end)
     try:
         value = tomllib.loads(_LINE_END.sub("\n", source))
         return Frontmatter({key: _toml_value(item) for key, item in value.items()}, end)
     except RecursionError:
-        return _unread("is nested too deeply and was not read.", end)
+        return _unread("The frontmatter is nested too deeply and was not read.", end)
     except ValueError as error:
-        return _unread(f"is not valid TOML ({error}).", end)
+        return _unread(f"The frontmatter is not valid TOML ({error}).", end)
 
 
 def _toml_value(value: object) -> Any:

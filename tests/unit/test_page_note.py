@@ -266,7 +266,7 @@ def test_a_server_that_only_reads_shows_and_restores_nothing(tmp_path: Path) -> 
         server.kb.replace_note("notes/Harbour.md", "# Other\n")
         with http_client(server.url) as client:
             page = client.get("/history/notes/Harbour.md").text
-            assert "only reads" in page and 'method="post"' not in page
+            assert "nothing can be restored" in page and 'method="post"' not in page
             form = {"revision": "1", "csrf": token(client)}
             assert client.post("/history/notes/Harbour.md", data=form).status_code == 403
             note = client.get("/note/notes/plan.md").text
