@@ -16,7 +16,7 @@ import codecs
 import email
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from email import policy
 from itertools import islice
 from typing import Any, NamedTuple
@@ -81,7 +81,9 @@ def convert_page(
     root, warnings = html_tree(text)
     if root is None:
         return blocks.converted()
-    meta = _Meta(root)
+    # All stay in use to the end: to free an element, lxml climbs to the next one above it in use.
+    elements = list(root.iter())
+    meta = _Meta(elements)
     # What a page calls its own address may be that of another; a note keeps where it came from.
     stated = (meta.address, address) if pictures is None else (address, meta.address)
     address = next(filter(None, stated), "") or _saved_from(text)
@@ -112,11 +114,11 @@ def convert_page(
 class _Meta:
     """What a page says about itself, in JSON-LD and in ``<meta>``."""
 
-    def __init__(self, root: html_blocks.Element) -> None:
+    def __init__(self, elements: Iterable[html_blocks.Element]) -> None:
         self._names: dict[str, str] = {}
         self._json: list[Mapping[str, object]] = []
         self._title = self._time = self._canonical = self.base = ""
-        for element in root.iter():
+        for element in elements:
             self._add(element)
         self.address = self._canonical or _web_address(self.named("og:url"))
 

@@ -143,6 +143,8 @@ def local_name(element: Element) -> str:
     tag = element.tag
     if not isinstance(tag, str):
         return ""
+    if tag.isalnum() and tag.islower():  # as most are
+        return tag
     return tag.rpartition("}")[2].rpartition(":")[2].lower()
 
 
