@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from qmd.parse.convert.blocks import (
+from qmd.parse.convert.in_note import (
     code_in_note,
     inert_heading,
     inert_in_note,
@@ -35,7 +35,7 @@ def chat_as_note(chat: Chat) -> str:
     Frontmatter, and for each turn the question as a heading, the answer and its sources.
 
     The answers are those of a model, and a question may repeat the text of others:
-    `qmd.parse.convert.blocks.inert_markdown` says what of them is not kept.
+    `qmd.parse.convert.in_note.inert_markdown` says what of them is not kept.
     """
     info = chat.info
     head = [

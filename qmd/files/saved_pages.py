@@ -28,7 +28,8 @@ from qmd.files.writing.policy import ResolvedPath
 from qmd.files.writing.writer import FileWriter
 from qmd.ingest.rules import PICTURES_FOLDER
 from qmd.parse import frontmatter
-from qmd.parse.convert.blocks import inert_in_note, inert_value, link, without_templates
+from qmd.parse.convert.blocks import link
+from qmd.parse.convert.in_note import inert_in_note, inert_value, without_templates
 from qmd.parse.formats import MB
 from qmd.system.http_client import TimeLimit
 from qmd.system.web import MAX_REDIRECTS, Fetched, Web, checked_address

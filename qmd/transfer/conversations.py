@@ -24,7 +24,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
 from qmd.files.vault import file_name_of, name_without_orders
-from qmd.parse.convert.blocks import (
+from qmd.parse.convert.in_note import (
     code_in_note,
     inert_heading,
     inert_in_note,
@@ -151,7 +151,7 @@ def as_note(conversation: Conversation) -> str:
     """
     Frontmatter, and for each question a heading with the answers below it.
 
-    `qmd.parse.convert.blocks.inert_markdown` says what of the texts is not kept.
+    `qmd.parse.convert.in_note.inert_markdown` says what of the texts is not kept.
     """
     head = ["---", f"title: {json.dumps(inert_value(conversation.title), ensure_ascii=False)}"]
     head += [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from qmd.files.chats import chat_as_note
-from qmd.parse.convert.blocks import inert_markdown, inert_value
+from qmd.parse.convert.in_note import inert_markdown, inert_value
 from qmd.parse.document import parse_document
 from qmd.values.chats import Chat, ChatInfo, ChatTurn
 

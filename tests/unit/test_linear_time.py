@@ -28,7 +28,7 @@ from qmd.files.posts import Literal
 from qmd.inference import replies
 from qmd.ingest.parse_file import new_document
 from qmd.ingest.patterns import IgnoreFile, compile_mask, parse_ignore_lines
-from qmd.parse.convert.blocks import inert_markdown
+from qmd.parse.convert.in_note import inert_markdown
 from qmd.parse.dates import find_date
 from qmd.parse.decode import decode
 from qmd.parse.document import parse

@@ -7,9 +7,7 @@ what would be taken for a heading, a link or HTML gets a backslash before it, be
 stands between the signs that a search for exactly these signs looks for; emphasis stays for the
 same reason.
 
-Of Markdown that a stranger or a model wrote, and that becomes a note, only the form stays
-(`inert_markdown`): a note would have its tags, links, tasks and facts, and other programs would run
-its queries, scripts and templates.
+What becomes a note needs more than that: see `qmd.parse.convert.in_note`.
 
 Rewrites light markup as Markdown, line by line, so that lines keep their numbers. Headings, items,
 code and text are written in the place of the line that they come from; what is not to be read
@@ -27,7 +25,6 @@ from qmd.parse.chunk import TARGET
 from qmd.parse.converted import Anchor, Converted, limit_warnings
 from qmd.parse.heading_text import heading_text
 from qmd.parse.markdown import outline
-from qmd.parse.notation import WORD
 
 #: Characters of the Markdown of one file; what is behind them is left out.
 MAX_CHARACTERS = 20_000_000
@@ -199,14 +196,6 @@ _LINE_BEGINNING = re.compile(
 )
 
 
-#: A tag begins behind white space, and has a letter or an emoji.
-_TAG = r"(?<!\S)#(?=[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
-#: Tags, wikilinks, fields, boxes of tasks, formulas, and emphasis that the page did not mean.
-_OF_NOTES = re.compile(
-    rf"\\.|{_TAG}|\[(?=\[)|\A\](?=\])|::(?=\s)|\[(?=[ xX/\-]\]\s)"
-    r"|\$(?=[^\s$][^$\n]*\$)|\*(?=\*|[^\s*][^*\n]*\*)|(?<!\w)_(?=\w)|~(?=~)|=(?==\w)",
-    re.DOTALL,
-)
 _IN_LABEL = re.compile(r"\\.|[\[\]]|\\\Z", re.DOTALL)
 _UNLINKABLE = re.compile(r"[<>`\x00-\x1f\x7f]|%%")
 _IN_ANGLES = re.compile(r"[\s()\\]")
@@ -221,29 +210,6 @@ def inert(text: str) -> str:
     `inert_lines` also takes care of what begins a line.
     """
     return _SIGNS.sub(_marked, text)
-
-
-def inert_in_note(text: str) -> str:
-    """
-    Text inside a paragraph of a note: also without tags, wikilinks, fields, tasks and formulas.
-
-    Other than the text of a file, which is read as text, a note would have them.
-    """
-    return in_note(inert(text))
-
-
-def in_note(markdown: str) -> str:
-    """Markdown of text without what only a note would have."""
-    return _OF_NOTES.sub(_marked_in_note, markdown)
-
-
-def _marked_in_note(match: re.Match[str]) -> str:
-    sign = match.group()
-    if sign[0] == "\\":
-        return sign
-    if sign == "::":  # a field is a key, two colons and a blank
-        return ":\\:"
-    return f"\\{sign}"
 
 
 def inert_lines(text: str) -> str:
@@ -290,204 +256,6 @@ def fenced(text: str, language: str = "") -> str:
         language = ""
     end = "" if text.endswith("\n") else "\n"
     return f"{marks}{language}\n{text}{end}{marks}"
-
-
-#: Languages that programs for notes colour and do not run.
-_COLOURED = """
-    ada apache applescript arduino asm assembly awk bash basic bat batch bibtex c c# c++ cfg clj
-    clojure cmake cmd cobol coffeescript conf console cpp crystal cs csharp css csv cuda cython
-    d dart diff docker dockerfile dot elisp elixir elm erb erlang f# fish fortran fsharp gherkin
-    glsl go golang gradle graphql groovy haml handlebars haskell hcl hs html http ini java
-    javascript jinja js json json5 jsonc jsx julia kotlin kt latex less lisp lua makefile
-    markdown matlab md mermaid nginx nim nix objc objective-c objectivec ocaml pascal patch perl
-    php pl plain plaintext postgresql powershell prolog properties proto protobuf ps1 py pycon
-    python python3 r racket rb regex rs rst ruby rust sass scala scheme scss sh shell
-    shell-session solidity sql svelte svg swift systemd tcl terraform tex text tf toml ts tsx
-    txt typescript v vb vbnet verilog vhdl vim vue wasm xhtml xml yaml yml zig zsh
-"""
-_SHOWN = frozenset(_COLOURED.split())
-_PASSES = 4
-_SPAN = re.compile(r"`[^`]*`")
-_HIDDEN = "\0"
-#: What may stand before the text of a line: quotes and items.
-_LEAD = r"(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*"
-_FENCE = re.compile(
-    rf"(?m)^({_LEAD}(?:\[\^[^\]\n]{{1,99}}\]:[ \t]*)?(?:`{{3,}}(?!`)|~{{3,}}(?!~))[^\S\n]*)"
-    r"(\S+)([^\n]*)$"
-)
-_FENCE_BEGINNING = re.compile(rf"({_LEAD})(?:`{{3}}|~{{3}})")
-_BLANK = re.compile(r"(?m)^[^\S\n]+$")
-#: Queries of Dataview in code, ``= this.file`` and ``$= dv.pages()``. An escape is taken whole.
-_INLINE_QUERY = re.compile(r"\\.|`(?=[\s\ufeff]*\$?=)")
-_BACKTICK = re.compile(r"\\.|`", re.DOTALL)
-#: A link leads to the web or to a heading of its own note; others would lead into the notes.
-_OUTSIDE = r"<?(?i:https?://|mailto:|#)"
-#: Images, embeds, HTML, tags, wikilinks, fields and other links. An escape is taken whole.
-_ACTIVE = re.compile(
-    rf"\\.|!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)|{_TAG}|\[(?=\[)|(?<=:):(?=\s)"
-    rf"|(?<=\])\((?!{_OUTSIDE})"
-)
-#: The box of a task, or the category of a fact; a word of Logseq.
-_BOX = r"\[(?=.\](?:\s|\Z)|[^\[\]\n!^][^\[\]\n]{1,99}\][ \t])"
-_DEFINITION = rf"\[(?!\^)(?=[^\[\]]{{1,999}}\]:(?![ \t]*{_OUTSIDE}))"
-_BEGINNING = re.compile(
-    rf"(?m)^{_LEAD}(?:(?P<sign>(?<=[ \t]){_BOX}|{_DEFINITION})|(?<=[-*] )(?P<word>{WORD}))"
-)
-_ITEM_BEGINNING = re.compile(rf"(?P<sign>{_BOX})|(?P<word>{WORD})")
-#: Commands of Templater, which it runs wherever they stand in a new note, also in code.
-_TEMPLATE = re.compile(r"<(?=%)")
-#: Such commands, and what would make a property a link.
-_IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()")
-_NO_BREAK = "\xa0"
-
-
-def inert_markdown(markdown: str) -> str:
-    """
-    Markdown that shows the same and means less: what becomes a note, and others have written.
-
-    Images, embeds, HTML, queries, scripts, links into the notes, tags, fields, tasks and facts are
-    text. What stands in code stays, but for the names of languages that are not known to be
-    harmless, and the commands of Templater.
-    """
-    text = markdown.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
-    text = _BLANK.sub(
-        "", text
-    )  # also of a line of U+2028, which not all readers take for a blank one
-    # First, because a fence or a span that ends elsewhere makes other text code.
-    text = _INLINE_QUERY.sub(_shown, _FENCE.sub(_plain_fence, without_templates(text)))
-    for _ in range(_PASSES):
-        shown = _escaped(text, _without_code(text))
-        if shown == text:
-            break
-        text = shown  # what was HTML is text now, in which a fence may begin or end elsewhere
-    else:
-        text = _escaped(text, text)
-    return text
-
-
-def inert_heading(line: str) -> str:
-    """As `inert_markdown`, for a line that is written behind the signs of a heading."""
-    return inert_markdown(f"# {line}").removeprefix("# ")
-
-
-def inert_item(markdown: str) -> str:
-    """What an item of a list may have as its text, so that it is neither a task nor a fact."""
-    match = _ITEM_BEGINNING.match(markdown)
-    if match is None:
-        return markdown
-    word = match["word"]
-    return f"{word}{_NO_BREAK}{markdown[len(word) + 1 :]}" if word else f"\\{markdown}"
-
-
-def inert_value(text: str) -> str:
-    """The value of a property, which is no link and no command of a template."""
-    return _IN_VALUE.sub(r"\g<0> ", text)
-
-
-def without_templates(markdown: str) -> str:
-    """Markdown without commands of Templater: a backslash would not keep them from running."""
-    return _TEMPLATE.sub("< ", markdown)
-
-
-def code_in_note(text: str) -> str:
-    """As `code_span`; what Dataview would compute stands between signs that are shown."""
-    if not text.strip("\ufeff \t\n").startswith(("=", "$=")):
-        return code_span(text)
-    inside = _BACKTICK.sub(_shown, inert_in_note(" ".join(text.split())))
-    return f"\\`{inside}\\`"
-
-
-def _shown(backtick: re.Match[str]) -> str:
-    return "\\`" if backtick[0] == "`" else backtick[0]
-
-
-def language_in_note(language: str) -> str:
-    """The language of code in a note, "text" for one that a program for notes may run."""
-    return language if not language or language.lower() in _SHOWN else "text"
-
-
-def _without_code(text: str) -> str:
-    """
-    The text with what is surely code overwritten.
-
-    HTML and formulas are none, though `Outline` hides both. Code in a line counts in paragraphs in
-    which all readers of Markdown find the same: with single backticks, in pairs on each line.
-    """
-    structure = outline(text)
-    others = {(block.start, block.end) for block in structure.blocks if block.kind == "html"}
-    others.update(structure.formulas)
-    code = {
-        number
-        for start, end in structure.hidden
-        if (start, end) not in others
-        for number in range(start, _end_of_code(structure.lines, start, end))
-    }
-    pieces: list[str] = []
-    paragraph: list[str] = []
-    starts = [*structure.starts, len(text)]
-    for number, begin in enumerate(structure.starts):
-        line = text[begin : starts[number + 1]]
-        if number not in code and line.strip():
-            paragraph.append(line)
-            continue
-        pieces += _without_spans(paragraph)
-        paragraph = []
-        length = len(line.rstrip("\n")) if number in code else 0
-        pieces.append(_HIDDEN * length + line[length:])
-    return "".join([*pieces, *_without_spans(paragraph)])
-
-
-def _end_of_code(lines: Sequence[str], start: int, end: int) -> int:
-    """Where a fence ends for readers to whom a tab is four columns, and no more."""
-    match = _FENCE_BEGINNING.match(lines[start])
-    column = len(match[1].expandtabs(4)) if match else 0
-    if column <= 4:
-        return end
-    for number in range(start + 1, end):
-        blanks = lines[number][: len(lines[number]) - len(lines[number].lstrip(" \t"))]
-        if blanks.startswith("\t") and len(blanks.expandtabs(4)) < column:
-            return number
-    return end
-
-
-def _without_spans(paragraph: list[str]) -> list[str]:
-    """The lines of a paragraph with code between backticks overwritten, if it surely is."""
-    is_sure = all(
-        line.count("`") % 2 == 0 and "``" not in line and "\\`" not in line and "<http" not in line
-        for line in paragraph
-    )
-    return [_SPAN.sub(_overwritten, line) for line in paragraph] if is_sure else paragraph
-
-
-def _overwritten(match: re.Match[str]) -> str:
-    return _HIDDEN * len(match[0])
-
-
-def _escaped(text: str, masked: str) -> str:
-    """The text with a backslash before each sign that acts; ``masked`` says which are code."""
-    changes = {
-        (match.start(), match.start(), "\\")
-        for match in _ACTIVE.finditer(masked)
-        if match[0][0] != "\\"
-    }
-    for match in _BEGINNING.finditer(masked):
-        if match["word"]:
-            changes.add((match.end(), match.end() + 1, _NO_BREAK))
-        else:
-            changes.add((match.start("sign"), match.start("sign"), "\\"))
-    pieces: list[str] = []
-    at = 0
-    for start, end, sign in sorted(changes):
-        pieces += [text[at:start], sign]
-        at = end
-    return "".join([*pieces, text[at:]])
-
-
-def _plain_fence(match: re.Match[str]) -> str:
-    opening, language, rest = match.groups()
-    if "`" in f"{language}{rest}" and "`" in opening:  # code in a line of text
-        return match[0]
-    return f"{opening}{'text' if rest.strip() else language_in_note(language)}"
 
 
 def link(text: str, target: str) -> str:

@@ -21,17 +21,19 @@ from qmd.parse.convert.blocks import (
     MAX_CELL,
     MAX_COLUMNS,
     Blocks,
-    code_in_note,
     code_span,
     heading_line,
-    in_note,
     inert,
-    inert_in_note,
-    inert_item,
-    language_in_note,
     link,
     piped,
     table_lines,
+)
+from qmd.parse.convert.in_note import (
+    code_in_note,
+    in_note,
+    inert_in_note,
+    inert_item,
+    language_in_note,
 )
 
 Element = etree._Element  # lxml has no other name for their type

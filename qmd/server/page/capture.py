@@ -16,7 +16,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from qmd.errors import ConflictError, InputError
-from qmd.parse.convert.blocks import inert_in_note, inert_markdown, link, without_templates
+from qmd.parse.convert.blocks import link
+from qmd.parse.convert.in_note import inert_in_note, inert_markdown, without_templates
 from qmd.parse.lines import split_lines
 from qmd.server.page.links import note_address
 from qmd.server.page.site import Site
