@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 from qmd.engine_text import engine_text
@@ -491,8 +492,9 @@ def _combined(sign: str, left: Any, right: Any) -> Any:
         if left is None or right is None:
             return False
         first, second = _pair(_as_number(left, right), _as_number(right, left))
-        if 0 in (first[0], second[0]) and {first[0], second[0]} & {3, 9}:
-            return False  # a number and a text
+        kinds = {first[0], second[0]}
+        if _Kind.NUMBER in kinds and kinds & {_Kind.TEXT, _Kind.NOTHING}:
+            return False
         return {
             "<": first < second,
             "<=": first <= second,
@@ -550,31 +552,41 @@ _ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 }
 
 
+class _Kind(IntEnum):
+    """The kinds of values, in the order in which they are sorted."""
+
+    NUMBER = 0
+    SPAN = 1
+    DATE = 2
+    TEXT = 3
+    NOTHING = 4
+
+
 def _pair(left: Any, right: Any) -> tuple[tuple[int, Any], tuple[int, Any]]:
     """Two values in a form in which they can be compared."""
     if isinstance(left, datetime) or isinstance(right, datetime):
         dates = to_date(left), to_date(right)
         if None not in dates:
-            return (2, dates[0]), (2, dates[1])
+            return (_Kind.DATE, dates[0]), (_Kind.DATE, dates[1])
     if isinstance(left, timedelta) or isinstance(right, timedelta):
         spans = to_span(left), to_span(right)
         if None not in spans:
-            return (1, spans[0]), (1, spans[1])
+            return (_Kind.SPAN, spans[0]), (_Kind.SPAN, spans[1])
     return order_of(left), order_of(right)
 
 
 def order_of(value: Any) -> tuple[int, Any]:
     """What values are sorted by: numbers before times, dates and texts; nothing comes last."""
     if value is None or value == "":
-        return 9, ""
+        return _Kind.NOTHING, ""
     if isinstance(value, (bool, float)):
-        return 0, float(value)
+        return _Kind.NUMBER, float(value)
     if isinstance(value, timedelta):
-        return 1, value
+        return _Kind.SPAN, value
     moment = to_date(value)
     if moment is not None:
-        return 2, moment
-    return 3, shown(value).casefold()
+        return _Kind.DATE, moment
+    return _Kind.TEXT, shown(value).casefold()
 
 
 def _listed(value: Any) -> list[Any]:
