@@ -101,10 +101,10 @@ def file_name_of(title: str, suffix: str = ".md") -> str:
     name = " ".join(words)[:MAX_NAME]
     if not is_utf8(name):
         return ""
-    return name_without_orders("".join(each for each in name if is_safe_name(each)), suffix)
+    return harmless_name("".join(each for each in name if is_safe_name(each)), suffix)
 
 
-def name_without_orders(name: str, suffix: str = ".md") -> str:
+def harmless_name(name: str, suffix: str = ".md") -> str:
     """A name for a new file, without its suffix, that steers no program with it; "" for none."""
     name = name.strip(" .")
     names = (name, f"{name}-1") if name else ()

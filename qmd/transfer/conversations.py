@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from qmd.errors import FileAccessError, InputError
-from qmd.files.vault import file_name_of, name_without_orders
+from qmd.files.vault import file_name_of, harmless_name
 from qmd.parse.convert.in_note import (
     code_in_note,
     inert_heading,
@@ -107,7 +107,7 @@ class Conversation(NamedTuple):
         """That of a new note: day and title, and the id for those of the same title."""
         title = file_name_of(self.title)[:_MAX_FILE_NAME].strip(" .") or self.source
         name = f"{self.created[:10]} {title} {file_name_of(self.id)[:8]}"
-        return f"{name_without_orders(name)}.md"
+        return f"{harmless_name(name)}.md"
 
 
 def conversations(source: ConversationProgram, file: Path) -> Iterator[Conversation]:
