@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from qmd.cli import listings as listings
     from qmd.cli import main as main
     from qmd.cli import operations as operations
-    from qmd.cli import progress as progress
     from qmd.cli import remote as remote
     from qmd.cli import render_hits as render_hits
     from qmd.cli import render_reports as render_reports

@@ -1,4 +1,4 @@
-"""The bars that `qmd.cli.progress` draws; rich takes a while to load."""
+"""The bars that `qmd.cli.terminal` draws; rich takes a while to load."""
 
 from __future__ import annotations
 

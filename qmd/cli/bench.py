@@ -12,10 +12,9 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
-from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.cli.terminal import note, one_line, progress_bar, write, write_json
 from qmd.evaluate import fixtures
 from qmd.evaluate.run import (
     DEPTH,

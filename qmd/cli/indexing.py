@@ -16,10 +16,18 @@ import click
 from qmd import cli
 from qmd.cli import complete, runs
 from qmd.cli.command import Group, command
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_index_report
 from qmd.cli.session import session
-from qmd.cli.terminal import confirmed, escape_json, note, one_line, paint, use_color, write
+from qmd.cli.terminal import (
+    confirmed,
+    escape_json,
+    note,
+    one_line,
+    paint,
+    progress_bar,
+    use_color,
+    write,
+)
 from qmd.errors import InputError
 from qmd.values.text import DEFAULT_MASK
 

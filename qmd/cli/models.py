@@ -11,10 +11,18 @@ import click
 from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Group, command
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import fitting, note, one_line, paint, readable_size, use_color, write
+from qmd.cli.terminal import (
+    fitting,
+    note,
+    one_line,
+    paint,
+    progress_bar,
+    readable_size,
+    use_color,
+    write,
+)
 from qmd.system.user_dirs import is_missing
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from qmd import cli
 from qmd.cli import complete
 from qmd.cli.command import Command, QueryWord, command, json_option
 from qmd.cli.formats import FORMATS
-from qmd.cli.progress import progress_bar
 from qmd.cli.session import session
-from qmd.cli.terminal import write_json, write_text
+from qmd.cli.terminal import progress_bar, write_json, write_text
 from qmd.config import load_settings
 from qmd.errors import InputError, OutsideRootsError, QmdError
 from qmd.operations import Operation, every_command

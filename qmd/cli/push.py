@@ -16,10 +16,9 @@ from qmd import errors, ingest
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.indexing import refuse_missing
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import SHOWN, count
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, readable_size, write, write_json
+from qmd.cli.terminal import note, one_line, progress_bar, readable_size, write, write_json
 from qmd.transfer import push as transfer
 from qmd.values import Collection
 from qmd.values.text import DEFAULT_MASK

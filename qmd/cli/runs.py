@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from qmd.cli import render_reports
-from qmd.cli.progress import progress_bar
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, write
+from qmd.cli.terminal import note, one_line, progress_bar, write
 from qmd.errors import InferenceError, QmdError
 
 if TYPE_CHECKING:

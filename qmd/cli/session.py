@@ -138,7 +138,7 @@ class Session:
             inbox_template=settings.inbox_template,
             allow_private_addresses=settings.allow_private_addresses,
         )
-        with cli.progress.progress_bar_if_needed() as progress:
+        with cli.terminal.progress_bar_if_needed() as progress:
             return qmd.KnowledgeBase.open(
                 database,
                 chosen,

@@ -13,10 +13,10 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from qmd import lazy, libraries
+from qmd import cli, lazy, libraries
 from qmd.errors import ConfigError
 from qmd.values.text import escape_json as escape_json  # noqa: PLC0414 - from here, too
 from qmd.values.text import harmless as harmless  # noqa: PLC0414 - from here, too
@@ -24,6 +24,8 @@ from qmd.values.text import one_line as one_line  # noqa: PLC0414 - from here, t
 
 if TYPE_CHECKING:
     import subprocess
+
+    from qmd.values import Progress, ProgressCallback
 
 RESET = "\x1b[0m"
 STYLES = {
@@ -415,3 +417,31 @@ def group_headings(groups: Sequence[str | None], color: bool) -> Iterator[list[s
         yield (
             [paint(f"── {one_line(group or '(none)')}", "title", color) + "\n"] if is_first else []
         )
+
+
+# --- progress ------------------------------------------------------------------------
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressCallback | None]:
+    """Give a callback that draws the progress, or None if stderr is no terminal."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    with cli.bars.drawn() as draw:
+        yield draw
+
+
+@contextmanager
+def progress_bar_if_needed() -> Iterator[ProgressCallback]:
+    """As `progress_bar`, but nothing is imported or drawn before the callback is called."""
+    with ExitStack() as stack:
+        opened: list[ProgressCallback | None] = []
+
+        def draw(tick: Progress) -> None:
+            if not opened:
+                opened.append(stack.enter_context(progress_bar()))
+            if opened[0] is not None:
+                opened[0](tick)
+
+        yield draw

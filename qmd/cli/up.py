@@ -17,11 +17,10 @@ import qmd.server
 from qmd.cli import complete, runs
 from qmd.cli.command import command
 from qmd.cli.indexing import refuse_missing
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, left_out, render_index_report, render_status
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, note, one_line, waiting, write
+from qmd.cli.terminal import hanging, note, one_line, progress_bar, waiting, write
 from qmd.errors import QmdError
 from qmd.system import running
 from qmd.values import Progress

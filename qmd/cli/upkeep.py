@@ -18,10 +18,9 @@ from qmd.cli.commands import below
 from qmd.cli.formats import places
 from qmd.cli.imports import render_not_taken
 from qmd.cli.open import chosen_editor
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count, render_checks
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, note, one_line, write, write_json
+from qmd.cli.terminal import hanging, note, one_line, progress_bar, write, write_json
 from qmd.config import SETTINGS
 from qmd.operations.definition import Replied
 from qmd.system.editors import check_editor
