@@ -503,10 +503,22 @@ def _embedding(store: Store, choice: EmbedderChoice, budget_s: float) -> Iterato
         yield from _setting(choice.configured_model, chosen)
     with store.reading() as reader:
         problem = _problem_of_vectors(reader, target, fits=fits)
-    if problem is None:
+        waiting = reader.upkeep.count_contents_waiting()
+        embeds = freshness.activity(store, reader)[1]
+    if problem is not None:
+        yield Check("vectors", "warning", *problem)
+    elif not waiting:
         yield Check("vectors", "ok", "Every document has its vectors")
     else:
-        yield Check("vectors", "warning", *problem)
+        template = "{count} documents wait for vectors."
+        if waiting == 1:
+            template = "1 document waits for vectors."
+        message = engine_text(template, count=f"{waiting:,}")
+        if embeds:
+            message = sentences(message, "A process makes them in the background.")
+            yield Check("vectors", "ok", message)
+        else:
+            yield Check("vectors", "warning", message, "qmd embed")
 
 
 def _setting(setting: str | None, chosen: str | None) -> Iterator[Check]:
@@ -563,11 +575,6 @@ def _problem_of_vectors(reader: Reader, target: str, *, fits: bool) -> tuple[str
             ),
             f"qmd models use {target}",
         )
-    if waiting := reader.upkeep.count_contents_waiting():
-        template = "{count} documents wait for vectors."
-        if waiting == 1:
-            template = "1 document waits for vectors."
-        return engine_text(template, count=f"{waiting:,}"), "qmd embed"
     return None
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 from qmd.health import doctor
 from qmd.values import Check
 from tests.support.child import REPOSITORY
+from tests.support.embedder import HashEmbedder
 from tests.support.live import kept, needs_events
 
 
@@ -55,6 +56,23 @@ def test_the_keeper_is_named(tmp_path: Path) -> None:
         assert keeper.message.startswith("No process keeps the index")
 
 
+def test_nobody_is_told_to_make_the_vectors_that_a_process_makes(tmp_path: Path) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    (root / "a.md").write_text("# Note\n")
+    database, settings = tmp_path / "kb.sqlite", Settings(embedder=HashEmbedder())
+    with KnowledgeBase.open(database, settings, create=True) as kb:
+        kb.add_collection(root)
+        kb.index_before_keeping()
+        (made,) = checks(kb, "vectors")
+    with KnowledgeBase.open(database, settings) as kb:
+        (waits,) = checks(kb, "vectors")
+    sentence = "1 document waits for vectors."
+    in_background = f"{sentence} A process makes them in the background."
+    assert (made.status, made.message, made.remedy) == ("ok", in_background, None)
+    assert (waits.status, waits.message, waits.remedy) == ("warning", sentence, "qmd embed")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a limit")
 def test_a_limit_that_is_near_is_told_with_the_command_that_raises_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -79,7 +97,7 @@ def test_a_limit_that_is_near_is_told_with_the_command_that_raises_it(
 FEW_WATCHES = """
 import sys, threading
 from pathlib import Path
-from qmd import KnowledgeBase
+from qmd import KnowledgeBase, Settings
 root = Path(sys.argv[2])
 with KnowledgeBase.open(sys.argv[1], create=True) as kb:
     kb.add_collection(root, name="notes")
