@@ -26,10 +26,9 @@ from qmd.cli.ask import model_options
 from qmd.cli.bench import table
 from qmd.cli.command import command, json_option
 from qmd.cli.main import cli, main
-from qmd.cli.progress import progress_bar
 from qmd.cli.render_reports import count
 from qmd.cli.session import session
-from qmd.cli.terminal import note, one_line, write, write_json
+from qmd.cli.terminal import note, one_line, progress_bar, write, write_json
 from qmd.inference.llm import LlmClient
 from qmd.kb import KnowledgeBase
 
