@@ -230,6 +230,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
             f"{count(collection.documents, 'document')}, {terminal.one_line(_files_of(collection))}"
         )
         facts += "" if collection.included else ", excluded"
+        facts += ", its folder is not there" if collection.missing else ""
         changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {terminal.one_line(collection.path)}"
         terminal.write(f"  {terminal.beside(place, f'({facts}{changed})', 2)}\n")

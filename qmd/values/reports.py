@@ -457,3 +457,4 @@ class Collection:
         True
     )
     owner: Annotated[str, OmitDefault(), Describe("Whose folder it is, if it was pushed")] = ""
+    missing: Annotated[bool, OmitDefault(), Describe("Whether its folder is not there")] = False
