@@ -9,6 +9,7 @@ import pytest
 
 from qmd.errors import CollectionNotFoundError, InputError
 from qmd.search import judge
+from qmd.search.query import loose_parts, split_terms
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 
@@ -226,6 +227,18 @@ def test_texts_with_a_name_come_before_those_with_the_other_words(
     first, second, *others = languages.found(query)
     assert {first, second} == {"templates.md", "speed.md"}
     assert others
+
+
+@pytest.mark.parametrize("query", ["什么是.NET", "什么是.net吗", ".NET是什么", "学.NET"])
+def test_a_name_directly_beside_chinese_is_the_name(languages: Corpus, query: str) -> None:
+    files = languages.found(query)
+    assert files[0] == "runtime.md"
+    assert "scale.md" not in files
+
+
+def test_the_ending_of_a_file_with_a_chinese_name_is_no_name() -> None:
+    (term,) = split_terms("周报.md", None)
+    assert loose_parts(term) == ["周报", "md"]
 
 
 @pytest.mark.parametrize("query", ["what is C++", "what is .NET"])
