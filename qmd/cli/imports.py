@@ -18,7 +18,7 @@ from qmd.cli.command import Group, command, json_option
 from qmd.cli.render_reports import count
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, one_line, write, write_json
+from qmd.cli.terminal import hanging, one_line, progress_bar, write, write_json
 from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
 
@@ -266,8 +266,10 @@ def _render_unpacked(report: UnpackReport) -> None:
 def _conversations(
     program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
 ) -> None:
-    with session().open(write=True) as kb:
-        report = kb.import_conversations(program, file, folder=folder, dry_run=dry_run)
+    with session().open(write=True) as kb, progress_bar() as progress:
+        report = kb.import_conversations(
+            program, file, folder=folder, dry_run=dry_run, progress=progress
+        )
     if as_json:
         write_json(report)
         return

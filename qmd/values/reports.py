@@ -176,6 +176,7 @@ class Progress:
         "model",
         "bench",
         "push",
+        "import",
         "backup",
         "check",
         "cleanup",
