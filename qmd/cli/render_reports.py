@@ -226,14 +226,8 @@ def render_status(status: Status, fresh: Freshness) -> None:
     )
     for collection in status.collections:
         name = terminal.paint(terminal.one_line(collection.name), "title", color)
-        facts = (
-            f"{count(collection.documents, 'document')}, {terminal.one_line(_files_of(collection))}"
-        )
-        facts += "" if collection.included else ", excluded"
-        facts += ", its folder is not there" if collection.missing else ""
-        changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {terminal.one_line(collection.path)}"
-        terminal.write(f"  {terminal.beside(place, f'({facts}{changed})', 2)}\n")
+        terminal.write(f"  {terminal.beside(place, f'({_state_of(collection)})', 2)}\n")
     if status.skipped:
         terminal.write(
             terminal.paint("Skipped", "warning", color)
@@ -253,6 +247,18 @@ def render_status(status: Status, fresh: Freshness) -> None:
             )
             + "\n"
         )
+
+
+def _state_of(collection: Collection) -> str:
+    """How many documents it has, which files these are, and what is special about it."""
+    facts = [count(collection.documents, "document"), terminal.one_line(_files_of(collection))]
+    if not collection.included:
+        facts.append("excluded")
+    if collection.missing:
+        facts.append("its folder is not there")
+    if collection.last_updated:
+        facts.append(f"changed {minute(collection.last_updated)}")
+    return ", ".join(facts)
 
 
 def _indexed(status: Status, fresh: Freshness) -> str:
