@@ -88,7 +88,7 @@ def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> No
     What qmd does not take, such as update commands and models, is listed. What is a collection or
     a context here already stays as it is, so the command may be repeated.
     """
-    _take_over("tobi", source or session().index, dry_run, no_index, as_json)
+    _import_from("tobi", source or session().index, dry_run, no_index, as_json)
 
 
 @command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
@@ -100,7 +100,7 @@ def basic_memory(file: str | None, dry_run: bool, no_index: bool, as_json: bool)
 
     It reads config.json in ~/.basic-memory, or FILE. Projects in the cloud are listed.
     """
-    _take_over("basic-memory", file, dry_run, no_index, as_json)
+    _import_from("basic-memory", file, dry_run, no_index, as_json)
 
 
 @command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
@@ -112,10 +112,10 @@ def obsidian(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> 
 
     It reads the obsidian.json of this machine, or FILE.
     """
-    _take_over("obsidian", file, dry_run, no_index, as_json)
+    _import_from("obsidian", file, dry_run, no_index, as_json)
 
 
-def _take_over(
+def _import_from(
     program: Program, file: str | None, dry_run: bool, no_index: bool, as_json: bool
 ) -> None:
     plan = qmd.KnowledgeBase.plan_import(program, file)
