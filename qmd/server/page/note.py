@@ -150,7 +150,7 @@ def _missing(
         "name": visit.file,
         "candidates": candidates,
         "is_ambiguous": is_ambiguous,
-        "may_create": not is_ambiguous and may_be_note(visit.file),
+        "may_create": not is_ambiguous and may_be_note(visit.file, is_path=True),
         "has_history": has_history,
     }
     return Shown("note_missing.html", values, 300 if is_ambiguous else error.http_status)
