@@ -255,7 +255,7 @@ def _state_of(collection: Collection) -> str:
     if not collection.included:
         facts.append("excluded")
     if collection.missing:
-        facts.append("its folder is not there")
+        facts.append("its folder cannot be read")
     if collection.last_updated:
         facts.append(f"changed {minute(collection.last_updated)}")
     return ", ".join(facts)

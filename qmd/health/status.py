@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, left_s
 from qmd.ingest.keep.watch import REMOTE, file_system
+from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
 from qmd.records import replace
 from qmd.values import Collection, Filters, Status
@@ -66,8 +67,8 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
 
 
 def _is_missing(folder: Path) -> bool:
-    """Whether a folder is not there; one of another machine is not asked, it may never answer."""
-    return file_system(folder) not in REMOTE and not folder.is_dir()
+    """Whether a folder cannot be read; one of another machine is not asked, it may never answer."""
+    return file_system(folder) not in REMOTE and not (folder.is_dir() and is_readable(str(folder)))
 
 
 def _count_documents(reader: Reader, of_all_collections: int) -> int:

@@ -458,4 +458,6 @@ class Collection:
         True
     )
     owner: Annotated[str, OmitDefault(), Describe("Whose folder it is, if it was pushed")] = ""
-    missing: Annotated[bool, OmitDefault(), Describe("Whether its folder is not there")] = False
+    missing: Annotated[
+        bool, OmitDefault(), Describe("Whether its folder is not there, or cannot be read")
+    ] = False
