@@ -27,6 +27,7 @@ def parse(text: str, path: str = "note.md") -> ParsedDocument:
         ("due:: 2025-03-01", {"due": "2025-03-01"}),
         ("number:: 007", {"number": "007"}),
         ('name:: "5"', {"name": "5"}),
+        ('name:: ""x"', {"name": '""x"'}),
         ("作者:: 李雷", {"作者": "李雷"}),
         ("⏱ time:: 5m", {"⏱ time": "5m"}),
         ("**Rating**:: 5", {"Rating": 5}),
