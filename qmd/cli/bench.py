@@ -24,6 +24,8 @@ from qmd.evaluate.run import (
     SEED,
     SYSTEMS,
     WITHOUT,
+    BenchReport,
+    Difference,
     run,
     systems_for,
 )
@@ -31,7 +33,6 @@ from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.evaluate.fixtures import Judgments
-    from qmd.evaluate.run import BenchReport, Difference
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
 

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,13 +19,10 @@ from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
 from qmd.clients import install, texts
-from qmd.clients.install import BY_HAND, CLIENTS, HOOKS
+from qmd.clients.install import BY_HAND, CLIENTS, HOOKS, Client, Entry, SettingsChange
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
 from qmd.system.user_dirs import is_missing
-
-if TYPE_CHECKING:
-    from qmd.clients.install import Client, Entry, SettingsChange
 
 CLIENT_IDS = tuple(client.id for client in (*CLIENTS, *BY_HAND))
 

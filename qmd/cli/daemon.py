@@ -10,7 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -23,10 +23,7 @@ from qmd.errors import ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
 from qmd.system.log_file import LogReader, files_of_log, log_file
 from qmd.system.user_dirs import moved_directories
-from qmd.values.location import ServerDatabase
-
-if TYPE_CHECKING:
-    from qmd.values.location import DatabaseLocation
+from qmd.values.location import DatabaseLocation, ServerDatabase
 
 _START_S = 30.0  # the longest wait until a new server answers
 _END_S = 20.0  # a server answers the requests in progress first

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.records import NamedTuple
-from qmd.values.tool_calls import TOOL_CALL_MODES
+from qmd.values.tool_calls import TOOL_CALL_MODES, ToolCallMode
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
-    from qmd.values.tool_calls import ToolCallMode
 
 Kind = Literal[
     "text", "texts", "path", "path_as_written", "paths", "database", "seconds", "count", "switch"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from qmd import libraries
 from qmd.errors import InferenceError, InputError
-from qmd.evaluate.fixtures import DocumentNames
+from qmd.evaluate.fixtures import DocumentNames, JudgedQuestion, Judgments
 from qmd.values import Filters, Progress, SearchCommand, SearchRequest
 from qmd.values.facts import Name
 from qmd.values.search import EvidencePart
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.evaluate.fixtures import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
 

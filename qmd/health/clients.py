@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from qmd.clients import install
 from qmd.clients.install import CLIENTS
@@ -19,11 +19,8 @@ from qmd.system.handshake import HandshakeError
 from qmd.system.session import SERVES_ONLY
 from qmd.system.user_dirs import named_database
 from qmd.values import Check
-from qmd.values.location import as_location
+from qmd.values.location import DatabaseLocation, as_location
 from qmd.values.text import one_line
-
-if TYPE_CHECKING:
-    from qmd.values.location import DatabaseLocation
 
 _Status = Literal["ok", "warning", "error"]
 _Finding = tuple[_Status, str, str | None]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from qmd import inference
 from qmd.inference.embedded import build
-from qmd.inference.protocols import token_embedder
+from qmd.inference.protocols import Embedder, TokenEmbedder, token_embedder
 from qmd.parse.chunk import embedded_text
 from qmd.store.sql.models import ChunkText, StoredModel, StoredProjection
 from qmd.store.sql.vectors import pack_vectors
@@ -23,7 +23,6 @@ from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
     from qmd.store.store import EmbeddingClaims

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from qmd import files, search
 from qmd.kb.parts import Parts, open_to_scopes
@@ -16,8 +16,6 @@ from qmd.values.pictures import PictureText
 from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, whole
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from qmd.store import Reader
     from qmd.values import DocumentAnchor, DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.properties import PropertySummary, PropertyValue

@@ -39,14 +39,13 @@ from qmd.values.facts import (
     Singular,
     wire_fields,
 )
-from qmd.values.wire import from_wire
+from qmd.values.wire import ListBudget, from_wire
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
-    from qmd.values.wire import ListBudget
     from qmd.values.writing import Language
 
 Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]

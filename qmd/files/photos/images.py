@@ -20,7 +20,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qmd import errors
 from qmd.files.photos import photo_plan
@@ -36,17 +35,13 @@ from qmd.files.photos.photo_plan import (
     with_translated_iptc,
 )
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
-from qmd.files.writing.writer import NewMetadata
+from qmd.files.writing.writer import FileWriter, NewMetadata
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import containers, source
 from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.standards import read_iptc
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
-
-if TYPE_CHECKING:
-    from qmd.files.writing.writer import FileWriter
-
 
 TOOL = "writeImageMetadata"
 #: Tags that exiftool leaves out of "all".

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
-from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
+from qmd.inference.protocols import EmbeddedTexts, Embedder, EmbedderWrapper, Role, TokenStates
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, embed
 from qmd.ingest.events import Event, EventBus
@@ -29,7 +29,6 @@ from qmd.values import Progress
 from qmd.values.pictures import Recogniser
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, TokenStates
     from qmd.store import Reader, Store
 
 _log = logging.getLogger(__name__)

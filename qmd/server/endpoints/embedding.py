@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.errors import InputError, ModelMissingError
 from qmd.operations.definition import operation
-from qmd.server.endpoints.definition import RestError
+from qmd.server.endpoints.definition import Call, RestError
 from qmd.values.facts import Describe, InSchema, OmitDefault
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
-    from qmd.server.endpoints.definition import Call
 
 MAX_TEXTS = 1000
 """The most texts of one request."""
