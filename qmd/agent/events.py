@@ -12,8 +12,7 @@ from qmd.agent.executor import Reading, ToolExecution
 from qmd.agent.parser import Malformed
 from qmd.engine_text import EngineText
 from qmd.errors import QmdError, TransientInferenceError
-from qmd.store.sql.conversations import StoredTurn
-from qmd.values.chats import ChatEvent
+from qmd.values.chats import ChatEvent, StoredTurn
 
 Listener = Callable[[ChatEvent], None]
 

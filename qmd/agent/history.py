@@ -14,17 +14,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Protocol
 
 from qmd.agent.loop import ChatModel, ask
 from qmd.agent.prompt import shortened, tokens
 from qmd.errors import ChatNotFoundError, QmdError
 from qmd.inference.llm import Message
 from qmd.inference.llm.answer import Fence
-from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
-from qmd.values.chats import ChatInfo, ChatMode
+from qmd.values.chats import ChatInfo, ChatMode, StoredTurn
 
 NOT_ANSWERED = "(This was not answered.)"
 
@@ -168,26 +167,6 @@ def section(summary: ChatSummary, fence: Fence) -> str:
 
 MOST_IN_MEMORY = 20
 """The most conversations in memory; those that went on longest ago are forgotten."""
-
-
-class ChatStore(Protocol):
-    """Keeps conversations: a `KnowledgeBase`, or a `ChatMemory`."""
-
-    def stored_chat(self, chat_id: str) -> KeptChat:
-        """All that is kept of a conversation. Raises ChatNotFoundError."""
-        ...
-
-    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
-        """Keep a turn that begins, in a new conversation or in an earlier one."""
-        ...
-
-    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
-        """Keep what has come of a turn so far."""
-        ...
-
-    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
-        """Keep the summary of the first turns."""
-        ...
 
 
 class ChatMemory:

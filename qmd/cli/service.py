@@ -114,7 +114,7 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     manager, name = _manager(manager_name), service_name(session())
     file = manager.file(name)
     if dry_run:
-        before, after = manager.uninstall_steps(name), manager.steps_after_uninstall(name)
+        before, after = manager.uninstall_steps(name), manager.steps_after_uninstall()
         if as_json:
             steps = [list(step.command) for step in (*before, *after)]
             write_json({"delete": str(file), "run": steps})

@@ -16,8 +16,8 @@ from qmd.system import clock
 if TYPE_CHECKING:
     from qmd.settings import BackendSettings
     from qmd.store import Writer
-    from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
-    from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
+    from qmd.store.sql.conversations import ChatSummary, KeptChat
+    from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn, StoredTurn
     from qmd.values.writing import WrittenNote
 
 _MAX_WORDS = 16  # of a search; each reads all conversations

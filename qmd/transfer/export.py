@@ -135,8 +135,7 @@ def _export_chats(reader: Reader, target: _Counted) -> int:
         summary = conversations.summary(info.id)
         about = (info.id, info.name, info.mode, info.created, info.updated)
         chats.append(transfer.ExportedChat(*about, *summary))
-        turns = [transfer.ExportedTurn(*turn) for turn in conversations.turns(info.id)]
-        target.put_lines(turns_name(info.id), turns)
+        target.put_lines(turns_name(info.id), conversations.turns(info.id))
     chats.sort(key=lambda chat: chat.id)
     target.put_lines(CHATS, chats)
     return len(chats)

@@ -78,6 +78,28 @@ class ChatEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """
+    A turn as it is stored, and exported.
+
+    Attributes:
+        process: The process that runs the turn (`qmd.store.store.Store.process_name`).
+        events: What happened, as JSON.
+        messages: What was said to the model and by it, as JSON.
+    """
+
+    number: int
+    question: str
+    answer: str
+    status: TurnStatus
+    started: str
+    seconds: float
+    process: str
+    events: str
+    messages: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChatTurn:
     """A question and what came of it."""
 
