@@ -15,12 +15,12 @@ import click
 import qmd
 from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option, together
-from qmd.cli.render_reports import count
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, write, write_json
 from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -180,9 +180,9 @@ def export_of_qmd(
         else:
             _render(report.folders)
             write(
-                f"History: {count(report.changes, 'change')},"
-                f" {count(report.revisions, 'revision')};"
-                f" {count(report.chats, 'conversation')}\n"
+                f"History: {counted(report.changes, 'change')},"
+                f" {counted(report.revisions, 'revision')};"
+                f" {counted(report.chats, 'conversation')}\n"
             )
             if report.settings is not None and not written:
                 write("Settings: not taken. --settings writes config.toml where there is none.\n")
@@ -246,11 +246,11 @@ def markdown_zip(
 def _render_unpacked(report: UnpackReport) -> None:
     would = "Would write" if report.dry_run else "Wrote"
     write(
-        f"{would} {count(report.files, 'file')} ({report.bytes:,} bytes)"
+        f"{would} {counted(report.files, 'file')} ({report.bytes:,} bytes)"
         f" to {one_line(report.folder)}\n"
     )
     if report.present:
-        write(f"  {count(report.present, 'file')} with the same name were there\n")
+        write(f"  {counted(report.present, 'file')} with the same name were there\n")
     if report.encoding != "utf-8":
         write(f"  File names are in {report.encoding}; --encoding names another one\n")
     render_not_taken(report.not_taken)
@@ -266,8 +266,8 @@ def _conversations(
 def _render_conversations(report: ConversationsReport) -> None:
     would = "Would write" if report.dry_run else "Wrote"
     write(
-        f"{would} {count(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
-        f" {count(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
+        f"{would} {counted(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
+        f" {counted(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
     )
     if report.problem is not None:
         write(f"Not searchable yet: {one_line(report.problem)}\n")
@@ -427,7 +427,7 @@ def _render(report: ImportReport) -> None:
     would = "Would take" if report.dry_run else "Took"
     new = [each for each in report.collections if each.state == "new"]
     write(
-        f"{would} {count(len(new), 'collection')} and {count(report.contexts, 'context')}"
+        f"{would} {counted(len(new), 'collection')} and {counted(report.contexts, 'context')}"
         f" from {one_line(report.source)}\n"
     )
     for each in report.collections:
@@ -437,7 +437,7 @@ def _render(report: ImportReport) -> None:
         if not each.included:
             details.append("searched only if named")
         if each.contexts:
-            details.append(count(each.contexts, "context"))
+            details.append(counted(each.contexts, "context"))
         if each.state == "present":
             details.append("a collection before")
         write(f"  {one_line(each.name)}  {one_line(each.path)}\n")

@@ -11,7 +11,6 @@ import click
 from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Group, command
-from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import (
     fitting,
@@ -24,6 +23,7 @@ from qmd.cli.terminal import (
     write,
 )
 from qmd.system.user_dirs import is_missing
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo
@@ -133,7 +133,7 @@ def _render_change(change: ModelChange) -> None:
     else:
         write(f"{name} ({change.dimension} dimensions) is to be the model of this database.\n")
         how = "in the background" if change.kept else "with: qmd embed"
-        write(f"{count(change.waiting, 'chunk')} get vectors {how}\n")
+        write(f"{counted(change.waiting, 'chunk')} get vectors {how}\n")
         if change.before and change.before != change.model:
             write(f"Until all have them, those of {one_line(change.before)} answer.\n")
 

@@ -16,13 +16,14 @@ from qmd.cli import terminal
 from qmd.cli.command import Group
 from qmd.cli.formats import DISPLAY_PATHS, Columns, Places, flat, numbered, places, table
 from qmd.cli.listings import ListingView
-from qmd.cli.render_reports import count, render_status
+from qmd.cli.render_reports import render_status
 from qmd.cli.session import session
 from qmd.errors import NoMatchError
 from qmd.operations import texts
 from qmd.parse.lines import split_lines
 from qmd.system import clock
 from qmd.values import DocumentSlice, SkippedDocument
+from qmd.values.text import counted
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def get(
     if excerpt.left_out is not None:
         terminal.note(f"… {left_out_text(excerpt)}")
     elif excerpt.more_lines and output == "cli":
-        terminal.note(f"… {count(excerpt.more_lines, 'more line')}")
+        terminal.note(f"… {counted(excerpt.more_lines, 'more line')}")
     if excerpt.same_name and output == "cli":
         terminal.note(f"… {same_name_text(excerpt)}")
 
@@ -57,7 +58,7 @@ def multi_get(
     if reply.next_file is not None:
         raise_what = "--max-tokens" if "max_tokens" in arguments else "--max-total-bytes"
         terminal.note(
-            f"{count(reply.more, 'more document')} left out, the first is {reply.next_file}: "
+            f"{counted(reply.more, 'more document')} left out, the first is {reply.next_file}: "
             f"narrow the pattern, or raise {raise_what}.",
             style="warning",
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from qmd import libraries
 from qmd.cli import terminal
 from qmd.system import clock
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.operations.definition import Replied
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def duration(seconds: float) -> str:
     """About how long something takes, in words: "about 3 min"."""
     if seconds < 90:
@@ -46,8 +43,8 @@ def duration(seconds: float) -> str:
 def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
     terminal.write(
-        f"{verb} {count(report.collections, 'collection')}: "
-        f"{count(report.total_documents, 'document')}\n"
+        f"{verb} {counted(report.collections, 'collection')}: "
+        f"{counted(report.total_documents, 'document')}\n"
     )
     changes = ("added", "updated", "moved", "removed", "unchanged")
     terminal.write(
@@ -55,13 +52,13 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     )
     sys.stdout.flush()
     if report.skipped:
-        terminal.note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
+        terminal.note(f"Skipped {counted(len(report.skipped), 'file')}:", style="warning")
         for line in skipped_lines(report.skipped[:SHOWN], sys.stderr):
             terminal.note_lines(f"  {line}")
         if len(report.skipped) > SHOWN:
             terminal.note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
     if report.warnings:
-        terminal.note(f"{count(len(report.warnings), 'warning')}:", style="warning")
+        terminal.note(f"{counted(len(report.warnings), 'warning')}:", style="warning")
         for warning in report.warnings[:SHOWN]:
             terminal.note_lines("  " + terminal.hanging(terminal.one_line(warning), 2, sys.stderr))
         if len(report.warnings) > SHOWN:
@@ -83,13 +80,15 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
 def render_embed_report(report: EmbedReport) -> None:
     made_states_only = report.token_states and not report.embedded
     if made_states_only:
-        text = f"Made the token states of {count(report.token_states, 'chunk')} with {report.model}"
+        text = (
+            f"Made the token states of {counted(report.token_states, 'chunk')} with {report.model}"
+        )
     else:
-        text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
+        text = f"Embedded {counted(report.embedded, 'chunk')} with {report.model}"
     if report.reused:
         text += f", {report.reused:,} from the cache"
     if report.token_states and not made_states_only:
-        text += f"; token states for {count(report.token_states, 'chunk')} more"
+        text += f"; token states for {counted(report.token_states, 'chunk')} more"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
     terminal.write(text + "\n")
@@ -106,7 +105,7 @@ def render_collections(replied: Replied) -> None:
         name = terminal.paint(
             terminal.padded(terminal.one_line(collection.name), width), "title", color
         )
-        documents = count(collection.documents, "document")
+        documents = counted(collection.documents, "document")
         path = terminal.paint(terminal.one_line(collection.path), "file", color)
         excluded = "" if collection.included else terminal.paint("  excluded", "dim", color)
         if collection.owner:
@@ -226,9 +225,8 @@ def render_status(status: Status, fresh: Freshness) -> None:
     )
     for collection in status.collections:
         name = terminal.paint(terminal.one_line(collection.name), "title", color)
-        facts = (
-            f"{count(collection.documents, 'document')}, {terminal.one_line(_files_of(collection))}"
-        )
+        files = terminal.one_line(_files_of(collection))
+        facts = f"{counted(collection.documents, 'document')}, {files}"
         facts += "" if collection.included else ", excluded"
         changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {terminal.one_line(collection.path)}"
@@ -236,7 +234,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
     if status.skipped:
         terminal.write(
             terminal.paint("Skipped", "warning", color)
-            + f"  {count(len(status.skipped), 'file')}\n"
+            + f"  {counted(len(status.skipped), 'file')}\n"
         )
         terminal.write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
     if status.excluded:
@@ -258,7 +256,7 @@ def _indexed(status: Status, fresh: Freshness) -> str:
     at = minute(status.last_indexed) + _zone(status.last_indexed)
     if not fresh.indexing:
         return at
-    left = f", {count(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
+    left = f", {counted(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
     return f"{at}; under way now{left}"
 
 
@@ -276,11 +274,11 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     if not status.chunks:
         return ["none"]
     model = f", {status.model}" if status.model else ""
-    lines = [f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}{model}"]
+    lines = [f"{status.chunks_embedded:,} of {counted(status.chunks, 'chunk')}{model}"]
     how = "in the background" if embedding else "qmd embed"
     if status.needs_embedding:
         left = duration(status.embedding_left_s)
-        lines.append(f"{count(status.needs_embedding, 'document')} to do, {left}: {how}")
+        lines.append(f"{counted(status.needs_embedding, 'document')} to do, {left}: {how}")
     if status.chunks_outdated:
         lines.append(f"{earlier_titles(status)}: {how}")
     if status.token_states is not None and status.token_states < status.chunks_embedded:
@@ -295,7 +293,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
     """How many pictures were read, and what is still to do; lines."""
     done = status.pictures - status.pictures_waiting - status.pictures_failed
     failed = f", {status.pictures_failed:,} cannot be read" if status.pictures_failed else ""
-    lines = [f"text read of {done:,} of {count(status.pictures, 'page')} and photos{failed}"]
+    lines = [f"text read of {done:,} of {counted(status.pictures, 'page')} and photos{failed}"]
     if status.pictures_waiting and status.ocr_problem:
         lines.append(status.ocr_problem)
     elif status.pictures_waiting:
@@ -305,7 +303,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
 
 
 def render_ocr_report(report: OcrReport) -> None:
-    text = f"Read the text of {count(report.read, 'page')}"
+    text = f"Read the text of {counted(report.read, 'page')}"
     if report.empty:
         text += f"; {report.empty:,} have none"
     if report.failed:
@@ -318,7 +316,7 @@ def render_ocr_report(report: OcrReport) -> None:
 def earlier_titles(status: Status) -> str:
     """How many vectors are renewed, without a full stop."""
     return (
-        f"{count(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
+        f"{counted(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
         " until a new one is made"
     )
 

@@ -239,6 +239,11 @@ def is_safe_name(name: str) -> bool:
     return one_line(name) == name
 
 
+def counted(count: int, noun: str) -> str:
+    """Such as "1 document" and "1,200 documents"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str) -> str:
     """Escape every control character of a name or title, so that it fits on one line."""
     return text if text.isprintable() else re.sub(f"[\t\n]|{UNSAFE}", _escape, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from qmd.server.page.office import sheet_view, slides_view
 from qmd.server.page.pdf import pdf_view
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
+from qmd.server.security import is_loopback
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.reading import DocumentDetails, DocumentSlice
@@ -234,11 +234,7 @@ def lines_of(text: str) -> tuple[int, int] | None:
 
 def is_local(request: Request) -> bool:
     """Whether the browser runs on this machine, where links to programs and files work."""
-    host = request.client.host if request.client else ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(request.client.host if request.client else "")
 
 
 def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
