@@ -55,8 +55,8 @@ from qmd.values.proposed import Confirm
 
 __all__ = ["AgentTurn", "Chats"]
 
+#: The most turns that run at once.
 MOST_RUNNING = 4
-"""The most turns that run at once."""
 
 _MOST_ENDED = 50  # turns that have ended and can still be looked at in this process
 _END_S = 5.0  # how long `close` waits for each turn

@@ -102,8 +102,8 @@ class EventLog:
 # --- the data of some events ------------------------------------------------------------
 
 
+#: The most characters of a tool's result in an event, which a person is shown.
 LONGEST_SHOWN = 4_000
-"""The most characters of a tool's result in an event, which a person is shown."""
 
 
 def finished_data(number: int, execution: ToolExecution) -> dict[str, Any]:

@@ -102,8 +102,8 @@ def as_history(messages: Messages) -> Messages:
 # --- summary of what is left out ------------------------------------------------------
 
 
+#: The most characters of a summary.
 LONGEST_SUMMARY = 2_400
-"""The most characters of a summary."""
 
 _QUESTION, _ANSWER = 1_000, 2_000  # characters of each turn that are summed up
 _MOST = 60_000  # characters that are summed up at once
@@ -165,8 +165,8 @@ def section(summary: ChatSummary, fence: Fence) -> str:
     return _HEADING.format(turns=summary.turns, text=fence.around(summary.text))
 
 
+#: The most conversations in memory; those that went on longest ago are forgotten.
 MOST_IN_MEMORY = 20
-"""The most conversations in memory; those that went on longest ago are forgotten."""
 
 
 class ChatMemory:

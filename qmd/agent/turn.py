@@ -33,11 +33,11 @@ from qmd.values.chats import StoredTurn
 from qmd.values.proposed import Confirm
 from qmd.values.text import estimate_tokens
 
+#: The longest time of a turn, in seconds, with tools and the person's consents.
 TURN_S = 1800.0
-"""The longest time of a turn, in seconds, with tools and the person's consents."""
 
+#: The most bytes that are kept of the events of a turn, and of its messages.
 MOST_KEPT_BYTES = chats.MAX_CHAT_BYTES // 8
-"""The most bytes that are kept of the events of a turn, and of its messages."""
 
 _log = logging.getLogger(__name__)
 

@@ -325,6 +325,7 @@ def recall(ranking: Ranking, judged: Judged, k: int = 100) -> float:
     return sum(judged.get(name, 0) > 0 for name in ranking[:k]) / relevant
 
 
+#: The metrics, in the order of the table.
 METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "nDCG@10": ndcg,
     "MRR@10": reciprocal_rank,
@@ -332,10 +333,9 @@ METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "success@10": success,
     "recall@100": recall,
 }
-"""The metrics, in the order of the table."""
 
+#: The number of hits to request: the largest rank that a metric looks at.
 DEPTH = 100
-"""The number of hits to request: the largest rank that a metric looks at."""
 
 
 Need = Literal["vectors", "expander", "reranker", "no reranker"]
@@ -360,6 +360,7 @@ WITHOUT = "query --without "
 
 _QUERY = SearchRequest("", limit=DEPTH)
 
+#: The systems by name, in the order of the table.
 SYSTEMS: Mapping[str, System] = {
     "search": System("search", _QUERY),
     # Without the default minimum score: the order of the hits is measured, not where it is cut.
@@ -379,7 +380,6 @@ SYSTEMS: Mapping[str, System] = {
         "query", replace(_QUERY, rerank=False, expand=False), ("expander",)
     ),
 }
-"""The systems by name, in the order of the table."""
 
 
 def systems_for(kb: KnowledgeBase) -> tuple[str, ...]:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
 
 
+#: Characters that some systems cannot store; no path of a new note may hold them.
 ILLEGAL = '<>:"|?*'
-"""Characters that some systems cannot store; no path of a new note may hold them."""
 
 #: Characters that a name may hold, but no link to it: those of paths, of headings and of wikilinks.
 _NOT_IN_LINKS = r"\\/#^\[\]\x00-\x1f"

@@ -23,11 +23,11 @@ from qmd.values.location import DatabaseLocation, as_location
 from qmd.values.text import one_line
 
 _Status = Literal["ok", "warning", "error"]
+#: What a `Check` says: its status, message and remedy.
 _Finding = tuple[_Status, str, str | None]
-"""What a `Check` says: its status, message and remedy."""
 
+#: The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`.
 MAX_TRIED = 10
-"""The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`."""
 
 _PYTHON = re.compile(r"pythonw?[0-9.]*|py")
 _FLAGS_OF_PYTHON = frozenset({"-I", "-E", "-s", "-P", "-u"})

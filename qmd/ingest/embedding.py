@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
     from qmd.store.store import EmbeddingClaims
 
+#: The key of `qmd.store.sql.shared` under which the seconds for one new chunk are kept.
 PACE = "embedding_seconds"
-"""The key of `qmd.store.sql.shared` under which the seconds for one new chunk are kept."""
+#: Seconds for one chunk by the built-in model on a laptop, until there is a measured pace.
 TYPICAL_PACE_S = 0.04
-"""Seconds for one chunk by the built-in model on a laptop, until there is a measured pace."""
 
 #: Chunks in one transaction: about a second of work, which is the most that an interruption loses.
 BATCH = 32

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
     from qmd.store import Reader, Store, Writer
 
+#: The key of `qmd.store.sql.shared` under which the seconds for one page are kept.
 PACE = "ocr_seconds"
-"""The key of `qmd.store.sql.shared` under which the seconds for one page are kept."""
+#: Seconds for one page on a laptop, until there is a measured pace.
 TYPICAL_PACE_S = 10.0
-"""Seconds for one page on a laptop, until there is a measured pace."""
 
 #: A page of 2,400 pixels took 11 s and 1.4 GB, with 5,000 words ten times as long.
 _BUDGET = JobBudget(cpu_s=300.0, memory_bytes=2_500 * MB)

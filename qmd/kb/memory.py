@@ -218,11 +218,11 @@ def _moment(at: str | None) -> datetime:
         ) from None
 
 
+#: The collection for new subjects, if there is one of this name; else a folder in the first.
 FOLDER = "memory"
-"""The collection for new subjects, if there is one of this name; else a folder in the first."""
 
+#: The folder for imported conversations in the first collection, if none is named.
 CONVERSATIONS = "conversations"
-"""The folder for imported conversations in the first collection, if none is named."""
 
 MAX_STEPS = 3
 

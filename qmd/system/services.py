@@ -43,11 +43,11 @@ class Step:
     tries: int = 1
 
 
+#: Seconds before a step is tried again.
 PAUSE_S = 0.5
-"""Seconds before a step is tried again."""
 
+#: Seconds between a failure and the next start.
 RESTART_S = 5
-"""Seconds between a failure and the next start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,12 @@ class Manager(ABC):
 # --- systemd ----------------------------------------------------------------------------
 
 
+#: Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most.
 STOP_S = 20
-"""Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most."""
 
 
+#: Has a file for each user whose services go on after the logout.
 _LINGERING = Path("/var/lib/systemd/linger")
-"""Has a file for each user whose services go on after the logout."""
 
 
 class Systemd(Manager):

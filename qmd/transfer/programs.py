@@ -121,8 +121,8 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
+#: tobi/qmd, the program of the same name on npm; basic-memory; Obsidian.
 Program = Literal["tobi", "basic-memory", "obsidian"]
-"""tobi/qmd, the program of the same name on npm; basic-memory; Obsidian."""
 
 
 class _Folders(NamedTuple):

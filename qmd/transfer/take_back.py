@@ -59,8 +59,8 @@ _MAX_NUMBER = 2**62
 _CHAT_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
+#: A folder on the other machine, and the same folder on this one.
 Move = tuple[str, str]
-"""A folder on the other machine, and the same folder on this one."""
 
 
 _Chat = tuple[ChatInfo, ChatSummary, list[StoredTurn]]

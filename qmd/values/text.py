@@ -291,13 +291,13 @@ MIN_TOKENS = 300
 #: 1 MiB of a reply at most.
 MAX_TOTAL_BYTES = 200_000
 
+#: The budget of an answer, in estimated tokens; None for no budget.
 MaxTokens: TypeAlias = Annotated[
     int | None,
     Range(MIN_TOKENS),
     Describe("Most tokens to return", zh="最多返回多少 token"),
     Obvious(),
 ]
-"""The budget of an answer, in estimated tokens; None for no budget."""
 
 
 def check_max_tokens(max_tokens: int | None) -> None:

@@ -343,6 +343,7 @@ def image_digest(data: bytes, kind: source.PhotoKind) -> bytes | None:
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _METADATA = 256 * 1024  # more than all that may be written
 
+#: Problem → the sentence, and what to do unless something better is known.
 _WORDS: dict[errors.PhotoProblem, tuple[str, str]] = {
     "not_found": ("There is no file {path}", "Check the path."),
     "not_readable": (
@@ -363,7 +364,6 @@ _WORDS: dict[errors.PhotoProblem, tuple[str, str]] = {
         "The photo is as it was. Please report it, with the photo if you can.",
     ),
 }
-"""Problem → the sentence, and what to do unless something better is known."""
 
 
 def photo_error(

@@ -30,8 +30,8 @@ from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.reading import DocumentDetails, DocumentSlice
 from qmd.values.text import fold
 
+#: Links and backlinks that are read for a note's lists and its graph.
 MOST_LINKS = 500
-"""Links and backlinks that are read for a note's lists and its graph."""
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _BOX = re.compile(r'role="checkbox"[^<>]* data-line=')  # only of a task of the note itself
@@ -243,17 +243,17 @@ def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
     return f"obsidian://open?path={quote(str(path), safe='', errors='surrogateescape')}"
 
 
+#: Values of one property that are shown, and properties of one document.
 MOST_VALUES = 50
-"""Values of one property that are shown, and properties of one document."""
 
+#: Characters of a value that are shown.
 MAX_VALUE = 300
-"""Characters of a value that are shown."""
 
+#: Characters of a value that leads to a search for it; a longer one is a sentence.
 MAX_SEARCHED = 30
-"""Characters of a value that leads to a search for it; a longer one is a sentence."""
 
+#: Characters of a value that may stand in one line with others.
 MAX_IN_A_ROW = 12
-"""Characters of a value that may stand in one line with others."""
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")

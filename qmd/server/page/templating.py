@@ -280,6 +280,7 @@ def language_of(accepted: str) -> Language:
 # --- sentences of the engine ----------------------------------------------------------
 
 
+#: Sentences that the database keeps as text: of documents, and of citations.
 STORED = (
     "{warning} ({count} times)",
     "And {count} more warnings.",
@@ -302,7 +303,6 @@ STORED = (
     "the document has {count} lines",
     "the lines do not say {numbers}",
 )
-"""Sentences that the database keeps as text: of documents, and of citations."""
 
 
 class EngineTexts:
