@@ -344,8 +344,7 @@ def exclusion_of_file(store: Store, file: Path) -> str | None:
     Args:
         file: Absolute, with all links followed.
     """
-    with store.reading() as reader:
-        collections = reader.collections.all()
+    collections = store.read(lambda reader: reader.collections.all())
     roots = [(each, Path(os.path.realpath(each.path))) for each in collections]
     exclusions = [
         exclusion_in(collection, file.relative_to(root).as_posix())

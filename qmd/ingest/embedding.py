@@ -81,8 +81,7 @@ def embed(
             run.make_vectors()  # new text comes first
             run.take_over()
     store.index_vectors()
-    with store.reading() as reader:
-        remaining = reader.embeddings.count_waiting(model, collection_ids)
+    remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
     return EmbedReport(
         run.embedded, run.reused, remaining, embedder.spec.name, token_states=run.filled
     )
@@ -307,8 +306,7 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
     tokens = token_embedder(embedder)
     if tokens is None:
         return TextMaker(embedder)
-    with store.reading() as reader:
-        stored = reader.tokens.projection(model)
+    stored = store.read(lambda reader: reader.tokens.projection(model))
     projection = inference.token_codes.projection_of(
         model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
     )
@@ -339,8 +337,7 @@ def _fit(
     The projection is None if the index has too few texts.
     """
     token_codes = inference.token_codes
-    with store.reading() as reader:
-        chunks = reader.tokens.sample(token_codes.PASSAGES)
+    chunks = store.read(lambda reader: reader.tokens.sample(token_codes.PASSAGES))
     texts = texts_of(chunks)
     if len(texts) < token_codes.FEWEST_PASSAGES:
         return None, {}

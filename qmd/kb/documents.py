@@ -116,8 +116,7 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        with self._store.reading() as reader:
-            return lookup.documents.outline(reader, file)
+        return self._store.read(lambda reader: lookup.documents.outline(reader, file))
 
     @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
@@ -130,8 +129,7 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        with self._store.reading() as reader:
-            return lookup.documents.details(reader, file)
+        return self._store.read(lambda reader: lookup.documents.details(reader, file))
 
     @open_to_scopes
     def open_file(self, file: str) -> BinaryIO:
@@ -231,8 +229,7 @@ class DocumentMethods(Parts):
         return self._root(collection), path
 
     def _root(self, collection: str) -> str:
-        with self._store.reading() as reader:
-            return reader.collections.by_name(collection).path
+        return self._store.read(lambda reader: reader.collections.by_name(collection).path)
 
     @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
@@ -244,8 +241,7 @@ class DocumentMethods(Parts):
         key = fold(lookup.resolve.storable(prefix))
         if not key:
             return []
-        with self._store.reading() as reader:
-            return reader.documents.with_file_name_prefix(key, limit)
+        return self._store.read(lambda reader: reader.documents.with_file_name_prefix(key, limit))
 
     @open_to_scopes
     def titles_beginning(self, prefix: str, *, limit: int = 100) -> list[tuple[str, str]]:
@@ -257,8 +253,7 @@ class DocumentMethods(Parts):
         key = fold(lookup.resolve.storable(prefix))
         if not key:
             return []
-        with self._store.reading() as reader:
-            names = reader.documents.with_other_name_prefix(key, limit)
+        names = self._store.read(lambda reader: reader.documents.with_other_name_prefix(key, limit))
         return [(f"{each.collection}/{each.path}", each.name) for each in names]
 
     @open_to_scopes

@@ -438,8 +438,7 @@ def take_over(
     """
     folders = check_folders(plan)
     if dry_run:
-        with store.reading() as reader:
-            return FolderImport(plan, reader).run(folders)
+        return store.read(lambda reader: FolderImport(plan, reader).run(folders))
 
     def run(writer: Writer) -> transfer.ImportReport:
         record(writer)

@@ -113,8 +113,7 @@ def take_back(
             return transfer.ReturnReport(folders, changes, revisions, len(new), text)
 
         if dry_run:
-            with store.reading() as reader:
-                return run(reader, None)
+            return store.read(lambda reader: run(reader, None))
         return store.write(lambda writer: run(writer, writer))
 
 
@@ -344,10 +343,8 @@ def _damaged_parts(contents: int) -> list[NotTaken]:
 
 def _collections(source: Store, target: Store) -> list[str]:
     """The names of the collections that both databases have for the same folder."""
-    with source.reading() as reader:
-        ours = {each.name: each.path for each in reader.collections.all()}
-    with target.reading() as reader:
-        theirs = {each.name: each.path for each in reader.collections.all()}
+    ours = source.read(lambda reader: {each.name: each.path for each in reader.collections.all()})
+    theirs = target.read(lambda reader: {each.name: each.path for each in reader.collections.all()})
     for name, path in ours.items():
         if theirs.get(name, path) != path:
             raise ConflictError(
@@ -468,8 +465,7 @@ def _copy_vectors(source: Store, target: Store, progress: ProgressCallback) -> t
         return 0, 0
     spec = ModelSpec(model.name, model.fingerprint, model.dimension, max_tokens=512)
     theirs = target.write(lambda writer: writer.models.begin(spec))
-    with target.reading() as there:
-        total = there.embeddings.count_waiting(theirs)
+    total = target.read(lambda there: there.embeddings.count_waiting(theirs))
     copied = states = 0
     for waiting in _waiting(target, theirs, lambda reader: reader.embeddings.waiting):
         with source.reading() as reader:

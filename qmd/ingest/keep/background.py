@@ -123,8 +123,7 @@ class BackgroundEmbedder(Loop):
         elif only_states and active is not None and self._models.is_available(active.name):
             self._embed_for(active, active.name)  # search works without: nothing to report
             # If some are missing now, the model gives none: do not try again and again.
-            with self._store.reading() as reader:
-                self._complete = (active, reader.vectors.version())
+            self._complete = self._store.read(lambda reader: (active, reader.vectors.version()))
         if active is None or target == active.name:
             return problem
         if chosen is None and (coming is None or coming.name != target):

@@ -214,8 +214,7 @@ class PostgresStore(Store):
 
     def is_locked(self, purpose: str) -> bool:
         """As `qmd.store.store.Store.is_locked`."""
-        with self.reading() as reader:
-            return is_taken(reader.connection, purpose)
+        return self.read(lambda reader: is_taken(reader.connection, purpose))
 
     def change_feed(self) -> ChangeFeed:
         """As `qmd.store.store.Store.change_feed`, by notifications of the server."""
