@@ -25,7 +25,6 @@ from qmd.cli.terminal import (
     one_line,
     paint,
     progress_bar,
-    use_color,
     write,
 )
 from qmd.errors import InputError
@@ -192,7 +191,7 @@ class _TextEvents:
 
     def print_event(self, event: Event) -> None:
         if event.kind in _MARKS:
-            mark = paint(_MARKS[event.kind], _STYLES[event.kind], use_color(sys.stdout))
+            mark = paint(_MARKS[event.kind], _STYLES[event.kind])
             old_file = f"{event.collection}/{event.previous} -> " if event.previous else ""
             write(f"{mark} {one_line(old_file + (event.file or ''))}\n")
         elif event.kind == "problem" and event.message:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from qmd.cli.terminal import (
     paint,
     progress_bar,
     readable_size,
-    use_color,
     write,
 )
 from qmd.system.user_dirs import is_missing
@@ -42,18 +40,17 @@ def models() -> None:
 
 
 def _render_models(listed: Sequence[ModelInfo]) -> None:
-    color = use_color(sys.stdout)
     width = min(max((len(one_line(model.name)) for model in listed), default=0), _NAME_WIDTH)
     kind = None
     for model in listed:
         if model.kind != kind:
             kind = model.kind
             title = "Embedding models" if kind == "embedding" else "Rerankers"
-            write(paint(title, "dim", color) + "\n")
+            write(paint(title, "dim") + "\n")
         style = "title" if model.ready else "dim"
         name = one_line(model.name)
         facts = one_line(_facts(model)).rstrip()
-        line = f"{_mark(model)} {paint(f'{name:<{width}}', style, color)}"
+        line = f"{_mark(model)} {paint(f'{name:<{width}}', style)}"
         gap = f"\n  {'':<{width}}" if len(name) > width else ""
         write(f"{line}{gap} {fitting(facts, width + 3)}\n")
 

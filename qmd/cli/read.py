@@ -145,7 +145,6 @@ def render_documents(
     if output == "json":
         terminal.write_json([document_object(item, where) for item in items])
     elif output in ("cli", "md"):
-        color = terminal.use_color(sys.stdout)
         for position, item in enumerate(items):
             if position:
                 terminal.write("\n")
@@ -153,7 +152,7 @@ def render_documents(
             if output == "md":
                 terminal.write(f"## {name}\n\n")
             else:
-                heading = terminal.paint(f"==> {name} <==", "file", color)
+                heading = terminal.paint(f"==> {name} <==", "file")
                 terminal.write(f"{where.link(heading, item.document.file)}\n")
             terminal.write_text(_text(item, line_numbers, is_ended=True))
     else:
@@ -249,19 +248,18 @@ def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, objec
 
 
 def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
-    color = terminal.use_color(sys.stdout)
     sizes = [terminal.readable_size(document.bytes) for document in documents]
     width = max(map(len, sizes), default=0)
-    headings = terminal.group_headings([document.group for document in documents], color)
+    headings = terminal.group_headings([document.group for document in documents])
     for document, size in zip(documents, sizes, strict=True):
         terminal.write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
         name = where.link(
-            terminal.paint(where.fitting_name(document.file, 2), "file", color), document.file
+            terminal.paint(where.fitting_name(document.file, 2), "file"), document.file
         )
         terminal.write(
             terminal.table_row(
-                terminal.paint(facts, "dim", color), name, terminal.one_line(document.title)
+                terminal.paint(facts, "dim"), name, terminal.one_line(document.title)
             )
             + "\n"
         )

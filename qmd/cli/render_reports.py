@@ -96,22 +96,17 @@ def render_embed_report(report: EmbedReport) -> None:
 
 def render_collections(replied: Replied) -> None:
     collections: Sequence[Collection] = replied.value.collections
-    color = terminal.use_color(sys.stdout)
     width = max(
         (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
         default=0,
     )
     for collection in collections:
-        name = terminal.paint(
-            terminal.padded(terminal.one_line(collection.name), width), "title", color
-        )
+        name = terminal.paint(terminal.padded(terminal.one_line(collection.name), width), "title")
         documents = counted(collection.documents, "document")
-        path = terminal.paint(terminal.one_line(collection.path), "file", color)
-        excluded = "" if collection.included else terminal.paint("  excluded", "dim", color)
+        path = terminal.paint(terminal.one_line(collection.path), "file")
+        excluded = "" if collection.included else terminal.paint("  excluded", "dim")
         if collection.owner:
-            excluded += terminal.paint(
-                f"  pushed by {terminal.one_line(collection.owner)}", "dim", color
-            )
+            excluded += terminal.paint(f"  pushed by {terminal.one_line(collection.owner)}", "dim")
         rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
         terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
     if not collections:
@@ -142,12 +137,10 @@ def _files_of(collection: Collection) -> str:
 
 def render_contexts(replied: Replied) -> None:
     contexts: Sequence[Context] = replied.value.contexts
-    color = terminal.use_color(sys.stdout)
     for context in contexts:
-        place = terminal.paint(terminal.one_line(context.path), "file", color)
+        place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
-            terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim", color), 0)
-            + "\n"
+            terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim"), 0) + "\n"
         )
         terminal.write(
             "".join(
@@ -203,7 +196,6 @@ def render_audit(replied: Replied) -> None:
 
 def render_status(status: Status, fresh: Freshness) -> None:
     """Print the state of the index."""
-    color = terminal.use_color(sys.stdout)
     rows = [
         ("Database", [f"{status.database} ({terminal.readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
@@ -217,14 +209,12 @@ def render_status(status: Status, fresh: Freshness) -> None:
         rows.append(("Replica", [f"{fresh.replica_lag_s:g} s behind"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
-            terminal.write(
-                f"{terminal.paint(f'{label:<11}', 'dim', color)}{terminal.one_line(line)}\n"
-            )
+            terminal.write(f"{terminal.paint(f'{label:<11}', 'dim')}{terminal.one_line(line)}\n")
     terminal.write(
-        terminal.paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n")
+        terminal.paint("Collections", "dim") + ("\n" if status.collections else "  none\n")
     )
     for collection in status.collections:
-        name = terminal.paint(terminal.one_line(collection.name), "title", color)
+        name = terminal.paint(terminal.one_line(collection.name), "title")
         files = terminal.one_line(_files_of(collection))
         facts = f"{counted(collection.documents, 'document')}, {files}"
         facts += "" if collection.included else ", excluded"
@@ -233,8 +223,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         terminal.write(f"  {terminal.beside(place, f'({facts}{changed})', 2)}\n")
     if status.skipped:
         terminal.write(
-            terminal.paint("Skipped", "warning", color)
-            + f"  {counted(len(status.skipped), 'file')}\n"
+            terminal.paint("Skipped", "warning") + f"  {counted(len(status.skipped), 'file')}\n"
         )
         terminal.write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
     if status.excluded:
@@ -245,9 +234,7 @@ def render_status(status: Status, fresh: Freshness) -> None:
         kinds = f": {left_out(status, most=8)}" if status.excluded_kinds else ""
         line = f"Left out   {terminal.one_line(reasons + kinds)} (qmd why PATH)"
         terminal.write(
-            terminal.hanging(line, 11).replace(
-                "Left out", terminal.paint("Left out", "dim", color), 1
-            )
+            terminal.hanging(line, 11).replace("Left out", terminal.paint("Left out", "dim"), 1)
             + "\n"
         )
 
@@ -339,12 +326,9 @@ _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reaso
 
 def render_explanation(replied: Replied) -> None:
     explanation: Explanation = replied.value
-    color = terminal.use_color(sys.stdout)
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
-    terminal.write(
-        f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style, color)}\n"
-    )
+    terminal.write(f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style)}\n")
     terminal.write(f"  {terminal.hanging(terminal.one_line(explanation.reason), 2)}\n")
     for key, value in explanation.detail.items():
         if key in _IN_REASON:
@@ -355,19 +339,18 @@ def render_explanation(replied: Replied) -> None:
                 terminal.write(f"  {key}: {terminal.one_line(shown)}\n")
     if explanation.remedy:
         remedy = terminal.hanging(terminal.one_line(explanation.remedy), 8)
-        terminal.write(f"  {terminal.paint('hint:', 'dim', color)} {remedy}\n")
+        terminal.write(f"  {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
 def render_checks(checks: Sequence[Check]) -> None:
-    color = terminal.use_color(sys.stdout)
     for check in checks:
-        word = terminal.paint(f"{check.status:<7}", check.status, color)
+        word = terminal.paint(f"{check.status:<7}", check.status)
         terminal.write(
             f"{word}  {terminal.hanging(terminal.one_line(f'{check.name}: {check.message}'), 9)}\n"
         )
         if check.remedy:
             remedy = terminal.hanging(terminal.one_line(check.remedy), 15)
-            terminal.write(f"         {terminal.paint('hint:', 'dim', color)} {remedy}\n")
+            terminal.write(f"         {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
 def render_cleanup(replied: Replied) -> None:
