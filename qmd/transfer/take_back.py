@@ -465,7 +465,8 @@ def _copy_vectors(source: Store, target: Store, progress: ProgressCallback) -> t
         return 0, 0
     spec = ModelSpec(model.name, model.fingerprint, model.dimension, max_tokens=512)
     theirs = target.write(lambda writer: writer.models.begin(spec))
-    total = target.read(lambda there: there.embeddings.count_waiting(theirs))
+    with target.reading() as there:
+        total = there.embeddings.count_waiting(theirs)
     copied = states = 0
     for waiting in _waiting(target, theirs, lambda reader: reader.embeddings.waiting):
         with source.reading() as reader:

@@ -12,10 +12,10 @@ a dataclass takes half a millisecond.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     TypeVar,
@@ -26,6 +26,9 @@ from typing import (
 )
 
 from qmd import libraries
+
+if TYPE_CHECKING:
+    from dataclasses import Field
 
 #: A year or a month, a day of the calendar, and what a day may have behind it, as patterns of JSON
 #: Schema. February has 29 days in years that four divides, but for most of those with two noughts.

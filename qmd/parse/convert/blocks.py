@@ -17,6 +17,7 @@ becomes a blank line.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -518,7 +519,7 @@ class MarkupLines:
             self._items.pop()
 
 
-class LightMarkup:
+class LightMarkup(ABC):
     """
     A file of light markup; each format has a class of its own, which says what a line means.
 
@@ -539,9 +540,9 @@ class LightMarkup:
         self.date: str | None = None
         self.properties: dict[str, object] = {}
 
+    @abstractmethod
     def read_line(self) -> None:
         """Write the line ``at``, perhaps with some behind it, and go on to the next."""
-        raise NotImplementedError
 
     def converted(self) -> Converted:
         """The whole file."""
