@@ -26,6 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,9 @@ def corpus_of(arguments: argparse.Namespace) -> Corpus:
 def index(root: Path, size: int, corpus: Corpus) -> Figures:
     """Write the files, index them by `qmd index`, index again, and store vectors."""
     database, notes = root / "index.sqlite", root / "notes"
-    bytes_ = make_files(notes, size, corpus)
+    # A process that is started has at least the peak memory of the one that starts it.
+    with ProcessPoolExecutor(1) as apart:
+        bytes_ = apart.submit(make_files, notes, size, corpus).result()
     for suffix in ("", "-wal", "-shm"):
         Path(f"{database}{suffix}").unlink(missing_ok=True)
     measure.run(measure.qmd(database, "collection", "add", notes, "--name", "notes", "--no-index"))

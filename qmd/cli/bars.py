@@ -36,6 +36,7 @@ _LABELS = {
     "model": "Model",
     "bench": "Asking",
     "push": "Pushing",
+    "import": "Importing",
 }
 
 _LONGEST_ITEM = 200  # characters of a file's name, more than a line has

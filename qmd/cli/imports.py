@@ -17,7 +17,7 @@ from qmd.cli import complete
 from qmd.cli.command import Group, command, json_option, together
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
-from qmd.cli.terminal import hanging, one_line, write, write_json
+from qmd.cli.terminal import hanging, one_line, progress_bar, write, write_json
 from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
 from qmd.values.text import counted
@@ -81,7 +81,7 @@ def tobi(source: str | None, **options: bool) -> None:
     What qmd does not take, such as update commands and models, is listed. What is a collection or
     a context here already stays as it is, so the command may be repeated.
     """
-    _take_over("tobi", source or session().index, **options)
+    _import_from("tobi", source or session().index, **options)
 
 
 @command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
@@ -93,7 +93,7 @@ def basic_memory(file: str | None, **options: bool) -> None:
 
     It reads config.json in ~/.basic-memory, or FILE. Projects in the cloud are listed.
     """
-    _take_over("basic-memory", file, **options)
+    _import_from("basic-memory", file, **options)
 
 
 @command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
@@ -105,10 +105,10 @@ def obsidian(file: str | None, **options: bool) -> None:
 
     It reads the obsidian.json of this machine, or FILE.
     """
-    _take_over("obsidian", file, **options)
+    _import_from("obsidian", file, **options)
 
 
-def _take_over(
+def _import_from(
     program: Program, file: str | None, *, dry_run: bool, no_index: bool, as_json: bool
 ) -> None:
     plan = qmd.KnowledgeBase.plan_import(program, file)
@@ -259,8 +259,10 @@ def _render_unpacked(report: UnpackReport) -> None:
 def _conversations(
     program: ConversationProgram, file: str, folder: str | None, dry_run: bool
 ) -> ConversationsReport:
-    with session().open(write=True) as kb:
-        return kb.import_conversations(program, file, folder=folder, dry_run=dry_run)
+    with session().open(write=True) as kb, progress_bar() as progress:
+        return kb.import_conversations(
+            program, file, folder=folder, dry_run=dry_run, progress=progress
+        )
 
 
 def _render_conversations(report: ConversationsReport) -> None:

@@ -299,7 +299,12 @@ def refuse_missing(path: str) -> None:
 def set_(
     name: str, mask: str | None, ignore: tuple[str, ...], no_ignore: bool, no_index: bool
 ) -> None:
-    """Change which files of a collection are documents, and index it."""
+    """
+    Change which files of a collection are documents, and index it.
+
+    'qmd undo' does not take this back: 'qmd collection show NAME' prints the mask and the patterns
+    to return to.
+    """
     if mask is None and not ignore and not no_ignore:
         raise click.UsageError("Nothing to change: give --mask, --ignore or --no-ignore.")
     if ignore and no_ignore:

@@ -215,12 +215,8 @@ def render_status(status: Status, fresh: Freshness) -> None:
     )
     for collection in status.collections:
         name = terminal.paint(terminal.one_line(collection.name), "title")
-        files = terminal.one_line(_files_of(collection))
-        facts = f"{counted(collection.documents, 'document')}, {files}"
-        facts += "" if collection.included else ", excluded"
-        changed = f", changed {minute(collection.last_updated)}" if collection.last_updated else ""
         place = f"{name}  {terminal.one_line(collection.path)}"
-        terminal.write(f"  {terminal.beside(place, f'({facts}{changed})', 2)}\n")
+        terminal.write(f"  {terminal.beside(place, f'({_state_of(collection)})', 2)}\n")
     if status.skipped:
         terminal.write(
             terminal.paint("Skipped", "warning") + f"  {counted(len(status.skipped), 'file')}\n"
@@ -237,6 +233,18 @@ def render_status(status: Status, fresh: Freshness) -> None:
             terminal.hanging(line, 11).replace("Left out", terminal.paint("Left out", "dim"), 1)
             + "\n"
         )
+
+
+def _state_of(collection: Collection) -> str:
+    """How many documents it has, which files these are, and what is special about it."""
+    facts = [counted(collection.documents, "document"), terminal.one_line(_files_of(collection))]
+    if not collection.included:
+        facts.append("excluded")
+    if collection.missing:
+        facts.append("its folder cannot be read")
+    if collection.last_updated:
+        facts.append(f"changed {minute(collection.last_updated)}")
+    return ", ".join(facts)
 
 
 def _indexed(status: Status, fresh: Freshness) -> str:

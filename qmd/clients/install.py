@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from qmd.clients import texts
+from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.system.settings_file import read_settings, toml_values
 
@@ -239,7 +240,8 @@ def _decoded(client: Client, file: Path, data: bytes, *, as_client: bool = False
         if client.format == "json" and as_client:
             _refuse_comments(text)
     except ValueError as error:
-        raise InputError(f"{file} cannot be read: {error}", hint="Mend the file.") from error
+        message = engine_text("{file} cannot be read: {error}", file=file, error=error)
+        raise InputError(message, hint="Mend the file.") from error
     return values
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from qmd.clients import install
 from qmd.clients.install import CLIENTS
+from qmd.engine_text import engine_text
 from qmd.errors import InputError, QmdError
 from qmd.system import handshake, installation
 from qmd.system.handshake import HandshakeError
@@ -53,14 +54,17 @@ def examine(database: DatabaseLocation, home: Path, version: str) -> Iterator[Ch
         except InputError as error:
             is_any_reported = True
             yield Check(
-                name, "warning", str(error), "Mend the file; the client ignores it until then."
+                name, "warning", error.message, "Mend the file; the client ignores it until then."
             )
             continue
         for server in servers[:MAX_TRIED]:
             is_any_reported = True
             yield Check(name, *_Entry(file, server).finding(database, version))
         if left := servers[MAX_TRIED:]:
-            yield Check(name, "warning", f"{file}: {len(left):,} more were not tried.")
+            message = engine_text(
+                "{file}: {count} more were not tried.", file=file, count=f"{len(left):,}"
+            )
+            yield Check(name, "warning", message)
     if not is_any_reported:
         yield Check("clients", "ok", "No AI client is set up for qmd: qmd setup")
 
@@ -157,9 +161,10 @@ class _Entry:
         if command is None and urls:
             return self._address(next(iter(urls.values())))
         if not isinstance(command, str) or not command:
-            return "error", f"{self._file} names no program for qmd.", _add_program()
+            message = engine_text("{file} names no program for qmd.", file=self._file)
+            return "error", message, _add_program()
         if args not in (None, self._words):
-            message = f'{self._file}: "args" of qmd is no list of texts.'
+            message = engine_text('{file}: "args" of qmd is no list of texts.', file=self._file)
             return "error", message, 'For example: "args": ["mcp"]'
         # Not with the PATH of the entry: it chooses the program.
         program = shutil.which(command) or ""
@@ -169,12 +174,17 @@ class _Entry:
         try:
             other = self._database()
         except QmdError as error:
-            return "error", f"{self._file}: {one_line(str(error))}", error.hint or _add_program()
+            message = engine_text("{file}: {error}", file=self._file, error=error.message)
+            return "error", message, error.hint or _add_program()
         if other is not None and other != database:
             return (
                 "warning",
-                f"{self._file} uses another database: {one_line(str(other))}",
-                f"If it is to use this one: --db {database}",
+                engine_text(
+                    "{file} uses another database: {other}",
+                    file=self._file,
+                    other=one_line(str(other)),
+                ),
+                engine_text("If it is to use this one: --db {database}", database=database),
             )
         return self._answer(command, program, version)
 
@@ -187,26 +197,50 @@ class _Entry:
         except HandshakeError as error:
             return (
                 "error",
-                f"{self._file} starts '{self._line(command)}', which {error}",
-                f'An entry that works: "command": "{_program()}", "args": ["mcp"]',
+                engine_text(
+                    "{file} starts '{line}', which {error}",
+                    file=self._file,
+                    line=self._line(command),
+                    error=str(error),
+                ),
+                engine_text(
+                    'An entry that works: "command": "{program}", "args": ["mcp"]',
+                    program=_program(),
+                ),
             )
         if ([*info.name.split(), ""][0], info.version) != ("qmd", version):
             return (
                 "warning",
-                f"{self._file} starts {one_line(info.name)} {one_line(info.version)}, and this is"
-                f" qmd {version}; tobi/qmd has the same name.",
+                engine_text(
+                    "{file} starts {other}, and this is qmd {version}; tobi/qmd has the same name.",
+                    file=self._file,
+                    other=f"{one_line(info.name)} {one_line(info.version)}",
+                    version=version,
+                ),
                 _add_program(),
             )
         if not Path(command).is_absolute():
             return (
                 "warning",
-                f"{self._file} starts {shown} without its path; a client may not search where you"
-                " do.",
+                engine_text(
+                    "{file} starts {command} without its path;"
+                    " a client may not search where you do.",
+                    file=self._file,
+                    command=shown,
+                ),
                 _add_program(),
             )
         left = sorted(variables.keys() - safe)
-        without = f" (tried without {one_line(', '.join(left))}, which it sets)" if left else ""
-        return "ok", f"{self._file} starts {shown}, which answers{without}", None
+        answers = engine_text(
+            "{file} starts {command}, which answers", file=self._file, command=shown
+        )
+        if left:
+            answers = engine_text(
+                "{answers} (tried without {names}, which it sets)",
+                answers=answers,
+                names=one_line(", ".join(left)),
+            )
+        return "ok", answers, None
 
     def _line(self, command: str) -> str:
         return one_line(" ".join([command, *self._words]))
@@ -218,18 +252,28 @@ class _Entry:
         Args:
             program: The file that it runs; "" if there is none.
         """
-        starts = f"{self._file} starts {one_line(command)}"
+        starts = {"file": self._file, "command": one_line(command)}
         if not program:
-            return "error", f"{starts}, which is not there."
+            return "error", engine_text("{file} starts {command}, which is not there.", **starts)
         if not _is_program(command, self._words):
-            return "warning", f"{starts} for qmd. It is another program, so it was not tried."
+            return "warning", engine_text(
+                "{file} starts {command} for qmd. It is another program, so it was not tried.",
+                **starts,
+            )
         if not Path(program).is_absolute():
-            return "error", f"{starts}, which depends on the folder that the client is in."
+            return "error", engine_text(
+                "{file} starts {command}, which depends on the folder that the client is in.",
+                **starts,
+            )
         if not (_is_own(program, self._words) or _is_plain_server(self._words)):
             return (
                 "warning",
-                f"{self._file} starts '{self._line(command)}' of another installation. It"
-                " may be no server, so it was not tried.",
+                engine_text(
+                    "{file} starts '{line}' of another installation. It may be no server, so it was"
+                    " not tried.",
+                    file=self._file,
+                    line=self._line(command),
+                ),
             )
         return None
 
@@ -240,12 +284,20 @@ class _Entry:
         except HandshakeError as error:
             return (
                 "error",
-                f"{self._file}: {one_line(url)} {error}",
-                "Start it with 'qmd up' or 'qmd server service install', or have the client start"
-                f' qmd: "command": "{_program()}", "args": ["mcp"]',
+                engine_text(
+                    "{file}: {url} {error}", file=self._file, url=one_line(url), error=str(error)
+                ),
+                engine_text(
+                    "Start it with 'qmd up' or 'qmd server service install', or have the client"
+                    ' start qmd: "command": "{program}", "args": ["mcp"]',
+                    program=_program(),
+                ),
             )
         who = f"{one_line(info.name)} {one_line(info.version)}"
-        return "ok", f"{self._file} reaches {who} at {one_line(url)}", None
+        reaches = engine_text(
+            "{file} reaches {who} at {url}", file=self._file, who=who, url=one_line(url)
+        )
+        return "ok", reaches, None
 
     def _database(self) -> DatabaseLocation | None:
         """
@@ -269,7 +321,10 @@ class _Entry:
 
 
 def _add_program() -> str:
-    return f'\'qmd mcp install\' writes an entry that works: "command": "{_program()}"'
+    return engine_text(
+        '\'qmd mcp install\' writes an entry that works: "command": "{program}"',
+        program=_program(),
+    )
 
 
 def _program() -> str:

@@ -131,6 +131,13 @@ def _collections(store: Store) -> Iterator[Check]:
                 engine_text("Its directory {path} is not there.", path=collection.path),
                 "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
             )
+        elif not is_readable(collection.path):
+            yield Check(
+                name,
+                "error",
+                engine_text("Its directory {path} cannot be read.", path=collection.path),
+                "Give yourself permission to read it, then run 'qmd index'.",
+            )
         elif collection.last_indexed is None:
             message = "It has not been indexed to the end yet."
             yield Check(name, "warning", message, _index_it(collection))

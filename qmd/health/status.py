@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, left_s
+from qmd.ingest.keep.watch import REMOTE, file_system
+from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
+from qmd.records import replace
 from qmd.values import Collection, Filters, Status
 from qmd.values.reports import Overview
 
@@ -24,7 +28,9 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     model = reader.models.active()
     coming = reader.models.coming()
     missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
-    collections = reader.collections.all()
+    collections = [
+        replace(each, missing=_is_missing(Path(each.path))) for each in reader.collections.all()
+    ]
     pictures = reader.pictures.counts()
     problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
     return Status(
@@ -58,6 +64,11 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
             default=None,
         ),
     )
+
+
+def _is_missing(folder: Path) -> bool:
+    """Whether a folder cannot be read; one of another machine is not asked, it may never answer."""
+    return file_system(folder) not in REMOTE and not (folder.is_dir() and is_readable(str(folder)))
 
 
 def _count_documents(reader: Reader, of_all_collections: int) -> int:

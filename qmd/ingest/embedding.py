@@ -76,10 +76,10 @@ def embed(
         run = _Run(store, claims, embedder, model, collection_ids, progress)
         run.start()
         run.make_vectors()
-        run.take_over()
+        run.make_model_active()
         while run.make_token_states():
             run.make_vectors()  # new text comes first
-            run.take_over()
+            run.make_model_active()
     store.index_vectors()
     remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
     return EmbedReport(
@@ -162,10 +162,10 @@ class _Run:
             self.reused += len(chunks) - len(texts)
             self._add_done(len(chunks))
 
-    def take_over(self) -> None:
+    def make_model_active(self) -> None:
         """Make the coming model the active one, if no vector is missing."""
         while self._is_complete():
-            if self._store.write(lambda writer: writer.models.take_over(self._model)):
+            if self._store.write(lambda writer: writer.models.make_active(self._model)):
                 return
             self.make_vectors()  # a document was added just now
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from qmd.store import Store
     from qmd.system.web import Web
     from qmd.transfer.conversations import ConversationProgram
-    from qmd.values import Collection, DocumentInfo, documents
+    from qmd.values import Collection, DocumentInfo, ProgressCallback, documents
     from qmd.values.transfer import ConversationsReport
     from qmd.values.writing import Attached, Attachment, Captured, EditedNote, SavedPage
 
@@ -378,6 +378,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         *,
         folder: str | None = None,
         dry_run: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> ConversationsReport:
         """
         Make a note of each conversation that ChatGPT or Claude has exported, as one change.
@@ -390,6 +391,7 @@ class MemoryMethods(GraphMethods, CapturingMethods):
             folder: ``collection/folder`` for new notes; None for `CONVERSATIONS` in the first
                 collection in which notes may be written.
             dry_run: Only say what would be written.
+            progress: Told of each conversation, of which nobody knows the number before.
 
         Raises:
             FileAccessError: The file cannot be read.
@@ -418,6 +420,8 @@ class MemoryMethods(GraphMethods, CapturingMethods):
                 if is_newer and not dry_run:
                     text = transfer.conversations.as_note(each).encode("utf-8", "replace")
                     change.rewrite(vault.locate(place), partial(_replaced_by, text))
+                if progress is not None:
+                    progress(values.Progress("import", len(states), None, place))
         return values.transfer.ConversationsReport(
             str(source),
             base,

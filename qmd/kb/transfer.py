@@ -52,7 +52,7 @@ class TransferMethods(Parts):
             dry_run: Only say what would be added.
         """
         record = self._audit_record("import", str(Path(plan.source).absolute()))
-        return transfer.programs.take_over(self._store, plan, dry_run=dry_run, record=record)
+        return transfer.programs.carry_out(self._store, plan, dry_run=dry_run, record=record)
 
     def export(
         self, target: str | Path, *, settings: bytes | None = None, force: bool = False

@@ -211,19 +211,27 @@ def _toml(source: str, end: int) -> Frontmatter:
         # The parser's time grows with the square of a dotted key's length.
         return _unread("The frontmatter is nested too deeply and was not read.", end)
     try:
-        value = tomllib.loads(_LINE_END.sub("\n", source))
-        return Frontmatter({key: _toml_value(item) for key, item in value.items()}, end)
+        value = tomllib.loads(_LINE_END.sub("\n", source), parse_float=_WrittenNumber)
+        return Frontmatter(
+            {key: _toml_value(item, key in NAMES) for key, item in value.items()}, end
+        )
     except RecursionError:
         return _unread("The frontmatter is nested too deeply and was not read.", end)
     except ValueError as error:
         return _unread(f"The frontmatter is not valid TOML ({error}).", end)
 
 
-def _toml_value(value: object) -> Any:
+class _WrittenNumber(str):
+    """A number of TOML that has a fraction."""
+
+
+def _toml_value(value: object, is_name: bool = False) -> Any:
     if isinstance(value, dict):
         return {str(key): _toml_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_toml_value(item) for item in value]
+        return [_toml_value(item, is_name) for item in value]
+    if isinstance(value, _WrittenNumber):
+        return str(value) if is_name else json_safe(float(value), str(value))
     return json_safe(value, str(value))
 
 

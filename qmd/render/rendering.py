@@ -13,7 +13,7 @@ from typing import Any
 
 from markdown_it.token import Token
 
-from qmd.parse.frontmatter import split
+from qmd.parse.frontmatter import Frontmatter, split
 from qmd.render import values
 from qmd.render.clean import Marked
 from qmd.render.syntax import parser, parser_of_blocks
@@ -50,11 +50,15 @@ class Rendering:
         Args:
             inside: The identities of the documents that embed this one.
         """
-        body_start = split(text).body_start if options.is_note else 0
+        front = split(text) if options.is_note else Frontmatter()
+        body_start = front.body_start
         before = text.count("\n", 0, body_start)
         environment: dict[str, Any] = {}
         markdown = parser() if options.is_note else parser_of_blocks()
         tokens = markdown.parse(text[body_start:], environment)
+        if front.is_damaged:  # it may hold more than properties, even the text up to a rule
+            written = Token("fence", "code", 0, content=text[:body_start], map=[-before, 0])
+            tokens.insert(0, written)
         first_line = options.first_line + before
         headings = _number_headings(tokens, first_line, is_outer=not inside)
         embedded_options = values.Options(breaks_lines=options.breaks_lines)

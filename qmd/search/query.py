@@ -181,8 +181,12 @@ Script = Literal["alphabet", "characters"]
 LEAD = 64
 
 _WORD_PART = lazy.pattern(r"[^\W_]+")
-#: Names that differ from another word by a sign alone: "C++", "C#", ".NET".
-_SIGNED_NAME = lazy.pattern(r"(?<![A-Za-z0-9])[A-Za-z](?:\+\+|#)|(?<![\w.])\.[^\W\d_][^\W_]*")
+#: Names that differ from another word by a sign alone: "C++", "C#", ".NET". Behind Chinese only
+#: the last one counts: "周报.md" is a file.
+_SIGNED_NAME = lazy.pattern(
+    r"(?<![A-Za-z0-9])[A-Za-z](?:\+\+|#)|(?<![\w.])\.[A-Za-z][A-Za-z0-9]*"
+    r"|(?<=[\u3040-\u9fff])\.[Nn][Ee][Tt](?![A-Za-z0-9])"
+)
 #: The signs of such a name as a Chinese keyboard writes them.
 _WIDE_SIGNS = lazy.pattern(r"(?<=[A-Za-zＡ-Ｚａ-ｚ])(?:＋＋|＃)")
 

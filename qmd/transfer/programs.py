@@ -419,7 +419,7 @@ def _texts(value: object) -> list[str]:
     return [each for each in listed if isinstance(each, str) and each.strip()]
 
 
-def take_over(
+def carry_out(
     store: Store,
     plan: transfer.ImportPlan,
     *,

@@ -474,7 +474,7 @@ def _copy_vectors(source: Store, target: Store, progress: ProgressCallback) -> t
         chunks = [(chunk.id, chunk.hash) for chunk in waiting if chunk.hash in vectors]
         copied += _put_vectors(target, theirs, chunks, vectors)
         progress(Progress("embed", copied, total))
-    target.write(lambda writer: writer.models.take_over(theirs))
+    target.write(lambda writer: writer.models.make_active(theirs))
     if projection is not None:
         target.write(lambda writer: writer.tokens.begin(theirs, projection))
         for waiting in _waiting(target, theirs, lambda reader: reader.tokens.waiting):

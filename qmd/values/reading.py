@@ -100,6 +100,7 @@ class DocumentDetails:
         date: Its own date, ISO 8601, from its frontmatter, text or photo; None without one.
         properties: As in the frontmatter, in its order; values as JSON has them.
         tags: Without ``#``, by name.
+        warnings: Sentences that say what was wrong with the file when it was parsed.
         root: The absolute path of the directory of its collection.
         is_vault: Whether this directory is a vault of Obsidian.
     """
@@ -109,6 +110,7 @@ class DocumentDetails:
     properties: Mapping[str, object]
     tags: tuple[str, ...]
     aliases: tuple[str, ...]
+    warnings: tuple[str, ...]
     root: str
     is_vault: bool
 

@@ -176,6 +176,7 @@ class Progress:
         "model",
         "bench",
         "push",
+        "import",
         "backup",
         "check",
         "cleanup",
@@ -457,3 +458,6 @@ class Collection:
         True
     )
     owner: Annotated[str, OmitDefault(), Describe("Whose folder it is, if it was pushed")] = ""
+    missing: Annotated[
+        bool, OmitDefault(), Describe("Whether its folder is not there, or cannot be read")
+    ] = False

@@ -271,6 +271,13 @@ def test_every_operation_is_called() -> None:
     assert {name for name, each in OPERATIONS.items() if each.errors} <= ERRORS.keys()
 
 
+def test_a_list_for_models_has_a_heading_and_a_sentence_without_items() -> None:
+    operations = OPERATIONS.values()
+    lists = [each for each in operations if "rows" in vars(each) and each.toolset is not None]
+    assert lists
+    assert [each.name for each in lists if not (each.heading and each.when_empty)] == []
+
+
 @pytest.mark.parametrize("face", ["command", "tool", "endpoint", "remote"])
 @pytest.mark.parametrize(
     ("name", "arguments"),

@@ -300,6 +300,20 @@ def test_a_note_made_from_a_link_is_where_the_link_leads(tmp_path: Path, written
         assert 'href="/note/notes/sub/with%20space.md"' in page and "/new?" not in page
 
 
+def test_no_note_is_offered_in_place_of_a_file_of_another_kind(tmp_path: Path) -> None:
+    files = ["a.txt", "b.canvas", "c.py", "d.json", "e.base", "f.xyz"]
+    links = "".join(f"[x]({name}) " for name in files) + "[[g.canvas]] [[h.base]]"
+    notes = {"trip.md": f"# Trip\n\n{links} [[St. Ives]] [y](v1.5) [[node]]\n"}
+    with serve(tmp_path, notes, embed=False) as served, http_client(served.url) as client:
+        page = client.get("/note/notes/trip.md").text
+        names = re.findall(r'href="/new\?name=([^&"]+)', page)
+        assert names == ["St.%20Ives", "v1.5", "node"]
+        for name in files:
+            answer = client.get(f"/note/notes/{name}")
+            assert answer.status_code == 404
+            assert "/new?" not in answer.text
+
+
 @pytest.mark.parametrize("options", [{"read_only": True}, {"settings": {"read_only_files": True}}])
 def test_where_nothing_may_be_written_the_views_say_so(
     tmp_path: Path, options: dict[str, object]

@@ -25,9 +25,9 @@ else:
     import tomli as tomllib
 
 PACKAGE = Path(qmd.__file__).parent
-SENTENCES: dict[str, str] = tomllib.loads(
-    (PACKAGE / "server/page/engine_zh.toml").read_text(encoding="utf-8")
-)
+_FILE = tomllib.loads((PACKAGE / "server/page/engine_zh.toml").read_text(encoding="utf-8"))
+STORED: dict[str, str] = _FILE.pop("stored")
+SENTENCES: dict[str, str] = _FILE | STORED
 FIELD = re.compile(r"\{\w*\}")
 
 
@@ -54,7 +54,16 @@ def test_each_english_sentence_stands_in_the_code() -> None:
 
 
 #: Modules of which the page shows all that they say, and what they say to a model instead.
-SHOWN = ("ingest/why.py", "health/doctor.py", "parse/frontmatter.py")
+SHOWN = (
+    *("ingest/ocr.py", "ingest/read_file.py", "ingest/scan.py", "ingest/why.py"),
+    *("health/doctor.py", "health/clients.py"),
+    *("parse/frontmatter.py", "parse/canvas.py", "parse/decode.py", "parse/pictures.py"),
+    *(
+        str(path.relative_to(PACKAGE))
+        for folder in ("parse/convert", "parse/photo")
+        for path in sorted((PACKAGE / folder).glob("*.py"))
+    ),
+)
 TO_MODELS = {"Copy the file every night.", "Knead the dough for ten minutes."}
 _SENTENCE = re.compile(r"[A-Z{][^ ]* .*\.", re.DOTALL)
 
@@ -114,6 +123,12 @@ def test_a_warning_that_the_database_keeps_as_text_is_translated() -> None:
     assert shown == "属性区不是有效的 YAML（mapping values），已逐行读取。"
     for other in (f"{warning} And more.", f"So: {warning}", "The frontmatter is not valid YAML"):
         assert engine_texts().translated(other, "zh") == other
+
+
+def test_the_fields_of_a_plain_text_are_read_back() -> None:
+    for english, chinese in STORED.items():
+        plain = FIELD.sub("x7", english)
+        assert engine_texts().translated(plain, "zh") == FIELD.sub("x7", chinese)
 
 
 def test_a_sentence_without_a_wording_stays_as_it_is() -> None:

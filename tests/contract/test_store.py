@@ -802,9 +802,9 @@ def test_another_model_takes_over_when_no_vector_is_missing(store: Store, notes:
         embed(writer, old)
         new = writer.models.begin(ModelSpec("n", "other", 8, 512))
         assert (writer.models.active(), writer.models.coming()) == (old, new)
-        assert not writer.models.take_over(new)
+        assert not writer.models.make_active(new)
         embed(writer, new)
-        assert writer.models.take_over(new)
+        assert writer.models.make_active(new)
         assert (writer.models.active(), writer.models.coming()) == (new, None)
         with pytest.raises(ModelMismatchError):
             writer.embeddings.count_waiting(old)
@@ -923,14 +923,14 @@ def test_a_model_that_takes_over_has_the_vectors_of_the_present_titles(
         writer.files.put(notes, stale("a.md", "Another"))
         waiting = writer.embeddings.waiting(new, 100)
         assert {chunk.title for chunk in waiting} == {"Another"}
-        assert not writer.models.take_over(new)
+        assert not writer.models.make_active(new)
         embed(writer, new)
         assert len(embed(writer, old)) == len(waiting)  # under new ids
         assert writer.embeddings.count_waiting(new) == 0
         writer.files.put(notes, stale("a.md", "A third"))
         embed(writer, new)
         writer.upkeep.remove_leftovers()  # nothing that is still needed
-        assert writer.models.take_over(new)
+        assert writer.models.make_active(new)
         assert writer.embeddings.count_waiting(new) == 0
         rows = list(writer.vectors.all(new, writer.all_documents))
         assert len(rows) == writer.vectors.count_chunks()

@@ -182,6 +182,13 @@ class TestCollections:
         )
         assert scratch.ok("search", "SQLite", "--json").json() != []
 
+    def test_the_status_says_that_a_folder_is_gone(self, scratch: Scratch) -> None:
+        assert "missing" not in scratch.ok("status", "--json").out
+        (scratch.root / "notes").rename(scratch.root / "moved")
+        assert "odt,odp,ods}, its folder cannot be read, changed" in scratch.ok("status").out
+        collections = scratch.ok("status", "--json").json()["collections"]
+        assert [each["name"] for each in collections if each.get("missing")] == ["notes"]
+
 
 class TestContexts:
     def test_they_are_added_listed_and_removed(self, scratch: Scratch) -> None:

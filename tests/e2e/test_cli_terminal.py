@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -189,6 +190,16 @@ class TestTerminal:
         assert code == 0
         assert "Indexed 3 collections: 6 documents" in shown
         assert "6 unchanged" in shown
+
+    def test_an_import_of_conversations_shows_progress(self, tmp_path: Path) -> None:
+        scratch = filled(tmp_path)
+        talk = {"name": "Boats", "updated_at": "2025-01-02T00:00:00Z", "chat_messages": []}
+        message = {"sender": "human", "text": "Why?", "created_at": "2025-01-01T00:00:00Z"}
+        talks = [{**talk, "uuid": str(n), "chat_messages": [message]} for n in range(30)]
+        export = scratch.write("export/conversations.json", json.dumps(talks))
+        on_screen = scratch.with_env(TERM="xterm", COLUMNS="100")
+        code, shown = on_terminal(on_screen, "import", "claude", str(export))
+        assert (code, "Importing" in shown, "Wrote 30 new notes" in shown) == (0, True, True)
 
     def test_lines_fit_the_terminal_and_a_pipe_gets_them_whole(
         self, tmp_path: Path, model_cache: Path

@@ -39,6 +39,7 @@ def test_details_of_a_document(tmp_path: Path) -> None:
         assert details.tags == ("text", "work", "work/boat")
         assert details.aliases == ("The plan",)
         assert details.date == "2025-03-01"
+        assert details.warnings == ()
         assert (details.root, details.is_vault) == (str(vault), True)
         bare = kb.details("vault/bare.md")
         assert (bare.date, bare.properties, bare.tags, bare.aliases) == (None, {}, (), ())

@@ -13,6 +13,7 @@ import pytest
 from qmd import KnowledgeBase
 from qmd.errors import FileAccessError, InputError, InvalidPathError
 from qmd.transfer import conversations
+from qmd.values import Progress
 
 PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file://x"}
 
@@ -132,7 +133,12 @@ def test_a_later_export_updates_what_went_on_and_leaves_the_rest(
     assert "my own line" in kb.get("Old").text
     [kept] = (tmp_path / "notes/kept").iterdir()
     assert "## And ice?" in kept.read_text()
-    again = kb.import_conversations("chatgpt", tmp_path / "b.zip")
+    ticks: list[Progress] = []
+    again = kb.import_conversations("chatgpt", tmp_path / "b.zip", progress=ticks.append)
+    assert [(tick.stage, tick.done, tick.total) for tick in ticks] == [
+        ("import", 1, None),
+        ("import", 2, None),
+    ]
     assert (again.unchanged, again.change) == (2, None)
 
 

@@ -99,6 +99,11 @@ with KnowledgeBase.open(sys.argv[1], create=True) as kb:
     checks = {check.name: check for check in kb.doctor()}
     print(checks["drift notes"].status, checks["unreadable notes"].message)
     os.chmod(sys.argv[2] + "/closed", 0o700)
+    os.chmod(sys.argv[2], 0)
+    (check,) = (check for check in kb.doctor() if check.name == "collection notes")
+    print(check.status, check.message.replace(sys.argv[2], "FOLDER"))
+    print([each.missing for each in kb.status().collections])
+    os.chmod(sys.argv[2], 0o700)
 """
 
 
@@ -107,11 +112,12 @@ def test_a_document_in_a_folder_that_cannot_be_listed_any_more_stays(tmp_path: P
     (root / "closed").mkdir(parents=True)
     for name in ("closed/a.md", "open.md"):
         (root / name).write_text("# Text\n")
-    explained, checks = child.unprivileged(
+    explained, checks, *of_root = child.unprivileged(
         NO_LONGER_LISTED, tmp_path / "q.sqlite", root
     ).splitlines()
     assert explained.endswith(" The file cannot be read any more; searches show what it held.")
     assert checks.startswith("ok notes/closed/a.md cannot be read any more;")
+    assert of_root == ["error Its directory FOLDER cannot be read.", "[True]"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from qmd.errors import CollectionNotFoundError, InputError
 from qmd.search import judge
+from qmd.search.query import loose_parts, split_terms
 from qmd.values import Filters
 from tests.support.corpus import Corpus
 
@@ -90,6 +91,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         ("数据库", {"guide.md"}),
         ("据", {"guide.md"}),
         ("-数据 备份", {"数据库/backup.md"}),
+        ("plain -heading", {"c.md"}),
+        ("plain -neither:", {"fields.md"}),
+        ("plain -title", {"c.md", "fields.md"}),
         ("abc", {"wide.md"}),
         ("ABC(第一版)", {"wide.md"}),
         ('"goes over two"', {"spaces.md"}),
@@ -228,9 +232,37 @@ def test_texts_with_a_name_come_before_those_with_the_other_words(
     assert others
 
 
+@pytest.mark.parametrize("query", ["什么是.NET", "什么是.net吗", ".NET是什么", "学.NET"])
+def test_a_name_directly_beside_chinese_is_the_name(languages: Corpus, query: str) -> None:
+    files = languages.found(query)
+    assert files[0] == "runtime.md"
+    assert "scale.md" not in files
+
+
+def test_the_ending_of_a_file_with_a_chinese_name_is_no_name() -> None:
+    (term,) = split_terms("周报.md", None)
+    assert loose_parts(term) == ["周报", "md"]
+
+
 @pytest.mark.parametrize("query", ["what is C++", "what is .NET"])
 def test_a_text_with_the_name_seems_to_answer_what_it_is(languages: Corpus, query: str) -> None:
     assert languages.kb.search(query).notice is None
+
+
+@pytest.mark.parametrize(
+    ("query", "file", "held"),
+    [
+        ("C++ Celsius", "oven.md", "Celsius"),
+        (".NET box", "scale.md", "box"),
+        ("F# worst", "marks.md", "worst"),
+    ],
+)
+def test_the_letters_alone_add_nothing_for_the_name(
+    languages: Corpus, query: str, file: str, held: str
+) -> None:
+    hits = {hit.path: hit for hit in languages.kb.search(query, explain=True).hits}
+    assert hits[file].explain is not None
+    assert [each["word"] for each in hits[file].explain["words"]] == [held]
 
 
 def test_a_letter_still_finds_the_names_with_it(languages: Corpus) -> None:

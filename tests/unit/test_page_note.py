@@ -28,6 +28,11 @@ NOTES = {
     "b/same.md": "# B\n",
     "long.md": "# Long\n\n" + "".join(f"## Part {n}\n\n{'word ' * 200}\n\n" for n in range(400)),
     "empty.md": "",
+    "unclosed.md": "---\ntitle: Boat\n\nShe leaks: badly <b>\n\nPump her.\n\n---\n\nMore.\n",
+    "numbers.md": (
+        "---\nver: 1.10\nprices: [2.50, 3, 0.5]\nsteps:\n- 4.200\n---\nWeighs.\n\nload:: 7.70\n"
+    ),
+    "endless.md": "---\ntitle: Boat\n\nShe sails.\n",
 }
 
 
@@ -67,6 +72,25 @@ def test_a_note_with_all_that_is_beside_it(client: httpx.Client) -> None:
     assert '<svg class="graph"' in page and 'aria-label="diary, links here"' in page
     assert page.count("<h1") == 1
     assert "vscode://file" in page and "obsidian://" not in page
+
+
+def test_damaged_frontmatter_is_shown_as_written_below_its_warning(client: httpx.Client) -> None:
+    page = client.get("/note/notes/unclosed.md?line=6").text
+    assert page.index("The frontmatter is not valid YAML") < page.index("title: Boat")
+    assert '<pre data-line="1" id="at"' in page
+    assert "She leaks: badly &lt;b&gt;\n\nPump her.\n" in page
+    assert '<p data-line="10">More.</p>' in page
+    endless = client.get("/note/notes/endless.md").text
+    assert "The frontmatter never ends" in endless
+    assert "She sails." in endless
+    assert "notice warn" not in client.get("/note/notes/plan.md").text
+
+
+def test_a_number_is_shown_with_the_digits_that_are_written(client: httpx.Client) -> None:
+    page = client.get("/note/notes/numbers.md").text
+    shown = re.findall(r'<a href="/\?q=(?:ver|prices|steps|load)%3A[\d.]+">([^<]+)</a>', page)
+    assert shown == ["1.10", "2.50", "3", "0.5", "4.200", "7.70"]
+    assert 'href="/?q=ver%3A1.10"' in page
 
 
 def test_a_name_leads_to_the_address_of_its_note(client: httpx.Client) -> None:

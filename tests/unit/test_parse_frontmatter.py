@@ -219,6 +219,14 @@ def test_endless_and_deep_values_are_refused(value: str) -> None:
     assert len(front.warnings) == 1
 
 
+def test_a_name_in_toml_stays_as_it_is_written() -> None:
+    source = "title = 1.10\ntags = [1.20]\nver = 1.10\nlow = -inf\n"
+    front = split(f"+++\n{source}+++\nbody")
+    assert front.properties == {"title": "1.10", "tags": ["1.20"], "ver": 1.1, "low": "-inf"}
+    assert [type(each) for each in front.properties.values()] == [str, list, float, str]
+    assert parse_document("a.md", f"+++\n{source}+++\n".encode()).title == "1.10"
+
+
 def test_toml_is_read() -> None:
     text = (
         '+++\ntitle = "Plan"\ndate = 2025-03-01\nweights = [1, 2.5, nan]\n'

@@ -20,6 +20,7 @@ from qmd.inference.protocols import Expander, Expansion, Reranker
 from qmd.search.evidence import WEIGHTS
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents, require_index
+from qmd.search.rank import BEFORE
 from qmd.settings import BackendSettings, Settings
 from qmd.store import Writer
 from qmd.store.sql.vectors import pack_vectors
@@ -326,6 +327,26 @@ def test_the_reranker_sees_the_best_candidates_and_changes_the_order(corpus: Cor
     scores = {hit.path: (hit.explain or {})["rerank"] for hit in reply.hits}
     assert sum(score is not None for score in scores.values()) == 3
     assert scores["boat.md"] == 0.0
+
+
+def test_without_vectors_the_reranker_sees_the_lines_around_the_words(tmp_path: Path) -> None:
+    lines = [
+        f"Line {number} tells nothing of it at all, as many others do.\n" for number in range(300)
+    ]
+    lines[200] = "The zebra lives here.\n"
+    judge = Judge("zebra")
+    with KnowledgeBase.open(
+        tmp_path / "kb.sqlite", create=True, settings=Settings(reranker=judge)
+    ) as kb:
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes" / "long.md").write_text("# Long\n\n" + "".join(lines))
+        kb.add_collection(tmp_path / "notes", name="notes")
+        kb.index()
+        kb.query("zebra")
+    ((_, (passage,)),) = judge.seen
+    title, before, after = passage.partition("The zebra lives here.\n")[0].partition("\n")
+    assert (title, before) == ("Long", "\n")
+    assert 100 < len(after) <= BEFORE
 
 
 def test_the_hooks_can_be_switched_off(corpus: Corpus) -> None:

@@ -16,7 +16,7 @@ from qmd.search.judge import Grounds, Order
 from qmd.search.meaning.nearness import bare, centre, vector_matrix, whole_documents
 from qmd.search.meaning.retrieval import nearest_documents, require_index
 from qmd.search.query import Script, parse_string
-from qmd.search.words import QueryWords
+from qmd.search.words import POOL, QueryWords
 from qmd.store.full_text import BM25_K1
 from tests.support.corpus import Corpus
 
@@ -50,6 +50,19 @@ def test_the_frequencies_recovered_from_fts5_make_its_own_bm25(corpus: Corpus, w
         for number, frequency in found.items():
             score = idf * (BM25_K1 + 1) * frequency / (frequency + 1)
             assert score == pytest.approx(rows[number])
+
+
+def test_hits_beyond_those_that_are_ranked_again_have_the_bm25_of_full_text(
+    tmp_path: Path,
+) -> None:
+    made = Corpus(tmp_path)
+    made.fill({f"{number}.md": "pear " * (number + 1) + "x " * 50 for number in range(POOL + 20)})
+    hits = made.kb.search("pear", limit=None, explain=True).hits
+    values = [float(str((hit.explain or {})["bm25"])) for hit in hits]
+    made.kb.close()
+    assert len(values) == POOL + 20
+    assert min(values) > 0
+    assert values == sorted(values, reverse=True)
 
 
 def test_a_word_that_most_documents_hold_still_counts(corpus: Corpus) -> None:

@@ -189,7 +189,7 @@ class Maintenance:
             changed = reader.collections.all() if settings != self._settings else None
         if changed is not None:
             self._settings = [*settings]
-            self._take_over({collection.id: collection for collection in changed})
+            self._maintain_only({collection.id: collection for collection in changed})
         for maintained in self._maintained.values():
             identity = root_identity(Path(maintained.collection.path))
             if identity != maintained.identity:
@@ -207,7 +207,7 @@ class Maintenance:
         self._note_watches()
         self._state.record(self._store, len(self._changes))
 
-    def _take_over(self, collections: dict[int, Collection]) -> None:
+    def _maintain_only(self, collections: dict[int, Collection]) -> None:
         """Maintain these collections from now on, by id, and no others."""
         for collection_id, maintained in list(self._maintained.items()):
             collection = collections.get(collection_id)

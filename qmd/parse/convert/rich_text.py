@@ -98,7 +98,7 @@ def convert(path: str, data: bytes) -> Converted:
     begin = re.match(rb"(?:\xef\xbb\xbf)?\s{0,100}(?=\{\\rtf)", data)
     if begin is None:
         raise DamagedFileError(
-            r"The file is no RTF document: it does not begin with {\rtf.",
+            "The file is no RTF document: it does not begin as RTF does.",
             hint="Open it in a word processor and save it again.",
         )
     reader = _Reader()

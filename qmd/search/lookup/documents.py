@@ -80,6 +80,7 @@ def details(reader: Reader, name: str) -> reading.DocumentDetails:
         facts.properties,
         tuple(facts.tags),
         tuple(facts.aliases),
+        tuple(reader.documents.warnings(document.id)),
         reader.collections.by_name(document.collection).path,
         reader.collections.is_vault(document.collection),
     )

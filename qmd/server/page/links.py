@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from qmd.parse.links import make_link
 from qmd.render import Embedded, LinkResolver, Target, WrittenTarget, link_id
 from qmd.values.documents import Link
 from qmd.values.graph import NoteLink, View
-from qmd.values.text import link_anchor, link_path, path_from
+from qmd.values.text import NOTE_SUFFIXES, link_anchor, link_path, path_from
 
 #: The most links of one text that are resolved; those behind them are shown as missing.
 MAX_LINKS = 20_000
@@ -182,7 +183,7 @@ class PageLinks:
     def _new_note(self, link: Link) -> str:
         """The name of the note that a link to nothing would lead to; "" if it means no note."""
         name = link_path(link.kind, link.target.strip()) or ""
-        if link.kind == "image" or not may_be_note(name):
+        if link.kind == "image" or not may_be_note(name, is_path=link.kind == "link"):
             return ""
         if link.kind == "link" and _IN_NO_NAME.search(name):  # `/new` would cut the name there
             return ""
@@ -210,8 +211,18 @@ def anchor_of(link: Link) -> str:
     return f"#{quote(link_id(anchor), safe='')}" if anchor else ""
 
 
-def may_be_note(name: str) -> bool:
-    """Whether a file of this name, to which ``.md`` is added where it lacks, can be a note."""
+def may_be_note(name: str, *, is_path: bool) -> bool:
+    """
+    Whether a file of this name, to which ``.md`` is added where it lacks, can be a note.
+
+    ``is_path``: any suffix but those of notes is one of a file; a name may be ``Trip to St. Ives``.
+    """
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix in NOTE_SUFFIXES:
+        return True
+    is_of_file = suffix[1:].isalnum() and not suffix[1:].isdigit()
+    if (is_path and is_of_file) or suffix in (".canvas", ".base"):
+        return False
     return bool(name) and format_of(name).is_note and shown_kind(name) is None
 
 

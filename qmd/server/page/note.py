@@ -15,6 +15,8 @@ from starlette.responses import RedirectResponse
 
 from qmd import errors
 from qmd.parse import formats
+from qmd.parse.frontmatter import property_line
+from qmd.parse.lines import split_lines
 from qmd.render import RenderedHeading, WrittenTarget
 from qmd.server.page import beside, note_text
 from qmd.server.page.health import work_of
@@ -27,6 +29,7 @@ from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.server.security import is_loopback
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
+from qmd.values.properties import fold_key
 from qmd.values.reading import DocumentDetails, DocumentSlice
 from qmd.values.text import fold
 
@@ -147,7 +150,7 @@ def _missing(
         "name": visit.file,
         "candidates": candidates,
         "is_ambiguous": is_ambiguous,
-        "may_create": not is_ambiguous and may_be_note(visit.file),
+        "may_create": not is_ambiguous and may_be_note(visit.file, is_path=True),
         "has_history": has_history,
     }
     return Shown("note_missing.html", values, 300 if is_ambiguous else error.http_status)
@@ -196,7 +199,7 @@ def _view(
             (n for n, each in enumerate(outline) if each.line <= body.last_line), default=None
         ),
         "top_level": min((each.level for each in outline or shown.headings), default=1),
-        "properties": shown_properties(details, page_links),
+        "properties": shown_properties(details, page_links, split_lines(read.text)),
         "neighbours": around,
         "backlinks": backlinks,
         "broken": _broken(links),
@@ -256,6 +259,7 @@ MAX_SEARCHED = 30
 MAX_IN_A_ROW = 12
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
+_FRACTION = re.compile(r"(?<![\w.])[-+]?\d*\.\d+(?![\w.])")
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
 
 
@@ -286,16 +290,33 @@ class ShownProperty(NamedTuple):
         return len(self.values) > 2 and all(len(each.text) <= MAX_IN_A_ROW for each in self.values)
 
 
-def shown_properties(details: DocumentDetails, links: PageLinks) -> list[ShownProperty]:
-    """The properties but for tags, aliases and the title, which stand elsewhere."""
+def shown_properties(
+    details: DocumentDetails, links: PageLinks, lines: Sequence[str]
+) -> list[ShownProperty]:
+    """
+    The properties but for tags, aliases and the title, which stand elsewhere.
+
+    Args:
+        lines: Those of the text; a number is shown as they have it.
+    """
     shown = []
     for key, value in list(details.properties.items())[:MOST_VALUES]:
         if key.casefold() in _SHOWN_ELSEWHERE:
             continue
         values = value if isinstance(value, list) else [] if value is None else [value]
-        texts = [_shown(key, each) for each in values[:MOST_VALUES]]
+        texts = [
+            _shown(key, _written(key, each, lines) if isinstance(each, float) else each)
+            for each in values[:MOST_VALUES]
+        ]
         shown.append(ShownProperty(key, texts, len(values) - len(texts)))
     return _with_notes(shown, links)
+
+
+def _written(key: str, value: float, lines: Sequence[str]) -> str:
+    """A number with the digits that its note has: ``1.10``, not "1.1"."""
+    at = property_line(lines, len(lines), (fold_key(key),))
+    near = "" if at is None else "\n".join(lines[at : at + MOST_VALUES])
+    return next((each for each in _FRACTION.findall(near) if float(each) == value), str(value))
 
 
 def _shown(key: str, value: object) -> ShownValue:

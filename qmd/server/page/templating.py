@@ -280,31 +280,6 @@ def language_of(accepted: str) -> Language:
 # --- sentences of the engine ----------------------------------------------------------
 
 
-#: Sentences that the database keeps as text: of documents, and of citations.
-STORED = (
-    "{warning} ({count} times)",
-    "And {count} more warnings.",
-    "{lossy} Save the file as UTF-8 to index it whole.",
-    "{places} not valid {encoding} and read as U+FFFD.",
-    "The frontmatter is not valid YAML{line} ({problem}); read line by line.",
-    "The frontmatter is not valid TOML ({error}).",
-    "The frontmatter was not read: {refused}.",
-    "The frontmatter has the key {key} twice; the last one counts.",
-    "The frontmatter's {name} {reason}.",
-    "{date} is not a date that qmd can read",
-    "{date} is not a day of the calendar",
-    "{date} could be two dates: write it as YYYY-MM-DD",
-    "The text has over {most} inline properties; the rest was left out.",
-    "Only the first {count} of its {total} pages were read.",
-    "Page {page} is damaged and was not read.",
-    "Page {page} has too much text and was cut.",
-    "The frontmatter never ends: the line '{fence}' below it is missing; read as text.",
-    "a citation names 1 to {most} lines, the first one first",
-    "the document has {count} lines",
-    "the lines do not say {numbers}",
-)
-
-
 class EngineTexts:
     """
     The sentences of the engine in the language of the page: errors, hints, what is wrong.
@@ -315,19 +290,23 @@ class EngineTexts:
 
         "Document not found: {file}" = "找不到文档：{file}"
 
-    A sentence without an entry stays English. A test compares the English ones with the code.
+    Those below ``stored`` come as plain text: the database keeps them, of documents and citations,
+    or an error has them. A sentence without an entry stays English. A test compares the English
+    ones with the code.
     """
 
     def __init__(self) -> None:
         source = files("qmd.server.page").joinpath("engine_zh.toml").read_text(encoding="utf-8")
-        self._chinese: dict[str, str] = tomllib.loads(source)
+        sentences = tomllib.loads(source)
+        self._stored: dict[str, str] = sentences.pop("stored")
+        self._chinese: dict[str, str] = sentences | self._stored
 
     def translated(self, sentence: str, language: Language) -> str:
         """A sentence of the engine in a language; as it is if there is no other wording."""
         if language == "en":
             return sentence
         if not isinstance(sentence, EngineText):
-            stored = (read_back(template, sentence) for template in STORED)
+            stored = (read_back(template, sentence) for template in self._stored)
             read = next(filter(None, stored), None)
             if read is None:
                 return self._chinese.get(sentence, sentence)

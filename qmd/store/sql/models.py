@@ -88,7 +88,7 @@ class ModelsWriter(Models):
         Make a model the active or the coming one, so that vectors can be stored for it.
 
         If the index has no vectors, the model becomes the active one at once. If it has those of
-        another model, they answer searches until `take_over`. The vectors of an earlier coming
+        another model, they answer searches until `make_active`. The vectors of an earlier coming
         model stay in the cache.
         """
         self._sql.engine("vectors").prepare(self._sql.connection)
@@ -142,7 +142,7 @@ class ModelsWriter(Models):
         self._sql.run("UPDATE z_models SET next = false WHERE next")
         self._sql.run("UPDATE chunks SET next_model_id = NULL WHERE next_model_id IS NOT NULL")
 
-    def take_over(self, model: StoredModel) -> bool:
+    def make_active(self, model: StoredModel) -> bool:
         """
         Make the coming model the active one, if every chunk has a vector of it.
 
