@@ -26,11 +26,11 @@ from qmd.cli.ask import model_options
 from qmd.cli.bench import table
 from qmd.cli.command import command, json_option
 from qmd.cli.main import cli, main
-from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, progress_bar, write, write_json
 from qmd.inference.llm import LlmClient
 from qmd.kb import KnowledgeBase
+from qmd.values.text import counted
 
 _SHARES = ("precision", "recall", "facts", "forbidden_absent")
 _MAX_ANSWER_CHARS = 4_000  # of an answer in the JSON
@@ -124,7 +124,7 @@ def report_lines(report: run.AgentReport) -> list[str]:
         ]
     )
     lines = [
-        f"{one_line(report.name)}: {count(len(report.answers), 'question')}, "
+        f"{one_line(report.name)}: {counted(len(report.answers), 'question')}, "
         f"{one_line(report.model)}" + (f", {report.failed} failed" if report.failed else ""),
         "",
         *table(head, rows),

@@ -158,6 +158,10 @@ class NotFoundError(QmdError):
     http_status = 404
 
 
+def _did_you_mean(names: Sequence[str]) -> str:
+    return engine_text("Did you mean: {names}", names=", ".join(names)) if names else ""
+
+
 class DocumentNotFoundError(NotFoundError):
     """``suggestions`` are usable paths, nearest first, at most three."""
 
@@ -166,11 +170,8 @@ class DocumentNotFoundError(NotFoundError):
     def __init__(self, file: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("Document not found: {file}", file=file),
-            hint=(
-                engine_text("Did you mean: {names}", names=", ".join(suggestions))
-                if suggestions
-                else "No name is like it. Search for it with 'qmd search', or list all: qmd ls"
-            ),
+            hint=_did_you_mean(suggestions)
+            or "No name is like it. Search for it with 'qmd search', or list all: qmd ls",
         )
         self.file = file
         self.suggestions = tuple(suggestions)
@@ -184,11 +185,8 @@ class SectionNotFoundError(NotFoundError):
     def __init__(self, file: str, anchor: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("There is no section {anchor} in {file}.", anchor=anchor, file=file),
-            hint=engine_text(
-                "Did you mean: {names}", names=", ".join(f"{file}{each}" for each in suggestions)
-            )
-            if suggestions
-            else f"List its headings: qmd outline {file}",
+            hint=_did_you_mean([f"{file}{each}" for each in suggestions])
+            or f"List its headings: qmd outline {file}",
         )
         self.file = file
         self.suggestions = tuple(suggestions)
@@ -200,11 +198,7 @@ class CollectionNotFoundError(NotFoundError):
     def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("Collection not found: {name}", name=name),
-            hint=(
-                engine_text("Did you mean: {names}", names=", ".join(suggestions))
-                if suggestions
-                else "Run 'qmd collection list' to see the collections."
-            ),
+            hint=_did_you_mean(suggestions) or "Run 'qmd collection list' to see the collections.",
         )
         self.name = name
         self.suggestions = tuple(suggestions)
@@ -273,9 +267,7 @@ class NoteNotFoundError(NotFoundError):
     ) -> None:
         super().__init__(
             engine_text("File not found: {path}", path=path),
-            hint=engine_text("Did you mean: {names}", names=", ".join(suggestions))
-            if suggestions
-            else hint,
+            hint=_did_you_mean(suggestions) or hint,
         )
         self.path = path
         self.suggestions = tuple(suggestions)

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qmd.agent.consents import CONSENT_S
-from qmd.agent.history import ChatMemory, ChatStore, to_json
+from qmd.agent.history import ChatMemory, to_json
 from qmd.agent.loop import ChatModel
 from qmd.agent.turn import TURN_S, AgentTurn, TurnRules
 from qmd.engine_text import engine_text
@@ -47,15 +47,16 @@ from qmd.inference.llm.answer import Fence
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
 from qmd.kb.scoped import require_writing_token
-from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat
 from qmd.system import clock
 from qmd.values import chats
+from qmd.values.chats import StoredTurn
 from qmd.values.proposed import Confirm
 
 __all__ = ["AgentTurn", "Chats"]
 
+#: The most turns that run at once.
 MOST_RUNNING = 4
-"""The most turns that run at once."""
 
 _MOST_ENDED = 50  # turns that have ended and can still be looked at in this process
 _END_S = 5.0  # how long `close` waits for each turn
@@ -90,7 +91,7 @@ class Chats:
         self._model = model
         self._may_write = may_write
         self._rules = TurnRules(tuple(toolsets), max_rounds, turn_s, consent_s, confirm)
-        self._chat_store: ChatStore = kb if is_kept and not kb.is_read_only else ChatMemory()
+        self._chat_store = kb if is_kept and not kb.is_read_only else ChatMemory()
         self._lock = threading.Lock()
         self._turns: dict[str, AgentTurn] = {}  # conversation → its last turn in this process
 
@@ -162,7 +163,7 @@ class Chats:
             )
         self._require_allowed(kept.info.mode)
         last = kept.turns.pop()
-        stored = last._replace(status="running", process=self._kb.process_name())
+        stored = replace(last, status="running", process=self._kb.process_name())
         earlier = [
             chats.ChatEvent(kind, data)
             for kind, data in json.loads(last.events)

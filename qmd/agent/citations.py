@@ -22,22 +22,22 @@ from qmd.kb import KnowledgeBase
 from qmd.values import DocumentAnchor
 from qmd.values.documents import place_of_line
 
+#: The most citations of one answer that are compared; further ones fail.
 MAX_CITATIONS = 100
-"""The most citations of one answer that are compared; further ones fail."""
 
+#: The most lines that one citation may name.
 MAX_LINES = 200
-"""The most lines that one citation may name."""
 
+#: The most characters of a quote.
 MAX_QUOTE = 400
-"""The most characters of a quote."""
 
 Status = Literal["ok", "not_found"]
 
+#: The lines ``first`` to ``last`` of a document named by its path; None if there is no such one.
 ReadLines = Callable[[str, int, int], "CitedLines | None"]
-"""The lines ``first`` to ``last`` of a document named by its path; None if there is no such one."""
 
+#: The cosine of two texts' vectors, -1 to 1; None if no model is loaded.
 Similarity = Callable[[str, str], "float | None"]
-"""The cosine of two texts' vectors, -1 to 1; None if no model is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +269,8 @@ def marked(text: str, checked: CheckedAnswer, *, strict: bool = False) -> str:
 # code is no citation.
 
 
+#: The most citations of one answer that are listed; one with more is broken.
 MAX_READ = 2_000
-"""The most citations of one answer that are listed; one with more is broken."""
 
 _MAX_BRACKET = 2_000  # characters inside a bracket
 _RANGE = r"[Ll]?\d{1,9}(?:[ ]?[-–—~][ ]?[Ll]?\d{1,9})?"

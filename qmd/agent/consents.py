@@ -17,8 +17,8 @@ from qmd.system import clock
 from qmd.system.cancellation import Cancellation
 from qmd.values.text import exact, one_line
 
+#: The longest wait for a person's consent, in seconds; then the write is declined.
 CONSENT_S = 300.0
-"""The longest wait for a person's consent, in seconds; then the write is declined."""
 
 
 class Consents:

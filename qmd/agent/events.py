@@ -12,8 +12,7 @@ from qmd.agent.executor import Reading, ToolExecution
 from qmd.agent.parser import Malformed
 from qmd.engine_text import EngineText
 from qmd.errors import QmdError, TransientInferenceError
-from qmd.store.sql.conversations import StoredTurn
-from qmd.values.chats import ChatEvent
+from qmd.values.chats import ChatEvent, StoredTurn
 
 Listener = Callable[[ChatEvent], None]
 
@@ -103,8 +102,8 @@ class EventLog:
 # --- the data of some events ------------------------------------------------------------
 
 
+#: The most characters of a tool's result in an event, which a person is shown.
 LONGEST_SHOWN = 4_000
-"""The most characters of a tool's result in an event, which a person is shown."""
 
 
 def finished_data(number: int, execution: ToolExecution) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from qmd.tools.arguments import validate
 from qmd.tools.definition import Tool
 from qmd.values.text import one_line
 
+#: The first and the last line, counted from 1.
 LineRange = tuple[int, int]
-"""The first and the last line, counted from 1."""
 
 _MAX_FILES = 2_000
 _MAX_RANGES = 20_000  # of all files
@@ -105,11 +105,9 @@ def _add_snippet(reading: Reading, hit: Any) -> None:
             reading.add(file, int(number), int(number))
 
 
+#: The texts of MCP, but without the server's name that MCP clients put before a tool's name, and
+#: with the file of a document in brackets.
 DIALECT = replace(MCP, get_tool="get", heads_with=frozenset({"context"}))
-"""
-The texts of MCP, but without the server's name that MCP clients put before a tool's name, and with
-the file of a document in brackets.
-"""
 
 _READ_ONLY = (
     "Tool '{tool}' writes, and this run only reads. Nothing was changed. "
@@ -234,8 +232,8 @@ def _result(reply: Reply) -> ToolResult:
 # --- calls that run together ----------------------------------------------------------
 
 
+#: The most calls that run at once.
 MAX_TOGETHER = 4
-"""The most calls that run at once."""
 
 _LOOK_S = 0.05  # how long to wait before looking whether the person has stopped the run
 

@@ -14,17 +14,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Protocol
 
 from qmd.agent.loop import ChatModel, ask
 from qmd.agent.prompt import shortened, tokens
 from qmd.errors import ChatNotFoundError, QmdError
 from qmd.inference.llm import Message
 from qmd.inference.llm.answer import Fence
-from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat
 from qmd.system import clock
 from qmd.system.cancellation import Cancellation
-from qmd.values.chats import ChatInfo, ChatMode
+from qmd.values.chats import ChatInfo, ChatMode, StoredTurn
 
 NOT_ANSWERED = "(This was not answered.)"
 
@@ -103,8 +102,8 @@ def as_history(messages: Messages) -> Messages:
 # --- summary of what is left out ------------------------------------------------------
 
 
+#: The most characters of a summary.
 LONGEST_SUMMARY = 2_400
-"""The most characters of a summary."""
 
 _QUESTION, _ANSWER = 1_000, 2_000  # characters of each turn that are summed up
 _MOST = 60_000  # characters that are summed up at once
@@ -166,28 +165,8 @@ def section(summary: ChatSummary, fence: Fence) -> str:
     return _HEADING.format(turns=summary.turns, text=fence.around(summary.text))
 
 
+#: The most conversations in memory; those that went on longest ago are forgotten.
 MOST_IN_MEMORY = 20
-"""The most conversations in memory; those that went on longest ago are forgotten."""
-
-
-class ChatStore(Protocol):
-    """Keeps conversations: a `KnowledgeBase`, or a `ChatMemory`."""
-
-    def stored_chat(self, chat_id: str) -> KeptChat:
-        """All that is kept of a conversation. Raises ChatNotFoundError."""
-        ...
-
-    def begin_chat_turn(self, chat_id: str, name: str, mode: ChatMode, turn: StoredTurn) -> None:
-        """Keep a turn that begins, in a new conversation or in an earlier one."""
-        ...
-
-    def keep_chat_turn(self, chat_id: str, turn: StoredTurn) -> None:
-        """Keep what has come of a turn so far."""
-        ...
-
-    def keep_chat_summary(self, chat_id: str, summary: ChatSummary) -> None:
-        """Keep the summary of the first turns."""
-        ...
 
 
 class ChatMemory:

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
 
+#: The most characters of one result for the model; a whole book would leave no room to answer.
 LONGEST_RESULT = 40_000
-"""The most characters of one result for the model; a whole book would leave no room to answer."""
 
+#: The most characters of all results in one conversation; few models take more.
 MOST_RESULTS = 400_000
-"""The most characters of all results in one conversation; few models take more."""
 
+#: The beginning of every message with results; a person's question is a separate message.
 RESULTS = "Tool execution results:"
-"""The beginning of every message with results; a person's question is a separate message."""
 
+#: The characters that are left of an old result if there is no room for all.
 SHORT_RESULT = 300
-"""The characters that are left of an old result if there is no room for all."""
 
 _MOST_ENTRIES = 50  # of the vault, in the system prompt
 _LEAST_RESULT = 50  # characters of a new result if there is hardly any room

@@ -16,7 +16,7 @@ from qmd.agent.citations import citation_check
 from qmd.agent.consents import CONSENT_S, Consents, not_waiting
 from qmd.agent.events import EventLog, Listener, error_data, reading_of
 from qmd.agent.executor import ToolExecutor
-from qmd.agent.history import ChatStore
+from qmd.agent.history import ChatMemory
 from qmd.agent.loop import ChatModel, ExecutionLoop, RunState
 from qmd.agent.prompt import Prompt, prompt_for, tokens
 from qmd.errors import QmdError, WritesForbiddenError
@@ -24,19 +24,20 @@ from qmd.inference.llm import Message
 from qmd.inference.llm.answer import Fence
 from qmd.kb import KnowledgeBase
 from qmd.kb.chats import as_turn
-from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
+from qmd.store.sql.conversations import ChatSummary, KeptChat
 from qmd.system.cancellation import Cancellation
 from qmd.system.session import confirming, current_session, in_session
 from qmd.tools.toolsets import select
 from qmd.values import chats
+from qmd.values.chats import StoredTurn
 from qmd.values.proposed import Confirm
 from qmd.values.text import estimate_tokens
 
+#: The longest time of a turn, in seconds, with tools and the person's consents.
 TURN_S = 1800.0
-"""The longest time of a turn, in seconds, with tools and the person's consents."""
 
+#: The most bytes that are kept of the events of a turn, and of its messages.
 MOST_KEPT_BYTES = chats.MAX_CHAT_BYTES // 8
-"""The most bytes that are kept of the events of a turn, and of its messages."""
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class AgentTurn:
     def __init__(
         self,
         kb: KnowledgeBase,
-        chat_store: ChatStore,
+        chat_store: KnowledgeBase | ChatMemory,
         model: ChatModel,
         rules: TurnRules,
         kept: KeptChat,
@@ -363,7 +364,8 @@ class AgentTurn:
         self, status: chats.TurnStatus, seconds: float, events: Sequence[chats.ChatEvent]
     ) -> bool:
         """Keep the state of the turn; False, and it is logged, if that fails."""
-        state = self._stored._replace(
+        state = replace(
+            self._stored,
             answer=self.answer,
             status=status,
             seconds=seconds,

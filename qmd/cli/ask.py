@@ -19,12 +19,11 @@ from qmd.cli.terminal import write as print_text
 from qmd.config import SETTINGS
 from qmd.inference import llm
 from qmd.system.user_dirs import is_missing
-from qmd.values.chats import MAX_ROUNDS
+from qmd.values.chats import MAX_ROUNDS, ChatMode
 
 if TYPE_CHECKING:
     from qmd.agent.chat import AgentTurn
     from qmd.kb import KnowledgeBase
-    from qmd.values.chats import ChatMode
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -303,8 +303,7 @@ def _choice(question: str, *, more: bool) -> str:
 
 
 def _print(lines: Iterable[str]) -> None:
-    color = terminal.use_color(sys.stderr)
     for line in lines:
         style = {"+": "ok", "-": "error", "@": "dim"}.get(line[:1])
-        sys.stderr.write((terminal.paint(line, style, color) if style else line) + "\n")
+        sys.stderr.write((terminal.paint(line, style, sys.stderr) if style else line) + "\n")
     sys.stderr.flush()

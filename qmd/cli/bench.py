@@ -12,7 +12,6 @@ import click
 
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
-from qmd.cli.render_reports import count
 from qmd.cli.session import Session, session
 from qmd.cli.terminal import note, one_line, progress_bar, write, write_json
 from qmd.evaluate import fixtures
@@ -24,14 +23,16 @@ from qmd.evaluate.run import (
     SEED,
     SYSTEMS,
     WITHOUT,
+    BenchReport,
+    Difference,
     run,
     systems_for,
 )
+from qmd.values.text import counted
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
     from qmd.evaluate.fixtures import Judgments
-    from qmd.evaluate.run import BenchReport, Difference
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback
 
@@ -144,7 +145,7 @@ def _warn(report: BenchReport) -> None:
     if report.unknown:
         note(
             f"qmd: not in the database, so counted as not found: "
-            f"{count(len(report.unknown), 'judged document')} ({', '.join(report.unknown[:3])}"
+            f"{counted(len(report.unknown), 'judged document')} ({', '.join(report.unknown[:3])}"
             f"{', …' if len(report.unknown) > 3 else ''})",
             style="warning",
         )
@@ -193,8 +194,8 @@ _ENOUGH_QUESTIONS = 30  # for intervals that can be relied on
 
 def render_bench(report: BenchReport) -> None:
     lines = [
-        f"{one_line(report.name)}: {count(report.questions, 'question')}, "
-        f"{count(report.documents, 'document')}",
+        f"{one_line(report.name)}: {counted(report.questions, 'question')}, "
+        f"{counted(report.documents, 'document')}",
         *_means(report),
         *_comparisons(report),
         *_relevances(report),
@@ -203,7 +204,7 @@ def render_bench(report: BenchReport) -> None:
         lines += [f"{name}: {one_line(note)}" for note in system.notes[:_MOST_NOTES]]
         others = len(system.notes) - _MOST_NOTES
         if others > 0:
-            lines.append(f"{name}: and {count(others, 'other note')}; --json has them all")
+            lines.append(f"{name}: and {counted(others, 'other note')}; --json has them all")
     write("\n".join(lines) + "\n")
 
 
@@ -244,7 +245,7 @@ def _comparisons(report: BenchReport) -> list[str]:
         ]
         lines += ["", title, *table(["", *_COMPARED_METRICS], rows)] if rows else []
     if lines and report.answerable < _ENOUGH_QUESTIONS:
-        lines.append(f"{count(report.answerable, 'question')}: too few to rely on intervals.")
+        lines.append(f"{counted(report.answerable, 'question')}: too few to rely on intervals.")
     return lines
 
 
@@ -257,7 +258,7 @@ def _relevances(report: BenchReport) -> list[str]:
         [name, _share(system.relevance.answered), _share(system.relevance.absent)]
         for name, system in report.systems.items()
     ]
-    title = f"Relevance of the best hit ({count(unanswerable, 'question')} without an answer)"
+    title = f"Relevance of the best hit ({counted(unanswerable, 'question')} without an answer)"
     return ["", title, *table(["", "answered", "not there"], rows)]
 
 

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,15 +17,12 @@ from qmd.cli.command import command, json_option
 from qmd.cli.daemon import environment_of_settings, typed_options
 from qmd.cli.serve import mcp_options
 from qmd.cli.session import session
-from qmd.cli.terminal import beside, confirmed, note, one_line, paint, use_color, write, write_json
+from qmd.cli.terminal import beside, confirmed, note, one_line, paint, write, write_json
 from qmd.clients import install, texts
-from qmd.clients.install import BY_HAND, CLIENTS, HOOKS
+from qmd.clients.install import BY_HAND, CLIENTS, HOOKS, Client, Entry, SettingsChange
 from qmd.errors import ConflictError, InputError, QmdError
 from qmd.system import installation, running
 from qmd.system.user_dirs import is_missing
-
-if TYPE_CHECKING:
-    from qmd.clients.install import Client, Entry, SettingsChange
 
 CLIENT_IDS = tuple(client.id for client in (*CLIENTS, *BY_HAND))
 
@@ -350,7 +347,6 @@ def _agreed(change: SettingsChange, question: str, *, asks: bool, dry_run: bool)
 
 def _show(change: SettingsChange) -> None:
     """Print a change as a diff."""
-    color = use_color(sys.stdout)
     for line in change.diff():
         style = {"+": "ok", "-": "warning"}.get(line[:1], "dim")
-        write(paint(one_line(line), style, color) + "\n")
+        write(paint(one_line(line), style) + "\n")

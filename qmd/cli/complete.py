@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     Items = list[CompletionItem[str]]
 
+#: What click calls with the context, the parameter and what was typed of its value.
 Completions = Callable[["click.Context", "click.Parameter", str], "Items"]
-"""What click calls with the context, the parameter and what was typed of its value."""
 
+#: The most completions; a shell asks before it shows as many.
 MOST = 500
-"""The most completions; a shell asks before it shows as many."""
 
+#: The most characters of the help text of a command.
 SHORT_HELP = 66
-"""The most characters of the help text of a command."""
 
 #: Kinds of completions besides click's "plain", "file" and "dir".
 DOCUMENT = "path"

@@ -10,23 +10,20 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from qmd.cli.command import command
 from qmd.cli.session import Session, lasting_name, session
-from qmd.cli.terminal import escape_json, note, one_line, paint, use_color, write
+from qmd.cli.terminal import escape_json, note, one_line, paint, write
 from qmd.config import SETTINGS, Setting
 from qmd.errors import ConflictError, NotFoundError, QmdError
 from qmd.system import clock, installation, running
 from qmd.system.log_file import LogReader, files_of_log, log_file
 from qmd.system.user_dirs import moved_directories
-from qmd.values.location import ServerDatabase
-
-if TYPE_CHECKING:
-    from qmd.values.location import DatabaseLocation
+from qmd.values.location import DatabaseLocation, ServerDatabase
 
 _START_S = 30.0  # the longest wait until a new server answers
 _END_S = 20.0  # a server answers the requests in progress first
@@ -306,7 +303,6 @@ class _View:
         self._database = database
         self._level = level
         self._as_json = as_json
-        self._color = use_color(sys.stdout)
 
     def texts(self, lines: Iterator[str]) -> Iterator[str]:
         """The entries to print; a line that is no entry is left out."""
@@ -327,8 +323,8 @@ class _View:
     def _text(self, entry: dict[str, Any]) -> str:
         level = str(entry["level"])
         style = _STYLES.get(level)
-        marked = level if style is None else paint(level, style, self._color)
-        time_and_pid = paint(f"{_local(entry['time'])} {entry.get('pid', '')}", "dim", self._color)
+        marked = level if style is None else paint(level, style)
+        time_and_pid = paint(f"{_local(entry['time'])} {entry.get('pid', '')}", "dim")
         fields = "".join(f" {name}={value}" for name, value in entry.items() if name not in _SHOWN)
         text = f"{time_and_pid} {marked} {one_line(str(entry['message']) + fields)}\n"
         trace = entry.get("trace")

@@ -5,32 +5,30 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 import qmd
 from qmd.cli import complete
-from qmd.cli.command import Group, command, json_option
-from qmd.cli.render_reports import count
+from qmd.cli.command import Group, command, json_option, together
 from qmd.cli.runs import index_and_report
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, one_line, progress_bar, write, write_json
 from qmd.errors import InputError
 from qmd.system.user_dirs import is_missing
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.transfer.conversations import ConversationProgram
     from qmd.transfer.programs import Program
-    from qmd.values.transfer import ImportReport, NotTaken, UnpackReport
+    from qmd.values.transfer import ConversationsReport, ImportReport, NotTaken, UnpackReport
 
 _MAX_HOOK = 1 << 20  # bytes of what a hook gets
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _ImportGroup(Group):
@@ -56,17 +54,12 @@ def import_() -> None:
     """Take over folders and contexts from other programs."""
 
 
-def folder_options(function: F) -> F:
-    """Add the options that all imports share."""
-    for option in (
-        json_option,
-        click.option(
-            "--no-index", is_flag=True, help="Only register them; 'qmd index' fills them."
-        ),
-        click.option("--dry-run", is_flag=True, help="Say what would be added, and add nothing."),
-    ):
-        function = option(function)
-    return function
+#: The options that all imports of folders share.
+folder_options = together(
+    click.option("--dry-run", is_flag=True, help="Say what would be added, and add nothing."),
+    click.option("--no-index", is_flag=True, help="Only register them; 'qmd index' fills them."),
+    json_option,
+)
 
 
 @command(
@@ -80,7 +73,7 @@ def folder_options(function: F) -> F:
 )
 @click.argument("source", required=False, metavar="[INDEX|FILE]", shell_complete=complete.files)
 @folder_options
-def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
+def tobi(source: str | None, **options: bool) -> None:
     """
     Take over the collections and contexts of tobi/qmd.
 
@@ -88,35 +81,35 @@ def tobi(source: str | None, dry_run: bool, no_index: bool, as_json: bool) -> No
     What qmd does not take, such as update commands and models, is listed. What is a collection or
     a context here already stays as it is, so the command may be repeated.
     """
-    _import_from("tobi", source or session().index, dry_run, no_index, as_json)
+    _import_from("tobi", source or session().index, **options)
 
 
 @command("basic-memory", examples=("qmd import basic-memory --dry-run", "qmd import basic-memory"))
 @click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
-def basic_memory(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
+def basic_memory(file: str | None, **options: bool) -> None:
     """
     Make a collection of each project of basic-memory.
 
     It reads config.json in ~/.basic-memory, or FILE. Projects in the cloud are listed.
     """
-    _import_from("basic-memory", file, dry_run, no_index, as_json)
+    _import_from("basic-memory", file, **options)
 
 
 @command("obsidian", examples=("qmd import obsidian --dry-run", "qmd import obsidian"))
 @click.argument("file", required=False, shell_complete=complete.files)
 @folder_options
-def obsidian(file: str | None, dry_run: bool, no_index: bool, as_json: bool) -> None:
+def obsidian(file: str | None, **options: bool) -> None:
     """
     Make a collection of each vault that Obsidian has on this machine.
 
     It reads the obsidian.json of this machine, or FILE.
     """
-    _import_from("obsidian", file, dry_run, no_index, as_json)
+    _import_from("obsidian", file, **options)
 
 
 def _import_from(
-    program: Program, file: str | None, dry_run: bool, no_index: bool, as_json: bool
+    program: Program, file: str | None, *, dry_run: bool, no_index: bool, as_json: bool
 ) -> None:
     plan = qmd.KnowledgeBase.plan_import(program, file)
     with _opened(dry_run) as kb:
@@ -187,9 +180,9 @@ def export_of_qmd(
         else:
             _render(report.folders)
             write(
-                f"History: {count(report.changes, 'change')},"
-                f" {count(report.revisions, 'revision')};"
-                f" {count(report.chats, 'conversation')}\n"
+                f"History: {counted(report.changes, 'change')},"
+                f" {counted(report.revisions, 'revision')};"
+                f" {counted(report.chats, 'conversation')}\n"
             )
             if report.settings is not None and not written:
                 write("Settings: not taken. --settings writes config.toml where there is none.\n")
@@ -253,30 +246,30 @@ def markdown_zip(
 def _render_unpacked(report: UnpackReport) -> None:
     would = "Would write" if report.dry_run else "Wrote"
     write(
-        f"{would} {count(report.files, 'file')} ({report.bytes:,} bytes)"
+        f"{would} {counted(report.files, 'file')} ({report.bytes:,} bytes)"
         f" to {one_line(report.folder)}\n"
     )
     if report.present:
-        write(f"  {count(report.present, 'file')} with the same name were there\n")
+        write(f"  {counted(report.present, 'file')} with the same name were there\n")
     if report.encoding != "utf-8":
         write(f"  File names are in {report.encoding}; --encoding names another one\n")
     render_not_taken(report.not_taken)
 
 
 def _conversations(
-    program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
-) -> None:
+    program: ConversationProgram, file: str, folder: str | None, dry_run: bool
+) -> ConversationsReport:
     with session().open(write=True) as kb, progress_bar() as progress:
-        report = kb.import_conversations(
+        return kb.import_conversations(
             program, file, folder=folder, dry_run=dry_run, progress=progress
         )
-    if as_json:
-        write_json(report)
-        return
-    would = "Would write" if dry_run else "Wrote"
+
+
+def _render_conversations(report: ConversationsReport) -> None:
+    would = "Would write" if report.dry_run else "Wrote"
     write(
-        f"{would} {count(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
-        f" {count(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
+        f"{would} {counted(report.new, 'new note')} to {one_line(report.folder)}, {would.lower()}"
+        f" {counted(report.updated, 'note')} anew; {report.unchanged:,} stay as they are\n"
     )
     if report.problem is not None:
         write(f"Not searchable yet: {one_line(report.problem)}\n")
@@ -284,63 +277,65 @@ def _conversations(
         write(f"Undo: qmd undo {report.change}\n")
 
 
-def conversation_options(function: F) -> F:
-    """Add the arguments that the imports of conversations share."""
-    for option in (
-        json_option,
-        click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing."),
-        click.option(
-            "--into",
-            "folder",
-            metavar="FOLDER",
-            shell_complete=complete.documents,
-            help="collection/folder for new notes.  [default: conversations, in the first]",
-        ),
-        click.argument("file", shell_complete=complete.files),
-    ):
-        function = option(function)
-    return function
+#: The arguments that the imports of conversations share.
+conversation_arguments = together(
+    click.argument("file", shell_complete=complete.files),
+    click.option(
+        "--into",
+        "folder",
+        metavar="FOLDER",
+        shell_complete=complete.documents,
+        help="collection/folder for new notes.  [default: conversations, in the first]",
+    ),
+    click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing."),
+)
 
 
 @command(
     "chatgpt",
+    render=_render_conversations,
     examples=(
         "qmd import chatgpt ~/Downloads/chatgpt-export.zip --dry-run",
         "qmd import chatgpt export.zip --into notes/chats",
     ),
 )
-@conversation_options
-def chatgpt(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+@conversation_arguments
+def chatgpt(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
     """
     Make a note of each conversation that ChatGPT has exported.
 
     FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
     went on; all else stays as it is. 'qmd undo' takes it back.
     """
-    _conversations("chatgpt", file, folder, dry_run, as_json)
+    return _conversations("chatgpt", file, folder, dry_run)
 
 
-@command("claude", examples=("qmd import claude ~/Downloads/data.zip --dry-run",))
-@conversation_options
-def claude(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+@command(
+    "claude",
+    render=_render_conversations,
+    examples=("qmd import claude ~/Downloads/data.zip --dry-run",),
+)
+@conversation_arguments
+def claude(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
     """
     Make a note of each conversation that Claude has exported.
 
     FILE is the archive of 'Export data'. An export of later adds what is new and writes anew what
     went on; all else stays as it is. 'qmd undo' takes it back.
     """
-    _conversations("claude", file, folder, dry_run, as_json)
+    return _conversations("claude", file, folder, dry_run)
 
 
 @command(
     "claude-code",
+    render=_render_conversations,
     examples=(
         "qmd import claude-code ~/.claude/projects/-home-me-site/3f9a.jsonl",
         "qmd import claude-code -    # what a hook of Claude Code gets: docs/memory.md",
     ),
 )
-@conversation_options
-def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+@conversation_arguments
+def claude_code(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
     """
     Make a note of a session of Claude Code.
 
@@ -348,18 +343,19 @@ def claude_code(file: str, folder: str | None, dry_run: bool, as_json: bool) -> 
     questions with the last answer to each, the files that were changed, and what is still to do.
     Of a session that went on it is written anew.
     """
-    _session("claude-code", file, folder, dry_run, as_json)
+    return _session("claude-code", file, folder, dry_run)
 
 
 @command(
     "codex",
+    render=_render_conversations,
     examples=(
         "qmd import codex ~/.codex/sessions/2026/11/25/rollout-019b.jsonl",
         "qmd import codex -    # what a hook of Codex gets: docs/memory.md",
     ),
 )
-@conversation_options
-def codex(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
+@conversation_arguments
+def codex(file: str, folder: str | None, dry_run: bool) -> ConversationsReport:
     """
     Make a note of a session of Codex.
 
@@ -367,16 +363,16 @@ def codex(file: str, folder: str | None, dry_run: bool, as_json: bool) -> None:
     questions with the last answer to each, the files that were changed, and what is still to do.
     Of a session that went on it is written anew.
     """
-    _session("codex", file, folder, dry_run, as_json)
+    return _session("codex", file, folder, dry_run)
 
 
 def _session(
-    program: ConversationProgram, file: str, folder: str | None, dry_run: bool, as_json: bool
-) -> None:
+    program: ConversationProgram, file: str, folder: str | None, dry_run: bool
+) -> ConversationsReport:
     """Import a session from its transcript, which a hook names on stdin if ``file`` is "-"."""
     if file == "-":
         file = _transcript_of_hook(sys.stdin.buffer.read(_MAX_HOOK))
-    _conversations(program, file, folder, dry_run, as_json)
+    return _conversations(program, file, folder, dry_run)
 
 
 def _transcript_of_hook(sent: bytes) -> str:
@@ -433,7 +429,7 @@ def _render(report: ImportReport) -> None:
     would = "Would take" if report.dry_run else "Took"
     new = [each for each in report.collections if each.state == "new"]
     write(
-        f"{would} {count(len(new), 'collection')} and {count(report.contexts, 'context')}"
+        f"{would} {counted(len(new), 'collection')} and {counted(report.contexts, 'context')}"
         f" from {one_line(report.source)}\n"
     )
     for each in report.collections:
@@ -443,7 +439,7 @@ def _render(report: ImportReport) -> None:
         if not each.included:
             details.append("searched only if named")
         if each.contexts:
-            details.append(count(each.contexts, "context"))
+            details.append(counted(each.contexts, "context"))
         if each.state == "present":
             details.append("a collection before")
         write(f"  {one_line(each.name)}  {one_line(each.path)}\n")

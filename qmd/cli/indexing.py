@@ -16,7 +16,7 @@ import click
 from qmd import cli
 from qmd.cli import complete, runs
 from qmd.cli.command import Group, command
-from qmd.cli.render_reports import count, render_index_report
+from qmd.cli.render_reports import render_index_report
 from qmd.cli.session import session
 from qmd.cli.terminal import (
     confirmed,
@@ -25,11 +25,10 @@ from qmd.cli.terminal import (
     one_line,
     paint,
     progress_bar,
-    use_color,
     write,
 )
 from qmd.errors import InputError
-from qmd.values.text import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK, counted
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -192,7 +191,7 @@ class _TextEvents:
 
     def print_event(self, event: Event) -> None:
         if event.kind in _MARKS:
-            mark = paint(_MARKS[event.kind], _STYLES[event.kind], use_color(sys.stdout))
+            mark = paint(_MARKS[event.kind], _STYLES[event.kind])
             old_file = f"{event.collection}/{event.previous} -> " if event.previous else ""
             write(f"{mark} {one_line(old_file + (event.file or ''))}\n")
         elif event.kind == "problem" and event.message:
@@ -201,8 +200,8 @@ class _TextEvents:
             self._in_step = True
             report = self._kb.status()
             note(
-                f"In step with the disk: {count(report.total_documents, 'document')} in"
-                f" {count(len(report.collections), 'collection')}. Ctrl-C ends."
+                f"In step with the disk: {counted(report.total_documents, 'document')} in"
+                f" {counted(len(report.collections), 'collection')}. Ctrl-C ends."
             )
             if not report.collections:
                 note("There is no collection yet: qmd collection add FOLDER")
@@ -334,7 +333,7 @@ def remove(name: str, yes: bool) -> None:
     with session().open(write=True) as kb:
         details = kb.collection(name)
         contexts = sum(context.collection == details.name for context in kb.contexts())
-        content = f"{count(details.documents, 'document')} and {count(contexts, 'context')}"
+        content = f"{counted(details.documents, 'document')} and {counted(contexts, 'context')}"
         question = f"Remove '{one_line(details.name)}' with {content} from the index?"
         if not yes and sys.stdin.isatty() and not confirmed(question, default=False):
             write("Nothing was removed.\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -71,11 +70,11 @@ class ListingView:
     def write_json(self, value: object) -> None:
         terminal.write_json(self._object(value))
 
-    def link(self, file: str, color: bool, *, line: int | None = None) -> str:
+    def link(self, file: str, *, line: int | None = None) -> str:
         """The name of a file, ``name:line`` if there is a line, that opens it when clicked."""
         number = "" if line is None else f":{line}"
-        text = terminal.paint(self.where.fitting_name(file, len(number) + _INDENT), "file", color)
-        text += terminal.paint(number, "line", color)
+        text = terminal.paint(self.where.fitting_name(file, len(number) + _INDENT), "file")
+        text += terminal.paint(number, "line")
         return self.where.link(text, file, line or 1)
 
     def note_rest(self, shown: int, total: int, noun: str) -> None:
@@ -138,9 +137,8 @@ def show(
 
 def write_rows(rows: Iterable[Row], view: ListingView) -> None:
     """Print the lines of a list for people."""
-    color = terminal.use_color(sys.stdout)
     for row in rows:
-        terminal.write(f"{_line(row, view, color)}\n")
+        terminal.write(f"{_line(row, view)}\n")
 
 
 def list_of(operation: Operation, sent: Any) -> object:
@@ -164,23 +162,23 @@ def _answer_of_server(operation: Operation, arguments: Mapping[str, Any]) -> tup
     return value, sent
 
 
-def _line(row: Row, view: ListingView, color: bool) -> str:
+def _line(row: Row, view: ListingView) -> str:
     """A row as a terminal has room for it."""
-    facts = "".join(_part(each, view, color) for each in row.facts)
-    name = view.link(row.file, color, line=row.line) if row.file else ""
+    facts = "".join(_part(each, view) for each in row.facts)
+    name = view.link(row.file, line=row.line) if row.file else ""
     if row.more:
-        text = "".join(_part(each, view, color) for each in row.more)
+        text = "".join(_part(each, view) for each in row.more)
         return terminal.beside(f"{facts}  {name}" if facts and name else facts or name, text, 0)
     return terminal.table_row(facts, name, terminal.one_line(row.text)) if name else facts
 
 
-def _part(part: Styled | str, view: ListingView, color: bool) -> str:
+def _part(part: Styled | str, view: ListingView) -> str:
     if isinstance(part, str):
         return terminal.one_line(part)
     if part.file and not part.text:
-        return view.link(part.file, color, line=part.line)
+        return view.link(part.file, line=part.line)
     text = (
-        terminal.paint(terminal.one_line(part.text), part.style, color)
+        terminal.paint(terminal.one_line(part.text), part.style)
         if part.style
         else terminal.one_line(part.text)
     )

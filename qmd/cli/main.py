@@ -17,7 +17,7 @@ from qmd import cli as cli_modules
 from qmd.cli import commands
 from qmd.cli.command import Group
 from qmd.cli.session import Session
-from qmd.cli.terminal import hanging, harmless, json_text, paint, prepare_streams, use_color
+from qmd.cli.terminal import hanging, harmless, json_text, paint, prepare_streams
 from qmd.errors import QmdError
 
 _EXAMPLES = (
@@ -152,11 +152,10 @@ def _fail(
         error = {"error": {"code": code, "message": message, "hint": hint}}
         text = json_text(error, indent=None)
     else:
-        color = use_color(sys.stderr)
-        text = paint(prefix, "error" if "error" in prefix else "dim", color)
+        text = paint(prefix, "error" if "error" in prefix else "dim", sys.stderr)
         text += _below(message, len(prefix))
         if hint:
-            text += "\n" + paint("hint: ", "dim", color) + _below(hint, len("hint: "))
+            text += "\n" + paint("hint: ", "dim", sys.stderr) + _below(hint, len("hint: "))
     sys.stderr.write(text + "\n")
     return exit_code
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ import click
 from qmd import models as kept
 from qmd.cli import complete
 from qmd.cli.command import Group, command
-from qmd.cli.render_reports import count
 from qmd.cli.session import session
 from qmd.cli.terminal import (
     fitting,
@@ -20,10 +18,10 @@ from qmd.cli.terminal import (
     paint,
     progress_bar,
     readable_size,
-    use_color,
     write,
 )
 from qmd.system.user_dirs import is_missing
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.values import ModelChange, ModelInfo
@@ -42,18 +40,17 @@ def models() -> None:
 
 
 def _render_models(listed: Sequence[ModelInfo]) -> None:
-    color = use_color(sys.stdout)
     width = min(max((len(one_line(model.name)) for model in listed), default=0), _NAME_WIDTH)
     kind = None
     for model in listed:
         if model.kind != kind:
             kind = model.kind
             title = "Embedding models" if kind == "embedding" else "Rerankers"
-            write(paint(title, "dim", color) + "\n")
+            write(paint(title, "dim") + "\n")
         style = "title" if model.ready else "dim"
         name = one_line(model.name)
         facts = one_line(_facts(model)).rstrip()
-        line = f"{_mark(model)} {paint(f'{name:<{width}}', style, color)}"
+        line = f"{_mark(model)} {paint(f'{name:<{width}}', style)}"
         gap = f"\n  {'':<{width}}" if len(name) > width else ""
         write(f"{line}{gap} {fitting(facts, width + 3)}\n")
 
@@ -133,7 +130,7 @@ def _render_change(change: ModelChange) -> None:
     else:
         write(f"{name} ({change.dimension} dimensions) is to be the model of this database.\n")
         how = "in the background" if change.kept else "with: qmd embed"
-        write(f"{count(change.waiting, 'chunk')} get vectors {how}\n")
+        write(f"{counted(change.waiting, 'chunk')} get vectors {how}\n")
         if change.before and change.before != change.model:
             write(f"Until all have them, those of {one_line(change.before)} answer.\n")
 

@@ -16,12 +16,12 @@ from qmd import errors, ingest
 from qmd.cli import complete
 from qmd.cli.command import command, json_option
 from qmd.cli.indexing import refuse_missing
-from qmd.cli.render_reports import SHOWN, count
+from qmd.cli.render_reports import SHOWN
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, progress_bar, readable_size, write, write_json
 from qmd.transfer import push as transfer
 from qmd.values import Collection
-from qmd.values.text import DEFAULT_MASK
+from qmd.values.text import DEFAULT_MASK, counted
 
 if TYPE_CHECKING:
     from qmd.transfer.push import FolderPush, PushSummary
@@ -195,6 +195,6 @@ def _render(summary: PushSummary, *, with_refused: bool = True) -> None:
     for refused in not_pushed[:SHOWN]:
         note(f"  not pushed: {one_line(refused.path)}: {one_line(refused.reason)}", style="warning")
     if len(not_pushed) > SHOWN:
-        note(f"  and {count(len(not_pushed) - SHOWN, 'file')} more; --json lists all")
+        note(f"  and {counted(len(not_pushed) - SHOWN, 'file')} more; --json lists all")
     if summary.waiting:
-        note(f"  {count(len(summary.waiting), 'file')} changed meanwhile; push again")
+        note(f"  {counted(len(summary.waiting), 'file')} changed meanwhile; push again")

@@ -16,13 +16,14 @@ from qmd.cli import terminal
 from qmd.cli.command import Group
 from qmd.cli.formats import DISPLAY_PATHS, Columns, Places, flat, numbered, places, table
 from qmd.cli.listings import ListingView
-from qmd.cli.render_reports import count, render_status
+from qmd.cli.render_reports import render_status
 from qmd.cli.session import session
 from qmd.errors import NoMatchError
 from qmd.operations import texts
 from qmd.parse.lines import split_lines
 from qmd.system import clock
 from qmd.values import DocumentSlice, SkippedDocument
+from qmd.values.text import counted
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def get(
     if excerpt.left_out is not None:
         terminal.note(f"… {left_out_text(excerpt)}")
     elif excerpt.more_lines and output == "cli":
-        terminal.note(f"… {count(excerpt.more_lines, 'more line')}")
+        terminal.note(f"… {counted(excerpt.more_lines, 'more line')}")
     if excerpt.same_name and output == "cli":
         terminal.note(f"… {same_name_text(excerpt)}")
 
@@ -57,7 +58,7 @@ def multi_get(
     if reply.next_file is not None:
         raise_what = "--max-tokens" if "max_tokens" in arguments else "--max-total-bytes"
         terminal.note(
-            f"{count(reply.more, 'more document')} left out, the first is {reply.next_file}: "
+            f"{counted(reply.more, 'more document')} left out, the first is {reply.next_file}: "
             f"narrow the pattern, or raise {raise_what}.",
             style="warning",
         )
@@ -144,7 +145,6 @@ def render_documents(
     if output == "json":
         terminal.write_json([document_object(item, where) for item in items])
     elif output in ("cli", "md"):
-        color = terminal.use_color(sys.stdout)
         for position, item in enumerate(items):
             if position:
                 terminal.write("\n")
@@ -152,7 +152,7 @@ def render_documents(
             if output == "md":
                 terminal.write(f"## {name}\n\n")
             else:
-                heading = terminal.paint(f"==> {name} <==", "file", color)
+                heading = terminal.paint(f"==> {name} <==", "file")
                 terminal.write(f"{where.link(heading, item.document.file)}\n")
             terminal.write_text(_text(item, line_numbers, is_ended=True))
     else:
@@ -248,19 +248,18 @@ def _fields(item: Item, where: Places, *, line_numbers: bool) -> dict[str, objec
 
 
 def render_listing(documents: Sequence[DocumentInfo], where: Places) -> None:
-    color = terminal.use_color(sys.stdout)
     sizes = [terminal.readable_size(document.bytes) for document in documents]
     width = max(map(len, sizes), default=0)
-    headings = terminal.group_headings([document.group for document in documents], color)
+    headings = terminal.group_headings([document.group for document in documents])
     for document, size in zip(documents, sizes, strict=True):
         terminal.write("".join(next(headings)))
         facts = f"{document.docid}  {size:>{width}}  {clock.minute(document.modified)}"
         name = where.link(
-            terminal.paint(where.fitting_name(document.file, 2), "file", color), document.file
+            terminal.paint(where.fitting_name(document.file, 2), "file"), document.file
         )
         terminal.write(
             terminal.table_row(
-                terminal.paint(facts, "dim", color), name, terminal.one_line(document.title)
+                terminal.paint(facts, "dim"), name, terminal.one_line(document.title)
             )
             + "\n"
         )

@@ -150,21 +150,20 @@ def _for_people(reply: SearchReply, pairs: Sequence[Pair], where: formats.Places
     On a terminal all of them fit its height, so that the best can be seen without scrolling: the
     more there are, the fewer lines each has. Whole texts and explanations are never shortened.
     """
-    color = terminal.use_color(sys.stdout)
     split: Split = lambda text: [(text, False)]  # noqa: E731 - nothing is marked
     room = None
     groups = [hit.group for hit, _ in pairs]
     notice = _paragraph(
-        reply.notice and terminal.paint(terminal.hanging(reply.notice, 0), "warning", color)
+        reply.notice and terminal.paint(terminal.hanging(reply.notice, 0), "warning")
     )
     if not any(body is not None or hit.explain is not None for hit, body in pairs):
         room = _lines_of_each(notice, groups)
-    if color or room is not None:
+    if terminal.use_color(sys.stdout) or room is not None:
         from qmd.search.present import splitter
 
         split = splitter(reply.query)
-    look = _Look(where, split, color)
-    headings = terminal.group_headings(groups, color)
+    look = _Look(where, split)
+    headings = terminal.group_headings(groups)
     is_dense = room is not None and room < _LINES_WITH_GAP
     blocks = notice
     for hit, body in pairs:
@@ -202,10 +201,9 @@ class _Look:
         split: Splits a text into parts, and says of each whether to mark it.
     """
 
-    def __init__(self, where: formats.Places, split: Split, color: bool) -> None:
+    def __init__(self, where: formats.Places, split: Split) -> None:
         self._where = where
         self._split = split
-        self._color = color
 
     def whole(self, hit: Hit, body: str | None) -> list[str]:
         """All there is of a hit."""
@@ -260,22 +258,22 @@ class _Look:
         return lines
 
     def _title(self, title: str) -> str:
-        return terminal.paint(terminal.one_line(title), "title", self._color)
+        return terminal.paint(terminal.one_line(title), "title")
 
     def _score(self, hit: Hit) -> str:
-        return terminal.paint(score_text(hit), "score", self._color)
+        return terminal.paint(score_text(hit), "score")
 
     def _dim(self, text: str) -> str:
-        return terminal.paint(text, "dim", self._color)
+        return terminal.paint(text, "dim")
 
     def _place(self, hit: Hit, name: str) -> str:
-        name = terminal.paint(name, "file", self._color)
-        line = terminal.paint(_line_or_place(hit), "line", self._color)
+        name = terminal.paint(name, "file")
+        line = terminal.paint(_line_or_place(hit), "line")
         return self._where.link(name + line, hit.file, hit.line, hit.anchor)
 
     def _marked(self, text: str) -> str:
         return "".join(
-            terminal.paint(part, "match", self._color) if is_match else part
+            terminal.paint(part, "match") if is_match else part
             for part, is_match in self._split(text)
         )
 
@@ -285,7 +283,7 @@ class _Look:
         if number is None:
             return f"  {terminal.hanging(self._marked(line), 2)}"
         style = "line" if number == best_line else "dim"
-        label = f"  {terminal.paint(str(number), style, self._color)}{self._dim(':')} "
+        label = f"  {terminal.paint(str(number), style)}{self._dim(':')} "
         text = line.partition(": ")[2]
         return label + terminal.hanging(self._marked(text), len(f"  {number}: "))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from qmd import libraries
 from qmd.cli import terminal
 from qmd.system import clock
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.operations.definition import Replied
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 SHOWN = 10  # the most entries of a list that are printed; the rest is counted
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def duration(seconds: float) -> str:
     """About how long something takes, in words: "about 3 min"."""
     if seconds < 90:
@@ -46,8 +43,8 @@ def duration(seconds: float) -> str:
 def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     """Print the changes to stdout, and skipped files and warnings to stderr."""
     terminal.write(
-        f"{verb} {count(report.collections, 'collection')}: "
-        f"{count(report.total_documents, 'document')}\n"
+        f"{verb} {counted(report.collections, 'collection')}: "
+        f"{counted(report.total_documents, 'document')}\n"
     )
     changes = ("added", "updated", "moved", "removed", "unchanged")
     terminal.write(
@@ -55,13 +52,13 @@ def render_index_report(report: IndexReport, *, verb: str = "Indexed") -> None:
     )
     sys.stdout.flush()
     if report.skipped:
-        terminal.note(f"Skipped {count(len(report.skipped), 'file')}:", style="warning")
+        terminal.note(f"Skipped {counted(len(report.skipped), 'file')}:", style="warning")
         for line in skipped_lines(report.skipped[:SHOWN], sys.stderr):
             terminal.note_lines(f"  {line}")
         if len(report.skipped) > SHOWN:
             terminal.note(f"  … and {len(report.skipped) - SHOWN:,} more: qmd status")
     if report.warnings:
-        terminal.note(f"{count(len(report.warnings), 'warning')}:", style="warning")
+        terminal.note(f"{counted(len(report.warnings), 'warning')}:", style="warning")
         for warning in report.warnings[:SHOWN]:
             terminal.note_lines("  " + terminal.hanging(terminal.one_line(warning), 2, sys.stderr))
         if len(report.warnings) > SHOWN:
@@ -83,13 +80,15 @@ def skipped_lines(skipped: Sequence[SkippedFile], stream: TextIO) -> list[str]:
 def render_embed_report(report: EmbedReport) -> None:
     made_states_only = report.token_states and not report.embedded
     if made_states_only:
-        text = f"Made the token states of {count(report.token_states, 'chunk')} with {report.model}"
+        text = (
+            f"Made the token states of {counted(report.token_states, 'chunk')} with {report.model}"
+        )
     else:
-        text = f"Embedded {count(report.embedded, 'chunk')} with {report.model}"
+        text = f"Embedded {counted(report.embedded, 'chunk')} with {report.model}"
     if report.reused:
         text += f", {report.reused:,} from the cache"
     if report.token_states and not made_states_only:
-        text += f"; token states for {count(report.token_states, 'chunk')} more"
+        text += f"; token states for {counted(report.token_states, 'chunk')} more"
     if report.remaining:
         text += f"; {report.remaining:,} remain: qmd embed"
     terminal.write(text + "\n")
@@ -97,22 +96,17 @@ def render_embed_report(report: EmbedReport) -> None:
 
 def render_collections(replied: Replied) -> None:
     collections: Sequence[Collection] = replied.value.collections
-    color = terminal.use_color(sys.stdout)
     width = max(
         (terminal.columns(terminal.one_line(collection.name)) for collection in collections),
         default=0,
     )
     for collection in collections:
-        name = terminal.paint(
-            terminal.padded(terminal.one_line(collection.name), width), "title", color
-        )
-        documents = count(collection.documents, "document")
-        path = terminal.paint(terminal.one_line(collection.path), "file", color)
-        excluded = "" if collection.included else terminal.paint("  excluded", "dim", color)
+        name = terminal.paint(terminal.padded(terminal.one_line(collection.name), width), "title")
+        documents = counted(collection.documents, "document")
+        path = terminal.paint(terminal.one_line(collection.path), "file")
+        excluded = "" if collection.included else terminal.paint("  excluded", "dim")
         if collection.owner:
-            excluded += terminal.paint(
-                f"  pushed by {terminal.one_line(collection.owner)}", "dim", color
-            )
+            excluded += terminal.paint(f"  pushed by {terminal.one_line(collection.owner)}", "dim")
         rest = f"{path}  {terminal.one_line(_files_of(collection))}{excluded}"
         terminal.write(terminal.beside(f"{name}  {documents:>16}", rest, 0) + "\n")
     if not collections:
@@ -143,12 +137,10 @@ def _files_of(collection: Collection) -> str:
 
 def render_contexts(replied: Replied) -> None:
     contexts: Sequence[Context] = replied.value.contexts
-    color = terminal.use_color(sys.stdout)
     for context in contexts:
-        place = terminal.paint(terminal.one_line(context.path), "file", color)
+        place = terminal.paint(terminal.one_line(context.path), "file")
         terminal.write(
-            terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim", color), 0)
-            + "\n"
+            terminal.beside(place, terminal.paint(terminal.one_line(context.uri), "dim"), 0) + "\n"
         )
         terminal.write(
             "".join(
@@ -204,7 +196,6 @@ def render_audit(replied: Replied) -> None:
 
 def render_status(status: Status, fresh: Freshness) -> None:
     """Print the state of the index."""
-    color = terminal.use_color(sys.stdout)
     rows = [
         ("Database", [f"{status.database} ({terminal.readable_size(status.database_bytes)})"]),
         ("Documents", [f"{status.total_documents:,}"]),
@@ -218,20 +209,17 @@ def render_status(status: Status, fresh: Freshness) -> None:
         rows.append(("Replica", [f"{fresh.replica_lag_s:g} s behind"]))
     for name, lines in rows:
         for label, line in zip((name, *[""] * len(lines)), lines, strict=False):
-            terminal.write(
-                f"{terminal.paint(f'{label:<11}', 'dim', color)}{terminal.one_line(line)}\n"
-            )
+            terminal.write(f"{terminal.paint(f'{label:<11}', 'dim')}{terminal.one_line(line)}\n")
     terminal.write(
-        terminal.paint("Collections", "dim", color) + ("\n" if status.collections else "  none\n")
+        terminal.paint("Collections", "dim") + ("\n" if status.collections else "  none\n")
     )
     for collection in status.collections:
-        name = terminal.paint(terminal.one_line(collection.name), "title", color)
+        name = terminal.paint(terminal.one_line(collection.name), "title")
         place = f"{name}  {terminal.one_line(collection.path)}"
         terminal.write(f"  {terminal.beside(place, f'({_state_of(collection)})', 2)}\n")
     if status.skipped:
         terminal.write(
-            terminal.paint("Skipped", "warning", color)
-            + f"  {count(len(status.skipped), 'file')}\n"
+            terminal.paint("Skipped", "warning") + f"  {counted(len(status.skipped), 'file')}\n"
         )
         terminal.write("".join(f"  {line}\n" for line in skipped_lines(status.skipped, sys.stdout)))
     if status.excluded:
@@ -242,16 +230,14 @@ def render_status(status: Status, fresh: Freshness) -> None:
         kinds = f": {left_out(status, most=8)}" if status.excluded_kinds else ""
         line = f"Left out   {terminal.one_line(reasons + kinds)} (qmd why PATH)"
         terminal.write(
-            terminal.hanging(line, 11).replace(
-                "Left out", terminal.paint("Left out", "dim", color), 1
-            )
+            terminal.hanging(line, 11).replace("Left out", terminal.paint("Left out", "dim"), 1)
             + "\n"
         )
 
 
 def _state_of(collection: Collection) -> str:
     """How many documents it has, which files these are, and what is special about it."""
-    facts = [count(collection.documents, "document"), terminal.one_line(_files_of(collection))]
+    facts = [counted(collection.documents, "document"), terminal.one_line(_files_of(collection))]
     if not collection.included:
         facts.append("excluded")
     if collection.missing:
@@ -265,7 +251,7 @@ def _indexed(status: Status, fresh: Freshness) -> str:
     at = minute(status.last_indexed) + _zone(status.last_indexed)
     if not fresh.indexing:
         return at
-    left = f", {count(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
+    left = f", {counted(fresh.files_pending, 'file')} left" if fresh.files_pending else ""
     return f"{at}; under way now{left}"
 
 
@@ -283,11 +269,11 @@ def _vectors(status: Status, embedding: bool) -> list[str]:
     if not status.chunks:
         return ["none"]
     model = f", {status.model}" if status.model else ""
-    lines = [f"{status.chunks_embedded:,} of {count(status.chunks, 'chunk')}{model}"]
+    lines = [f"{status.chunks_embedded:,} of {counted(status.chunks, 'chunk')}{model}"]
     how = "in the background" if embedding else "qmd embed"
     if status.needs_embedding:
         left = duration(status.embedding_left_s)
-        lines.append(f"{count(status.needs_embedding, 'document')} to do, {left}: {how}")
+        lines.append(f"{counted(status.needs_embedding, 'document')} to do, {left}: {how}")
     if status.chunks_outdated:
         lines.append(f"{earlier_titles(status)}: {how}")
     if status.token_states is not None and status.token_states < status.chunks_embedded:
@@ -302,7 +288,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
     """How many pictures were read, and what is still to do; lines."""
     done = status.pictures - status.pictures_waiting - status.pictures_failed
     failed = f", {status.pictures_failed:,} cannot be read" if status.pictures_failed else ""
-    lines = [f"text read of {done:,} of {count(status.pictures, 'page')} and photos{failed}"]
+    lines = [f"text read of {done:,} of {counted(status.pictures, 'page')} and photos{failed}"]
     if status.pictures_waiting and status.ocr_problem:
         lines.append(status.ocr_problem)
     elif status.pictures_waiting:
@@ -312,7 +298,7 @@ def _pictures(status: Status, fresh: Freshness) -> list[str]:
 
 
 def render_ocr_report(report: OcrReport) -> None:
-    text = f"Read the text of {count(report.read, 'page')}"
+    text = f"Read the text of {counted(report.read, 'page')}"
     if report.empty:
         text += f"; {report.empty:,} have none"
     if report.failed:
@@ -325,7 +311,7 @@ def render_ocr_report(report: OcrReport) -> None:
 def earlier_titles(status: Status) -> str:
     """How many vectors are renewed, without a full stop."""
     return (
-        f"{count(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
+        f"{counted(status.chunks_outdated, 'chunk')} answer with the vector of an earlier title"
         " until a new one is made"
     )
 
@@ -348,12 +334,9 @@ _IN_REASON = ("collection", "path", "subject", "rule")  # the path and the reaso
 
 def render_explanation(replied: Replied) -> None:
     explanation: Explanation = replied.value
-    color = terminal.use_color(sys.stdout)
     verdict = "indexed" if explanation.indexed else "not indexed"
     style = "ok" if explanation.indexed else "warning"
-    terminal.write(
-        f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style, color)}\n"
-    )
+    terminal.write(f"{terminal.one_line(explanation.path)}: {terminal.paint(verdict, style)}\n")
     terminal.write(f"  {terminal.hanging(terminal.one_line(explanation.reason), 2)}\n")
     for key, value in explanation.detail.items():
         if key in _IN_REASON:
@@ -364,19 +347,18 @@ def render_explanation(replied: Replied) -> None:
                 terminal.write(f"  {key}: {terminal.one_line(shown)}\n")
     if explanation.remedy:
         remedy = terminal.hanging(terminal.one_line(explanation.remedy), 8)
-        terminal.write(f"  {terminal.paint('hint:', 'dim', color)} {remedy}\n")
+        terminal.write(f"  {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
 def render_checks(checks: Sequence[Check]) -> None:
-    color = terminal.use_color(sys.stdout)
     for check in checks:
-        word = terminal.paint(f"{check.status:<7}", check.status, color)
+        word = terminal.paint(f"{check.status:<7}", check.status)
         terminal.write(
             f"{word}  {terminal.hanging(terminal.one_line(f'{check.name}: {check.message}'), 9)}\n"
         )
         if check.remedy:
             remedy = terminal.hanging(terminal.one_line(check.remedy), 15)
-            terminal.write(f"         {terminal.paint('hint:', 'dim', color)} {remedy}\n")
+            terminal.write(f"         {terminal.paint('hint:', 'dim')} {remedy}\n")
 
 
 def render_cleanup(replied: Replied) -> None:

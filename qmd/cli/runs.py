@@ -13,6 +13,7 @@ from qmd.cli import render_reports
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, progress_bar, write
 from qmd.errors import InferenceError, QmdError
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -65,16 +66,12 @@ def embed_and_report(kb: KnowledgeBase, collections: Sequence[str], *, embed: bo
         if pending:
             note(
                 f"Everything is searchable by words. For search by meaning run 'qmd embed' "
-                f"({render_reports.count(pending, 'document')}): it fetches a model first."
+                f"({counted(pending, 'document')}): it fetches a model first."
             )
         return
     # How many documents of some collections wait is not counted.
     is_part = collections and {each.name for each in status.collections} - set(collections)
-    what = (
-        ", ".join(map(one_line, collections))
-        if is_part
-        else render_reports.count(pending, "document")
-    )
+    what = ", ".join(map(one_line, collections)) if is_part else counted(pending, "document")
     if status.chunks_outdated:
         write(f"{render_reports.earlier_titles(status)}.\n")
     if pending:
@@ -104,10 +101,7 @@ def ocr_and_report(
     if ocr is None and status.ocr_problem:
         return  # 'qmd status' says so: who has thousands of photos may not want their text
     left = render_reports.duration(status.ocr_left_s)
-    write(
-        f"Reading the text of {render_reports.count(status.pictures_waiting, 'page')} and photos,"
-        f" {left}.\n"
-    )
+    write(f"Reading the text of {counted(status.pictures_waiting, 'page')} and photos, {left}.\n")
     sys.stdout.flush()
     if run_ocr(kb, collections, force=False).read:
         embed_and_report(kb, collections, embed=embed)
@@ -127,10 +121,7 @@ def _make_token_states(kb: KnowledgeBase, status: Status, collections: Sequence[
     missing = 0 if states is None else status.chunks_embedded - states
     if not missing or not kb.can_embed():
         return
-    write(
-        f"Making the token states of {render_reports.count(missing, 'chunk')},"
-        " for a better order of hits.\n"
-    )
+    write(f"Making the token states of {counted(missing, 'chunk')}, for a better order of hits.\n")
     sys.stdout.flush()
     with suppress(InferenceError):
         run_embed(kb, collections, force=False)

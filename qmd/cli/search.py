@@ -12,6 +12,7 @@ from qmd import cli, libraries, search, system, values
 from qmd.cli.formats import Places, places
 from qmd.cli.session import session
 from qmd.cli.terminal import note, one_line, waiting
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
@@ -63,7 +64,7 @@ def answer(
     if reply.degraded:
         note(f"qmd: {reply.degraded}", style="warning")
     elif operation.name != "search" and reply.needs_embedding:
-        without = cli.render_reports.count(reply.needs_embedding, "document")
+        without = counted(reply.needs_embedding, "document")
         remedy = "made in the background (qmd status)" if fresh and fresh.embedding else "qmd embed"
         note(f"qmd: {without} without vectors yet: {remedy}")
     print_reply(
@@ -99,9 +100,7 @@ def print_reply(
         reply, output, bodies=bodies, line_numbers=line_numbers, where=where
     )
     if reply.left_out:
-        note(
-            f"{cli.render_reports.count(reply.left_out, 'more hit')} left out: raise --max-tokens."
-        )
+        note(f"{counted(reply.left_out, 'more hit')} left out: raise --max-tokens.")
     elif not reply.hits and output == "cli":
         sys.stdout.flush()
         sys.stderr.write(f'No results found for "{one_line(reply.query)}"\n')

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -25,11 +25,8 @@ from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.inference.llm.settings import variables_with_keys
 from qmd.system import installation, running, services
 from qmd.system.log_file import log_file
-from qmd.system.services import Service
+from qmd.system.services import Manager, Service, Step
 from qmd.system.user_dirs import user_dir
-
-if TYPE_CHECKING:
-    from qmd.system.services import Manager, Step
 
 MANAGERS = ("systemd", "launchd", "windows")
 _START_S = 20.0
@@ -117,7 +114,7 @@ def uninstall(dry_run: bool, manager_name: str | None, as_json: bool) -> None:
     manager, name = _manager(manager_name), service_name(session())
     file = manager.file(name)
     if dry_run:
-        before, after = manager.uninstall_steps(name), manager.steps_after_uninstall(name)
+        before, after = manager.uninstall_steps(name), manager.steps_after_uninstall()
         if as_json:
             steps = [list(step.command) for step in (*before, *after)]
             write_json({"delete": str(file), "run": steps})

@@ -66,7 +66,7 @@ def waiting(text: str) -> Iterator[None]:
     if not is_on_screen or os.environ.get("TERM") == "dumb":
         yield
         return
-    sys.stderr.write(paint(text, "dim", use_color(sys.stderr)))
+    sys.stderr.write(paint(text, "dim", sys.stderr))
     sys.stderr.flush()
     try:
         yield
@@ -110,8 +110,9 @@ def use_color(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, style: str, color: bool) -> str:
-    return f"{STYLES[style]}{text}{RESET}" if color and text else text
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """A text in its style, if ``stream`` (None: stdout) shows colours."""
+    return f"{STYLES[style]}{text}{RESET}" if text and use_color(stream or sys.stdout) else text
 
 
 def padded(text: str, width: int) -> str:
@@ -398,10 +399,10 @@ def note(text: str, *, style: str = "dim") -> None:
 
 def note_lines(text: str, *, style: str = "dim") -> None:
     """Write lines to stderr, of which the caller has escaped the parts."""
-    sys.stderr.write(paint(text, style, use_color(sys.stderr)) + "\n")
+    sys.stderr.write(paint(text, style, sys.stderr) + "\n")
 
 
-def group_headings(groups: Sequence[str | None], color: bool) -> Iterator[list[str]]:
+def group_headings(groups: Sequence[str | None]) -> Iterator[list[str]]:
     """
     For each hit or document the heading above it, if it is the first of its group.
 
@@ -414,9 +415,7 @@ def group_headings(groups: Sequence[str | None], color: bool) -> Iterator[list[s
         key = (group or "").casefold()
         is_first = key != before and has_groups
         before = key
-        yield (
-            [paint(f"── {one_line(group or '(none)')}", "title", color) + "\n"] if is_first else []
-        )
+        yield ([paint(f"── {one_line(group or '(none)')}", "title") + "\n"] if is_first else [])
 
 
 # --- progress ------------------------------------------------------------------------

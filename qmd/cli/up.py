@@ -17,13 +17,14 @@ import qmd.server
 from qmd.cli import complete, runs
 from qmd.cli.command import command
 from qmd.cli.indexing import refuse_missing
-from qmd.cli.render_reports import count, left_out, render_index_report, render_status
+from qmd.cli.render_reports import left_out, render_index_report, render_status
 from qmd.cli.serve import USUAL, address_options, chosen_options, mcp_options
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, progress_bar, waiting, write
 from qmd.errors import QmdError
 from qmd.system import running
 from qmd.values import Progress
+from qmd.values.text import counted
 
 if TYPE_CHECKING:
     from qmd.ingest.events import Event
@@ -137,14 +138,14 @@ def _follow(kb: KnowledgeBase, names: Sequence[str], url: str, stop: threading.E
         _print_now(f"Left out: {left_out(status, most=4)} (qmd status)\n")
     pending = status.needs_embedding
     if pending and kb.can_embed():
-        text = f"making vectors of {count(pending, 'document')} in the background (qmd status)."
+        text = f"making vectors of {counted(pending, 'document')} in the background (qmd status)."
         _print_now(hanging(f"Everything is searchable by words; {text}", 0) + "\n")
         _follow_embedding(kb, stop)
         return
     if pending:
         _print_now("Everything is searchable by words.\n")
         note(
-            f"For search by meaning run 'qmd embed' ({count(pending, 'document')}): "
+            f"For search by meaning run 'qmd embed' ({counted(pending, 'document')}): "
             "it fetches a model first."
         )
     else:

@@ -18,12 +18,13 @@ from qmd.cli.commands import below
 from qmd.cli.formats import places
 from qmd.cli.imports import render_not_taken
 from qmd.cli.open import chosen_editor
-from qmd.cli.render_reports import count, render_checks
+from qmd.cli.render_reports import render_checks
 from qmd.cli.session import session
 from qmd.cli.terminal import hanging, note, one_line, progress_bar, write, write_json
 from qmd.config import SETTINGS
 from qmd.operations.definition import Replied
 from qmd.system.editors import check_editor
+from qmd.values.text import counted
 from qmd.values.wire import to_wire
 
 if TYPE_CHECKING:
@@ -148,12 +149,12 @@ def backup(file: str, force: bool) -> dict[str, Any]:
 def _render_export(report: ExportReport) -> None:
     write(f"Wrote {one_line(report.target)} ({report.bytes:,} bytes)\n")
     write(
-        f"  {count(report.collections, 'collection')} · {count(report.contexts, 'context')}"
-        f" · {count(report.revisions, 'revision')} · {count(report.chats, 'conversation')}"
+        f"  {counted(report.collections, 'collection')} · {counted(report.contexts, 'context')}"
+        f" · {counted(report.revisions, 'revision')} · {counted(report.chats, 'conversation')}"
         + (" · config.toml\n" if report.settings else "\n")
     )
     if report.damaged:
-        lost = count(report.damaged, "earlier content")
+        lost = counted(report.damaged, "earlier content")
         note(f"{lost} cannot be read any more.", style="warning")
 
 
@@ -181,9 +182,10 @@ def export(target: str, force: bool) -> ExportReport:
 def _render_copy(report: CopyReport) -> None:
     write(f"Copied to {one_line(report.target)}\n")
     write(
-        f"  {count(report.collections, 'collection')} · {count(report.documents, 'document')} new,"
-        f" {report.unchanged:,} unchanged · {count(report.vectors, 'vector')}\n"
-        f"  {count(report.revisions, 'revision')} · {count(report.conversations, 'conversation')}\n"
+        f"  {counted(report.collections, 'collection')}"
+        f" · {counted(report.documents, 'document')} new, {report.unchanged:,} unchanged"
+        f" · {counted(report.vectors, 'vector')}\n  {counted(report.revisions, 'revision')}"
+        f" · {counted(report.conversations, 'conversation')}\n"
     )
     render_not_taken(report.not_taken)
 
@@ -238,8 +240,10 @@ def restore_db(file: str) -> dict[str, str | None]:
 
 def _render_rescue(saved: dict[str, Any]) -> None:
     write(
-        f"Saved {count(saved['collections'], 'collection')}, {count(saved['contexts'], 'context')},"
-        f" {count(saved['revisions'], 'earlier content')} and {count(saved['vectors'], 'vector')}\n"
+        f"Saved {counted(saved['collections'], 'collection')},"
+        f" {counted(saved['contexts'], 'context')},"
+        f" {counted(saved['revisions'], 'earlier content')}"
+        f" and {counted(saved['vectors'], 'vector')}\n"
     )
     if saved["lost"]:
         lost = ", ".join(f"{rows:,} of {table}" for table, rows in saved["lost"].items())

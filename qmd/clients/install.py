@@ -20,8 +20,8 @@ from qmd.engine_text import engine_text
 from qmd.errors import InputError
 from qmd.system.settings_file import read_settings, toml_values
 
+#: A larger configuration file is not changed.
 MAX_BYTES = 16 << 20
-"""A larger configuration file is not changed."""
 
 _BACKUP = ".before-qmd"
 _TOKEN = re.compile(r"(Bearer )[^\s\"']+")
@@ -301,8 +301,8 @@ def _at_line(start: int, diff: Iterable[str]) -> list[str]:
     return [_HUNK.sub(moved, line) if line.startswith("@@ ") else line for line in diff]
 
 
+#: An entry of a configuration file, as JSON values.
 Entry = dict[str, object]
-"""An entry of a configuration file, as JSON values."""
 
 
 class Client(NamedTuple):
@@ -394,25 +394,25 @@ CLIENTS = (
            url_key="httpUrl", variable="GEMINI_CLI_HOME", moved="~"),
 )  # fmt: skip
 
+#: The clients that run a program at the end of a session, with the files that say which.
 HOOKS = (
     Client("claude-code", "Claude Code", "~/.claude/settings.json", "hooks",
            variable="CLAUDE_CONFIG_DIR", moved="~/.claude"),
     Client("codex", "Codex", "~/.codex/hooks.json", "hooks",
            variable="CODEX_HOME", moved="~/.codex"),
 )  # fmt: skip
-"""The clients that run a program at the end of a session, with the files that say which."""
 
+#: What such a program may take; Codex warns of more.
 HOOK_SECONDS = {"claude-code": 60, "codex": 3}
-"""What such a program may take; Codex warns of more."""
 
+#: The key of the list of programs in it.
 END_OF_SESSION = "SessionEnd"
-"""The key of the list of programs in it."""
 
+#: Clients whose configuration is no file: the entry is imported in the program.
 BY_HAND = (
     Client("cherry-studio", "Cherry Studio", "", "mcpServers",
            url_fields={"type": "streamableHttp"}),
 )  # fmt: skip
-"""Clients whose configuration is no file: the entry is imported in the program."""
 
 
 def config_home(home: Path) -> Path:

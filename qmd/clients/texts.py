@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from qmd.system.settings_file import toml_values
 
+#: The most levels of nesting.
 MAX_DEPTH = 100
-"""The most levels of nesting."""
 
 # A repeated group takes some 100 bytes of memory each time, so none is repeated by the character.
 _BLANK = re.compile(r"[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/", re.DOTALL)

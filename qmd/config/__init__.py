@@ -11,15 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qmd.config.table import SETTINGS, Configuration, Setting
 from qmd.errors import ConfigError
 from qmd.system.user_dirs import named_database, user_dir
-from qmd.values.location import database_location, is_url
-
-if TYPE_CHECKING:
-    from qmd.values.location import DatabaseLocation
+from qmd.values.location import DatabaseLocation, database_location, is_url
 
 __all__ = ["SETTINGS", "Configuration", "Setting", "load_settings"]
 

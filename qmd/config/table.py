@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.records import NamedTuple
-from qmd.values.tool_calls import TOOL_CALL_MODES
+from qmd.values.tool_calls import TOOL_CALL_MODES, ToolCallMode
 
 if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
-    from qmd.values.tool_calls import ToolCallMode
 
+#: The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths``
+#: are an array in the file, and separated as in PATH elsewhere, ``texts`` by spaces; ``database``
+#: is a ``path`` or the URL of a server; ``count`` is a whole number above 0; ``switch`` is true or
+#: false.
 Kind = Literal[
     "text", "texts", "path", "path_as_written", "paths", "database", "seconds", "count", "switch"
 ]
-"""
-The type of a setting's value: ``path`` is made absolute, ``path_as_written`` is not; ``paths`` are
-an array in the file, and separated as in PATH elsewhere, ``texts`` by spaces;
-``database`` is a ``path`` or the URL of a server; ``count`` is a whole number above 0; ``switch``
-is true or false.
-"""
 
 
 # A NamedTuple, because a frozen dataclass takes four times as long to define, and every command

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
 from qmd import libraries
 from qmd.errors import InferenceError, InputError
-from qmd.evaluate.fixtures import DocumentNames
+from qmd.evaluate.fixtures import DocumentNames, JudgedQuestion, Judgments
 from qmd.values import Filters, Progress, SearchCommand, SearchRequest
 from qmd.values.facts import Name
 from qmd.values.search import EvidencePart
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from qmd.evaluate.fixtures import JudgedQuestion, Judgments
     from qmd.kb import KnowledgeBase
     from qmd.values import ProgressCallback, SearchReply
 
@@ -326,6 +325,7 @@ def recall(ranking: Ranking, judged: Judged, k: int = 100) -> float:
     return sum(judged.get(name, 0) > 0 for name in ranking[:k]) / relevant
 
 
+#: The metrics, in the order of the table.
 METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "nDCG@10": ndcg,
     "MRR@10": reciprocal_rank,
@@ -333,10 +333,9 @@ METRICS: Mapping[str, Callable[[Ranking, Judged], float]] = {
     "success@10": success,
     "recall@100": recall,
 }
-"""The metrics, in the order of the table."""
 
+#: The number of hits to request: the largest rank that a metric looks at.
 DEPTH = 100
-"""The number of hits to request: the largest rank that a metric looks at."""
 
 
 Need = Literal["vectors", "expander", "reranker", "no reranker"]
@@ -361,6 +360,7 @@ WITHOUT = "query --without "
 
 _QUERY = SearchRequest("", limit=DEPTH)
 
+#: The systems by name, in the order of the table.
 SYSTEMS: Mapping[str, System] = {
     "search": System("search", _QUERY),
     # Without the default minimum score: the order of the hits is measured, not where it is cut.
@@ -380,7 +380,6 @@ SYSTEMS: Mapping[str, System] = {
         "query", replace(_QUERY, rerank=False, expand=False), ("expander",)
     ),
 }
-"""The systems by name, in the order of the table."""
 
 
 def systems_for(kb: KnowledgeBase) -> tuple[str, ...]:

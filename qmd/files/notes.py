@@ -35,8 +35,8 @@ from qmd.parse.decode import decode, encoding_of
 from qmd.values import writing
 from qmd.values.text import is_safe_name, is_utf8, one_line, shown
 
+#: A note with more bytes is not read.
 MAX_BYTES = 64 * 1024 * 1024
-"""A note with more bytes is not read."""
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _REMEDIES = {

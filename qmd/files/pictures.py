@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import pypdfium2
 
 
+#: The widths of pictures, in pixels: for small windows, and for large or dense ones.
 WIDTHS = (800, 1600)
-"""The widths of pictures, in pixels: for small windows, and for large or dense ones."""
 
 _BUDGET = JobBudget(cpu_s=10.0, memory_bytes=600 * MB)
 #: Of one picture, and of its height, which WebP limits. A page that is much higher than wide
@@ -313,8 +313,8 @@ def _letters(text: str) -> tuple[str, list[int]]:
     return "".join(folded for folded, _ in kept), [at for _, at in kept]
 
 
+#: The longest side of a picture, in pixels.
 SIDES = (320, 1600)
-"""The longest side of a picture, in pixels."""
 
 _MAX_PHOTO_PIXELS = 120_000_000
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")

@@ -148,8 +148,7 @@ class FileHistory:
                 f"Change {revision.number} kept no content: {_without_content(revision)}.",
                 hint="See 'qmd history PATH'.",
             )
-        with self._files.store.reading() as reader:
-            content = reader.revisions.content(revision.id)
+        content = self._files.store.read(lambda reader: reader.revisions.content(revision.id))
         if content is None:  # another process has just replaced it with a newer one
             raise _no_such_revision(file, revision.number, ())
         return content

@@ -129,8 +129,7 @@ class Undo:
 
     def next_change(self) -> writing.FileChange | None:
         """The change that `undo_last` undoes; None if there is none."""
-        with self._files.store.reading() as reader:
-            return _last_in_effect(reader, None)
+        return self._files.store.read(lambda reader: _last_in_effect(reader, None))
 
     def undo_last(self, session: str | None = None) -> writing.UndoReply:
         """
@@ -157,8 +156,7 @@ class Undo:
         Raises:
             NotFoundError: There is none.
         """
-        with self._files.store.reading() as reader:
-            undo = next(_undos(reader, session), None)
+        undo = self._files.store.read(lambda reader: next(_undos(reader, session), None))
         if undo is None:
             raise NotFoundError(
                 "There is nothing to redo: no undo is newer than the last change.",
@@ -476,8 +474,7 @@ class _Plan:
         return hashes[path]
 
     def _content(self, revision: writing.Revision) -> bytes | None:
-        with self._files.store.reading() as reader:
-            return reader.revisions.content(revision.id)
+        return self._files.store.read(lambda reader: reader.revisions.content(revision.id))
 
     # -- what has changed since --------------------------------------------------------
 

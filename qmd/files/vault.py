@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from qmd.values.location import DatabaseLocation
 
 
+#: Characters that some systems cannot store; no path of a new note may hold them.
 ILLEGAL = '<>:"|?*'
-"""Characters that some systems cannot store; no path of a new note may hold them."""
 
 #: Characters that a name may hold, but no link to it: those of paths, of headings and of wikilinks.
 _NOT_IN_LINKS = r"\\/#^\[\]\x00-\x1f"
@@ -344,8 +344,7 @@ def exclusion_of_file(store: Store, file: Path) -> str | None:
     Args:
         file: Absolute, with all links followed.
     """
-    with store.reading() as reader:
-        collections = reader.collections.all()
+    collections = store.read(lambda reader: reader.collections.all())
     roots = [(each, Path(os.path.realpath(each.path))) for each in collections]
     exclusions = [
         exclusion_in(collection, file.relative_to(root).as_posix())

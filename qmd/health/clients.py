@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from qmd.clients import install
 from qmd.clients.install import CLIENTS
@@ -20,18 +20,15 @@ from qmd.system.handshake import HandshakeError
 from qmd.system.session import SERVES_ONLY
 from qmd.system.user_dirs import named_database
 from qmd.values import Check
-from qmd.values.location import as_location
+from qmd.values.location import DatabaseLocation, as_location
 from qmd.values.text import one_line
 
-if TYPE_CHECKING:
-    from qmd.values.location import DatabaseLocation
-
 _Status = Literal["ok", "warning", "error"]
+#: What a `Check` says: its status, message and remedy.
 _Finding = tuple[_Status, str, str | None]
-"""What a `Check` says: its status, message and remedy."""
 
+#: The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`.
 MAX_TRIED = 10
-"""The most different entries of a file that are tried; each may take `handshake.TIMEOUT_S`."""
 
 _PYTHON = re.compile(r"pythonw?[0-9.]*|py")
 _FLAGS_OF_PYTHON = frozenset({"-I", "-E", "-s", "-P", "-u"})

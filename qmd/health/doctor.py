@@ -326,8 +326,7 @@ def keeping_checks(store: Store) -> Iterator[Check]:
         )
     for notice in fresh.notices:
         yield Check("keeper", "warning", notice, "'qmd doctor' again when it is mended")
-    with store.reading() as reader:
-        collections = reader.collections.all()
+    collections = store.read(lambda reader: reader.collections.all())
     directories = 0
     for collection in collections:
         try:

@@ -19,11 +19,9 @@ from qmd.system import running
 from qmd.system.running import RunningServer
 from qmd.values import ModelSpec
 
+#: The longest wait for the server. It may be loading its model just then, which takes as long as
+#: loading one here.
 ANSWER_S = 3.0
-"""
-The longest wait for the server. It may be loading its model just then, which takes as long as
-loading one here.
-"""
 
 
 class RemoteEmbedder(protocols.TextEmbedder):

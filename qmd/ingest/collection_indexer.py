@@ -353,15 +353,13 @@ class CollectionIndexer:
 
     def _lacks(self, stored: StoredFile, texts: PlainTexts) -> bool:
         """Whether a stored document does not say yet what was read from its pictures."""
-        with self.store.reading() as reader:
-            pictures = reader.pictures.of_document(stored.id)
+        pictures = self.store.read(lambda reader: reader.pictures.of_document(stored.id))
         readers = {picture.page: picture.read_by for picture in pictures}
         return any(readers.get(page) != read_by for page, read_by, _ in texts)
 
     def _have_texts(self) -> bool:
         if self.with_texts is None:
-            with self.store.reading() as reader:
-                self.with_texts = reader.pictures.have_texts()
+            self.with_texts = self.store.read(lambda reader: reader.pictures.have_texts())
         return self.with_texts
 
     def _is_known(self, document: NewDocument) -> bool:
@@ -373,8 +371,7 @@ class CollectionIndexer:
         if not document.pictures or document.path in self.known or not self._have_texts():
             return False
         source = document.pictures[0].source
-        with self.store.reading() as reader:
-            texts = _plain_texts(reader, source)
+        texts = self.store.read(lambda reader: _plain_texts(reader, source))
         readers = {picture.page: picture.read_by for picture in document.pictures}
         if all(readers.get(page, read_by) == read_by for page, read_by, _ in texts):
             return False
@@ -619,8 +616,7 @@ class CollectionIndexer:
         stored = self.report.added + self.report.updated + self.report.moved
         if stored <= BATCH_DOCUMENTS:
             return
-        with self.store.reading() as reader:
-            total = reader.documents.count()
+        total = self.store.read(lambda reader: reader.documents.count())
         if stored * 10 >= total:
             self.store.merge_full_text()
             self.store.shrink()

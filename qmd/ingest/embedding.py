@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from qmd import inference
 from qmd.inference.embedded import build
-from qmd.inference.protocols import token_embedder
+from qmd.inference.protocols import Embedder, TokenEmbedder, token_embedder
 from qmd.parse.chunk import embedded_text
 from qmd.store.sql.models import ChunkText, StoredModel, StoredProjection
 from qmd.store.sql.vectors import pack_vectors
@@ -23,15 +23,14 @@ from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, TokenEmbedder
     from qmd.inference.token_codes import TokenProjection
     from qmd.store import Reader, Store, Writer
     from qmd.store.store import EmbeddingClaims
 
+#: The key of `qmd.store.sql.shared` under which the seconds for one new chunk are kept.
 PACE = "embedding_seconds"
-"""The key of `qmd.store.sql.shared` under which the seconds for one new chunk are kept."""
+#: Seconds for one chunk by the built-in model on a laptop, until there is a measured pace.
 TYPICAL_PACE_S = 0.04
-"""Seconds for one chunk by the built-in model on a laptop, until there is a measured pace."""
 
 #: Chunks in one transaction: about a second of work, which is the most that an interruption loses.
 BATCH = 32
@@ -82,8 +81,7 @@ def embed(
             run.make_vectors()  # new text comes first
             run.make_model_active()
     store.index_vectors()
-    with store.reading() as reader:
-        remaining = reader.embeddings.count_waiting(model, collection_ids)
+    remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
     return EmbedReport(
         run.embedded, run.reused, remaining, embedder.spec.name, token_states=run.filled
     )
@@ -308,8 +306,7 @@ def text_maker(store: Store, embedder: Embedder, model: StoredModel) -> TextMake
     tokens = token_embedder(embedder)
     if tokens is None:
         return TextMaker(embedder)
-    with store.reading() as reader:
-        stored = reader.tokens.projection(model)
+    stored = store.read(lambda reader: reader.tokens.projection(model))
     projection = inference.token_codes.projection_of(
         model.fingerprint, model.dimension, stored and (stored.recipe, stored.data)
     )
@@ -340,8 +337,7 @@ def _fit(
     The projection is None if the index has too few texts.
     """
     token_codes = inference.token_codes
-    with store.reading() as reader:
-        chunks = reader.tokens.sample(token_codes.PASSAGES)
+    chunks = store.read(lambda reader: reader.tokens.sample(token_codes.PASSAGES))
     texts = texts_of(chunks)
     if len(texts) < token_codes.FEWEST_PASSAGES:
         return None, {}

@@ -77,12 +77,18 @@ class FileJob(NamedTuple):
 
 # --- plain forms ----------------------------------------------------------------------
 
-_PLAIN = [
-    name
-    for name in ParsedDocument.__annotations__
-    if name not in {"headings", "links", "chunks", "anchors", "tasks", "observations"}
-]
+#: The fields of a document that are lists of values, and how one is made of a tuple. What is stored
+#: of its headings is in the full text.
+_LISTS = {
+    "links": of_tuples(Link),
+    "chunks": of_tuples(Chunk),
+    "anchors": of_tuples(DocumentAnchor),
+    "tasks": of_tuples(Task),
+    "observations": of_tuples(Observation),
+}
+_PLAIN = [name for name in ParsedDocument.__annotations__ if name not in {"headings", *_LISTS}]
 _parsed = attrgetter(*_PLAIN)
+_lists = attrgetter(*_LISTS)
 _fulltext = attrgetter(*FullTextEntry.__annotations__)
 
 
@@ -110,11 +116,7 @@ def plain_file(parsed_file: ParsedFile) -> tuple[Any, ...]:
         tuple(parsed_file.state),
         parsed_file.hash,
         _parsed(parsed),
-        list(map(tuple, parsed.links)),
-        list(map(tuple, parsed.chunks)),
-        list(map(tuple, parsed.anchors)),
-        list(map(tuple, parsed.tasks)),
-        list(map(tuple, parsed.observations)),
+        [list(map(tuple, each)) for each in _lists(parsed)],
         _fulltext(parsed_file.fulltext),
         list(parsed_file.chunk_hashes),
         list(map(tuple, parsed_file.pictures)),
@@ -129,21 +131,16 @@ def parsed_file(path: str, plain: tuple[Any, ...]) -> ParsedFile:
         return NoDocument(reason, detail, None if state is None else FileState(*state), vanished)
     if kind == "same":
         return SameText(FileState(*state))
-    digest, parsed, links, chunks, anchors, tasks, observations, *rest = rest
-    fulltext, chunk_hashes, pictures = rest
+    digest, parsed, lists, fulltext, chunk_hashes, pictures = rest
     fields = dict(zip(_PLAIN, parsed, strict=True))
-    fields["headings"] = ()  # what is stored of them is in the full text
-    fields["links"] = tuple(map(of_tuples(Link), links))
-    fields["chunks"] = tuple(map(of_tuples(Chunk), chunks))
-    fields["anchors"] = tuple(map(of_tuples(DocumentAnchor), anchors))
-    fields["tasks"] = tuple(map(of_tuples(Task), tasks))
-    fields["observations"] = tuple(map(of_tuples(Observation), observations))
+    for (name, value_of), each in zip(_LISTS.items(), lists, strict=True):
+        fields[name] = tuple(map(value_of, each))
     return NewDocument(
         path=path,
         state=FileState(*state),
         hash=digest,
         parser_version=version_of(path),
-        parsed=ParsedDocument(**fields),
+        parsed=ParsedDocument(headings=(), **fields),
         fulltext=FullTextEntry(*fulltext),
         chunk_hashes=chunk_hashes,
         pictures=tuple(map(of_tuples(Picture), pictures)),

@@ -33,8 +33,8 @@ from qmd.errors import InputError
 from qmd.system import cancellation
 from qmd.values import Collection
 
+#: For a fetch and its fast-forward together.
 TIMEOUT_S = 120
-"""For a fetch and its fast-forward together."""
 
 _END_S = 5  # for git to remove its lock files, once it is asked to end
 _LOOK_S = 0.5  # whether anybody still waits

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from qmd.ingest.events import EventBus
     from qmd.store import Reader, Store, Writer
 
+#: The key of `qmd.store.sql.shared` under which the seconds for one page are kept.
 PACE = "ocr_seconds"
-"""The key of `qmd.store.sql.shared` under which the seconds for one page are kept."""
+#: Seconds for one page on a laptop, until there is a measured pace.
 TYPICAL_PACE_S = 10.0
-"""Seconds for one page on a laptop, until there is a measured pace."""
 
 #: A page of 2,400 pixels took 11 s and 1.4 GB, with 5,000 words ten times as long.
 _BUDGET = JobBudget(cpu_s=300.0, memory_bytes=2_500 * MB)
@@ -177,8 +177,7 @@ class _Run:
 
     def join_what_was_read(self) -> None:
         """Parse the documents again whose pages were read before the last run ended."""
-        with self._store.reading() as reader:
-            files = reader.pictures.to_join()
+        files = self._store.read(lambda reader: reader.pictures.to_join())
         for collection, path in files:
             self._check()
             self._join(collection, path)
@@ -270,8 +269,7 @@ class _Run:
             del self._unjoined[key]
 
     def _join(self, collection: str, path: str) -> None:
-        with self._store.reading() as reader:
-            place = reader.collections.by_name(collection)
+        place = self._store.read(lambda reader: reader.collections.by_name(collection))
         if not Path(place.path).is_dir():  # it lies on another machine, or its disk is not there
             return
         index_files(self._store, [Path(place.path).resolve() / path], [place], self._events)

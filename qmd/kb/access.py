@@ -89,8 +89,7 @@ class AccessMethods(Parts):
 
     def tokens(self) -> list[AccessToken]:
         """All tokens, by name."""
-        with self._store.reading() as reader:
-            return [stored.token for stored in reader.access.tokens()]
+        return self._store.read(lambda reader: [stored.token for stored in reader.access.tokens()])
 
     def revoke_token(self, name: str) -> AccessToken:
         """
@@ -114,8 +113,7 @@ class AccessMethods(Parts):
         """What a client with this token may use; None if no such token is valid now."""
         digest = libraries.hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
         store = self._store
-        with store.reading() as reader:
-            stored = reader.access.token_with_hash(digest)
+        stored = store.read(lambda reader: reader.access.token_with_hash(digest))
         if (
             stored is None
             or not libraries.hmac.compare_digest(stored.hash, digest)
@@ -133,8 +131,7 @@ class AccessMethods(Parts):
 
     def is_valid_scope(self, scope: AccessScope) -> bool:
         """Whether a token opens just this scope now: it was not revoked, and has not expired."""
-        with self._store.reading() as reader:
-            tokens = reader.access.tokens()
+        tokens = self._store.read(lambda reader: reader.access.tokens())
         return any(
             scope.owner == f"token:{each.id}"
             and scope.read == frozenset(each.token.read)

@@ -16,8 +16,8 @@ from qmd.system import clock
 if TYPE_CHECKING:
     from qmd.settings import BackendSettings
     from qmd.store import Writer
-    from qmd.store.sql.conversations import ChatSummary, KeptChat, StoredTurn
-    from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn
+    from qmd.store.sql.conversations import ChatSummary, KeptChat
+    from qmd.values.chats import Chat, ChatInfo, ChatMode, ChatPage, ChatTurn, StoredTurn
     from qmd.values.writing import WrittenNote
 
 _MAX_WORDS = 16  # of a search; each reads all conversations
@@ -186,8 +186,7 @@ class ChatMethods(FileMethods):
     def end_abandoned_turns(self) -> int:
         """Mark the turns whose process has ended as interrupted; returns how many there are."""
         store = self._store
-        with store.reading() as reader:
-            running = reader.conversations.running()
+        running = store.read(lambda reader: reader.conversations.running())
         abandoned = {turn for turn in running if not store.has_process(turn[2])}
 
         def interrupt(writer: Writer) -> int:
@@ -200,8 +199,7 @@ class ChatMethods(FileMethods):
         return store.write(interrupt) if abandoned else 0
 
     def _chat_info(self, chat_id: str) -> ChatInfo:
-        with self._store.reading() as reader:
-            info = reader.conversations.get(chat_id)
+        info = self._store.read(lambda reader: reader.conversations.get(chat_id))
         if info is None:
             raise ChatNotFoundError(chat_id)
         return info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from qmd import files, search
 from qmd.kb.parts import Parts, open_to_scopes
@@ -16,8 +16,6 @@ from qmd.values.pictures import PictureText
 from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, whole
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     from qmd.store import Reader
     from qmd.values import DocumentAnchor, DocumentInfo, DocumentSlice, MultiGetReply
     from qmd.values.properties import PropertySummary, PropertyValue
@@ -118,8 +116,7 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        with self._store.reading() as reader:
-            return lookup.documents.outline(reader, file)
+        return self._store.read(lambda reader: lookup.documents.outline(reader, file))
 
     @open_to_scopes
     def details(self, file: str) -> DocumentDetails:
@@ -132,8 +129,7 @@ class DocumentMethods(Parts):
         Raises:
             DocumentNotFoundError, SectionNotFoundError, AmbiguousNameError: As `get`.
         """
-        with self._store.reading() as reader:
-            return lookup.documents.details(reader, file)
+        return self._store.read(lambda reader: lookup.documents.details(reader, file))
 
     @open_to_scopes
     def open_file(self, file: str) -> BinaryIO:
@@ -233,8 +229,7 @@ class DocumentMethods(Parts):
         return self._root(collection), path
 
     def _root(self, collection: str) -> str:
-        with self._store.reading() as reader:
-            return reader.collections.by_name(collection).path
+        return self._store.read(lambda reader: reader.collections.by_name(collection).path)
 
     @open_to_scopes
     def files_named(self, prefix: str, *, limit: int = 100) -> list[str]:
@@ -246,8 +241,7 @@ class DocumentMethods(Parts):
         key = fold(lookup.resolve.storable(prefix))
         if not key:
             return []
-        with self._store.reading() as reader:
-            return reader.documents.with_file_name_prefix(key, limit)
+        return self._store.read(lambda reader: reader.documents.with_file_name_prefix(key, limit))
 
     @open_to_scopes
     def titles_beginning(self, prefix: str, *, limit: int = 100) -> list[tuple[str, str]]:
@@ -259,8 +253,7 @@ class DocumentMethods(Parts):
         key = fold(lookup.resolve.storable(prefix))
         if not key:
             return []
-        with self._store.reading() as reader:
-            names = reader.documents.with_other_name_prefix(key, limit)
+        names = self._store.read(lambda reader: reader.documents.with_other_name_prefix(key, limit))
         return [(f"{each.collection}/{each.path}", each.name) for each in names]
 
     @open_to_scopes

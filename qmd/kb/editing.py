@@ -174,8 +174,7 @@ class EditingMethods(FileMethods):
         """The collections in which notes may be created."""
         store = self._store
         writable = []
-        with store.reading() as reader:
-            collections = reader.collections.all()
+        collections = store.read(lambda reader: reader.collections.all())
         policy = self._writer(store).policy
         for each in collections:
             try:

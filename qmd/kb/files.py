@@ -75,8 +75,7 @@ class FileMethods(Parts):
         store = self._store
 
         def candidates(name: str) -> list[Path]:
-            with store.reading() as reader:
-                return files_with_history(reader, name)
+            return store.read(lambda reader: files_with_history(reader, name))
 
         return files.revisions.FileHistory(self._writer(store), candidates)
 
@@ -176,8 +175,7 @@ class FileMethods(Parts):
 
 
 def _collections(store: Store) -> list[Collection]:
-    with store.reading() as reader:
-        return reader.collections.all()
+    return store.read(lambda reader: reader.collections.all())
 
 
 def _name(path: Path, collections: Sequence[Collection]) -> str:
@@ -243,8 +241,7 @@ class PhotoMethods(DocumentMethods, FileMethods):
     @open_to_scopes
     def has_photos(self) -> bool:
         """Whether any document is a photo."""
-        with self._store.reading() as reader:
-            return search.listing.has_photos(reader)
+        return self._store.read(search.listing.has_photos)
 
     @open_to_scopes
     def photos_beside(self, file: str, chosen: PhotoFilter | None = None) -> tuple[str, str]:

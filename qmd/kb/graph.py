@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from qmd.records import replace
 from qmd.search import graph, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from qmd.search.views.written import ViewBlock
     from qmd.store import Reader
     from qmd.values import DocumentInfo

@@ -317,14 +317,12 @@ class CollectionMethods(Parts):
     @open_to_scopes
     def collections(self) -> list[Collection]:
         """All collections, the most recently changed first."""
-        with self._store.reading() as reader:
-            return reader.collections.all()
+        return self._store.read(lambda reader: reader.collections.all())
 
     @open_to_scopes
     def collection(self, name: str) -> Collection:
         """The collection of this name. Raises CollectionNotFoundError."""
-        with self._store.reading() as reader:
-            return reader.collections.by_name(name)
+        return self._store.read(lambda reader: reader.collections.by_name(name))
 
     @open_to_scopes
     def breaks_lines(self, name: str) -> bool:
@@ -365,8 +363,7 @@ class CollectionMethods(Parts):
         Raises:
             As `add_collection`; the collection is not tried again then.
         """
-        with self._store.reading() as reader:
-            removed = _removed(reader)
+        removed = self._store.read(_removed)
         last = removed[-1] if removed else None
         if last is None or (since is not None and last["at"] <= since):
             return None
@@ -456,8 +453,7 @@ class CollectionMethods(Parts):
     @open_to_scopes
     def contexts(self) -> list[Context]:
         """All contexts, from the global one to the most specific."""
-        with self._store.reading() as reader:
-            return reader.contexts.all()
+        return self._store.read(lambda reader: reader.contexts.all())
 
     def remove_context(self, path: str) -> Context:
         """
@@ -582,8 +578,7 @@ class EmbeddingMethods(Parts):
 
     def count_unread_pictures(self) -> int:
         """How many pages without a text layer, and photos, wait for `ocr`."""
-        with self._store.reading() as reader:
-            return reader.pictures.counts().waiting
+        return self._store.read(lambda reader: reader.pictures.counts().waiting)
 
     def ocr(
         self,

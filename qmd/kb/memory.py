@@ -170,16 +170,14 @@ class CapturingMethods(EditingMethods):
         )
 
     def _vault(self, store: Store) -> Vault:
-        with store.reading() as reader:
-            return files.vault.Vault.of_collections(reader.collections.all())
+        return store.read(lambda reader: files.vault.Vault.of_collections(reader.collections.all()))
 
     def _inbox(self, store: Store, at: datetime) -> Inbox:
         """Where a thought of this time goes."""
         pattern = self._settings.inbox
         if pattern is None:
             pattern = f"{self._first_collection()}/{INBOX}"
-        with store.reading() as reader:
-            daily = files.captures.daily_inbox(reader, pattern, at)
+        daily = store.read(lambda reader: files.captures.daily_inbox(reader, pattern, at))
         return daily or files.captures.Inbox(pattern, self._template(store))
 
     def _template(self, store: Store) -> str | None:
@@ -218,11 +216,11 @@ def _moment(at: str | None) -> datetime:
         ) from None
 
 
+#: The collection for new subjects, if there is one of this name; else a folder in the first.
 FOLDER = "memory"
-"""The collection for new subjects, if there is one of this name; else a folder in the first."""
 
+#: The folder for imported conversations in the first collection, if none is named.
 CONVERSATIONS = "conversations"
-"""The folder for imported conversations in the first collection, if none is named."""
 
 MAX_STEPS = 3
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from qmd import files, ingest, search, values
 from qmd.store import Store, open_store
 from qmd.store.sql.shared import KEEPER
-from qmd.values.location import as_location
+from qmd.values.location import DatabaseLocation, ServerDatabase, as_location
 
 if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.values import ProgressCallback, SearchReply, SearchRequest
-    from qmd.values.location import DatabaseLocation, ServerDatabase
 
 
 def opened_store(

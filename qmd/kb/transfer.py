@@ -153,8 +153,8 @@ class TransferMethods(Parts):
         )
 
 
+#: Held while one step of a push is stored and indexed.
 _pushing = threading.Lock()
-"""Held while one step of a push is stored and indexed."""
 
 
 class PushingMethods(Parts):

@@ -35,8 +35,7 @@ class UpkeepMethods(Parts):
     @open_to_scopes
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
-        with self._store.reading() as reader:
-            return health.status.read_overview(reader, self.location)
+        return self._store.read(lambda reader: health.status.read_overview(reader, self.location))
 
     @open_to_scopes
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:
@@ -47,14 +46,12 @@ class UpkeepMethods(Parts):
     @open_to_scopes
     def count_warned(self) -> int:
         """How many documents were read with warnings."""
-        with self._store.reading() as reader:
-            return reader.files.count_warned()
+        return self._store.read(lambda reader: reader.files.count_warned())
 
     @open_to_scopes
     def warned(self, *, offset: int = 0, limit: int = 100) -> list[WarnedDocument]:
         """A page of the documents that were read with warnings, by collection and path."""
-        with self._store.reading() as reader:
-            return reader.files.warned(offset=offset, limit=limit)
+        return self._store.read(lambda reader: reader.files.warned(offset=offset, limit=limit))
 
     @open_to_scopes
     def indexed_per_hour(self, since: datetime) -> dict[datetime, int]:
@@ -101,8 +98,7 @@ class UpkeepMethods(Parts):
         removed = store.write(lambda writer: writer.upkeep.remove_leftovers(tell))
         tell(len(removed), len(removed) + 1, "free space of the database")
         store.compact()
-        with store.reading() as reader:
-            after = _size_bytes(store, reader)
+        after = store.read(lambda reader: _size_bytes(store, reader))
         return values.CleanupReport(
             dry_run=False,
             removed=removed,

@@ -84,8 +84,7 @@ class Catalogue:
             InputError: The model runs at a server.
         """
         if name is None:
-            with self._store.reading() as reader:
-                name = self._choice.target_name(reader)
+            name = self._store.read(self._choice.target_name)
         return pull(name, self._choice.cache_dir, progress)
 
     def use(self, name: str) -> ModelChange:

@@ -313,8 +313,7 @@ class EmbedderChoice:
 
     def spec(self) -> ModelSpec:
         """The model that embeds queries. Raises ModelMissingError, InferenceError."""
-        with self._store.reading() as reader:
-            return self._spec(reader, self.query_model_name(reader))
+        return self._store.read(lambda reader: self._spec(reader, self.query_model_name(reader)))
 
     def is_loaded(self) -> bool:
         """Whether the weights are in this process's memory."""
@@ -322,8 +321,7 @@ class EmbedderChoice:
             return True
         if "qmd.models.catalogue" not in sys.modules:
             return False
-        with self._store.reading() as reader:
-            return self._is_loaded(self.query_model_name(reader))
+        return self._store.read(lambda reader: self._is_loaded(self.query_model_name(reader)))
 
     def query_embedder(self) -> Embedder:
         """Open the model that embeds queries. Raises ModelMissingError, InferenceError."""
@@ -368,8 +366,7 @@ class EmbedderChoice:
         if self.custom_embedder is not None:
             return True
         if name is None:
-            with self._store.reading() as reader:
-                name = self.target_name(reader)
+            name = self._store.read(self.target_name)
         return models.catalogue.is_available(name, self.cache_dir)
 
     def open(

@@ -33,17 +33,15 @@ __all__ = [
 
 __getattr__ = lazy.load(__name__)
 
+#: The modules with operations, in the order of the references.
 FAMILIES = (
     *("searches", "reading", "graph", "documents", "memory"),
     *("editing", "capture"),
     *("collections", "contexts", "indexing", "upkeep", "access", "chats"),
 )
-"""The modules with operations, in the order of the references."""
 
+#: Those whose texts a specification prescribes: they have no endpoints, and commands made by hand.
 TOOLS_ALONE = ("notes", "posts", "summary", "chatgpt")
-"""
-Those whose texts a specification prescribes: they have no endpoints, and commands made by hand.
-"""
 
 
 def operations_of(family: str) -> list[Operation]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from qmd import errors
 from qmd.operations.definition import Replied, operation
 from qmd.values.facts import DAY, TIME_OF_DAY, Describe, InSchema, Shell
-from qmd.values.text import one_line
+from qmd.values.text import counted, one_line
 from qmd.values.writing import Captured, SavedPage
 
 if TYPE_CHECKING:
@@ -87,21 +87,17 @@ def saved(replied: Replied) -> str:
     page: SavedPage = replied.value
     name = one_line(page.file)
     stays = " stays as it is" if page.saved_as == "unchanged" else ""
-    pictures = "" if stays else f", with {_count(page.pictures, 'picture')}"
+    pictures = "" if stays else f", with {counted(page.pictures, 'picture')}"
     pictures = pictures if page.pictures else ""
     if page.document and not stays:
         pictures = f", with {one_line(page.document)}"
     change = "" if page.change is None else f" (change {page.change})"
     lines = [f"{_SAVED[page.saved_as]} {name}{stays}{pictures}{change}"]
     if page.left_out:
-        lines.append(f"{_count(page.left_out, 'picture')} could not be kept and stay on the web.")
+        lines.append(f"{counted(page.left_out, 'picture')} could not be kept and stay on the web.")
     if page.problem:
         lines.append(one_line(page.problem))
     return "\n".join(lines)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @operation(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FAMILY = {"toolset": None, "group": "chat"}
 
+#: The most conversations that are looked through: all that are kept.
 MOST = 2_000
-"""The most conversations that are looked through: all that are kept."""
 
 _Chat = Annotated[str, Shell("ID", completes="chats")]
 

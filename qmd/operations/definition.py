@@ -39,23 +39,20 @@ from qmd.values.facts import (
     Singular,
     wire_fields,
 )
-from qmd.values.wire import from_wire
+from qmd.values.wire import ListBudget, from_wire
 
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
     from qmd.operations.problems import Refusal
     from qmd.operations.replies import Reply
     from qmd.operations.texts import Dialect
-    from qmd.values.wire import ListBudget
     from qmd.values.writing import Language
 
+#: The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
+#: "web" for those that write what they fetch from elsewhere, for which no other write waits. Only
+#: operations of a server have the last three. Reads and turns of conversations ("chat") run side by
+#: side, writes and embeddings one by one.
 Lane = Literal["read", "bulk", "write", "web", "embed", "chat", "health"]
-"""
-The queue of a server in which calls wait: "bulk" for those that may read as much as many others,
-"web" for those that write what they fetch from elsewhere, for which no other write waits. Only
-operations of a server have the last three. Reads and turns of conversations ("chat") run side by
-side, writes and embeddings one by one.
-"""
 
 
 class Styled(NamedTuple):
@@ -132,8 +129,8 @@ class ByHand(NamedTuple):
     language: Language = "en"
 
 
+#: A text with fields of the reply in braces, or what words one.
 Sentence = str | Callable[[Replied], str]
-"""A text with fields of the reply in braces, or what words one."""
 
 
 class Operation:

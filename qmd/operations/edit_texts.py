@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from qmd.system import clock
 from qmd.values import writing
-from qmd.values.text import one_line
+from qmd.values.text import counted, one_line
 
 #: The text for a move shows the diffs of so many notes.
 MAX_DIFFS = 20
@@ -55,15 +55,15 @@ def _moved_lines(note: writing.MovedNote) -> Iterator[str]:
         yield f"Preview, nothing was written: {before}{docid} would move to {after}"
     if note.notes:
         verb = "Rewrote" if note.written else "It would rewrite"
-        yield f"{verb} {_count(note.links, 'link')} in {_count(note.notes, 'note')}:"
+        yield f"{verb} {counted(note.links, 'link')} in {counted(note.notes, 'note')}:"
     for number, rewritten in enumerate(note.rewritten):
-        yield f"- {one_line(rewritten.file)}: {_count(rewritten.links, 'link')}"
+        yield f"- {one_line(rewritten.file)}: {counted(rewritten.links, 'link')}"
         if number < MAX_DIFFS and rewritten.diff:
             yield rewritten.diff.rstrip("\n")
     if note.notes > len(note.rewritten):
         yield f"- and {note.notes - len(note.rewritten):,} more"
     if note.unchanged_links:
-        yield f"{_count(note.unchanged_links, 'link')} not rewritten, without its target now:"
+        yield f"{counted(note.unchanged_links, 'link')} not rewritten, without its target now:"
     for link in note.unchanged:
         line = "" if link.line is None else f":{link.line}: {link.link}"
         yield one_line(f"- {link.file}{line} ({link.reason.rstrip('.')})")
@@ -71,10 +71,6 @@ def _moved_lines(note: writing.MovedNote) -> Iterator[str]:
         yield f"- and {note.unchanged_links - len(note.unchanged):,} more"
     if note.problem is not None:
         yield f"Not searchable there: {one_line(note.problem)}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def undone(reply: writing.UndoReply, *, redo: str, by_number: str) -> str:
@@ -128,7 +124,7 @@ def _done(change: writing.UndoneChange) -> str:
     if action == "move" and file.moved_from is not None:
         names = [file.moved_from, file.file] if change.is_redo else [file.file, file.moved_from]
     more = len(change.files) - 1
-    also = f" and {_count(more, 'more file')}" if more else ""
+    also = f" and {counted(more, 'more file')}" if more else ""
     return f"{DONE[action]} {' to '.join(map(one_line, names))}{also}"
 
 
@@ -140,7 +136,7 @@ def _ago(created: str) -> str:
         return f"on {moment.astimezone():%Y-%m-%d}"
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= length:
-            return f"{_count(int(seconds // length), unit)} ago"
+            return f"{counted(int(seconds // length), unit)} ago"
     return "just now"
 
 

@@ -20,10 +20,10 @@ from qmd.values import Freshness, Hit, SearchReply
 from qmd.values.search import rounded
 from qmd.values.wire import to_wire
 
+#: The most characters of a hit on average, so that ten hits take 4,000 of a model's context.
 _HIT_CHARACTERS = 400
-"""The most characters of a hit on average, so that ten hits take 4,000 of a model's context."""
+#: The same for the texts, in bytes: ten hits take at most 3.5 KB, whatever their language.
 _TEXT_BYTES = 358
-"""The same for the texts, in bytes: ten hits take at most 3.5 KB, whatever their language."""
 _LEAST_BYTES = 60  # of a snippet that shows something
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 

@@ -18,11 +18,10 @@ from qmd.errors import InputError, QmdError
 if TYPE_CHECKING:
     from qmd.operations.bounds import Excess
 
+#: "missing": a required argument is absent or null. "unknown": no argument has this name. "type":
+#: the value has another JSON type. "choice": a text is not one of those allowed. "value": any
+#: other.
 ProblemKind = Literal["missing", "unknown", "type", "choice", "value"]
-"""
-"missing": a required argument is absent or null. "unknown": no argument has this name. "type": the
-value has another JSON type. "choice": a text is not one of those allowed. "value": any other.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +78,8 @@ class InvalidArgumentsError(Exception):
         return tuple(self.schema["properties"])
 
 
+#: Words the problems of a call: takes the tool's name and the problems, returns the error.
 Refusal = Callable[[str, InvalidArgumentsError], QmdError]
-"""Words the problems of a call: takes the tool's name and the problems, returns the error."""
 
 
 # --- words ---------------------------------------------------------------------------

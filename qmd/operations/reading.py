@@ -41,8 +41,8 @@ LineNumbers = Annotated[
 ]
 Budget = Annotated[MaxTokens, Shell(help="Most tokens to print, estimated; says what is left out")]
 
+#: The most documents on one page of the listing that a server sends.
 MAX_PAGE = 1000
-"""The most documents on one page of the listing that a server sends."""
 
 
 # --- what endpoints send -------------------------------------------------------------

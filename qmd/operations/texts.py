@@ -18,7 +18,7 @@ from qmd.records import dataclass
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
 from qmd.values.reports import Freshness
 from qmd.values.search import shown_relevance
-from qmd.values.text import MAX_TOTAL_BYTES, harmless, one_line
+from qmd.values.text import MAX_TOTAL_BYTES, counted, harmless, one_line
 
 HeadingPart = Literal["file", "context"]
 
@@ -108,11 +108,6 @@ def hits_left_out(count: int, dialect: Dialect) -> str:
         f"{counted(count, 'more hit')} left out: "
         f"raise {dialect.field('max_tokens')}, or narrow the search."
     )
-
-
-def counted(count: int, noun: str) -> str:
-    """Such as "1 document" and "1,200 documents"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 # --- documents -----------------------------------------------------------------------

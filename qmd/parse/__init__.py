@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from qmd.parse import plugins as plugins
     from qmd.parse import yaml_values as yaml_values
 
+#: To be raised when the same bytes give another result; stored documents are then parsed anew.
 PARSER_VERSION: int = 5
-"""To be raised when the same bytes give another result; stored documents are then parsed anew."""
 
 __getattr__ = lazy.load(__name__)

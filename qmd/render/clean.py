@@ -119,9 +119,10 @@ _TAGS = _MATHML | frozenset(_TAGS_NAMES.split())
 _REMOVED_NAMES = """
 script style iframe object embed noscript template svg form
 """
+#: These go with their content; of other tags that are not allowed the content stays.
 _REMOVED = frozenset(_REMOVED_NAMES.split())
-"""These go with their content; of other tags that are not allowed the content stays."""
 
+#: The attributes that only this package's own HTML may have.
 _MARKED = frozenset(
     {
         "class",
@@ -135,7 +136,6 @@ _MARKED = frozenset(
         "aria-label",
     }
 )
-"""The attributes that only this package's own HTML may have."""
 
 _ATTRIBUTES = {
     "*": {"class", "id", "title", "lang", "dir", "data-line", "data-task", "data-host", "role",
@@ -163,8 +163,8 @@ _ATTRIBUTES = {
 
 _SCHEMES = {"http", "https", "mailto", "obsidian"}
 
+#: The page's address of an image that raw HTML names; None to leave it out.
 ImageAddress = Callable[[str], "str | None"]
-"""The page's address of an image that raw HTML names; None to leave it out."""
 
 
 class Marked:

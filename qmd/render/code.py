@@ -16,6 +16,7 @@ from pygments.lexers import get_lexer_by_name
 
 _MAX_DEPTH = 60  # braces in braces; the converter calls itself for each
 
+#: What the converter raises for a formula that it cannot read; its errors have no common base.
 _UNREADABLE: tuple[type[Exception], ...] = (
     *(
         kind
@@ -30,7 +31,6 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     TypeError,
     ValueError,
 )
-"""What the converter raises for a formula that it cannot read; its errors have no common base."""
 
 
 def mathml(latex: str, *, is_block: bool) -> str:
@@ -90,8 +90,8 @@ html http ini java javascript json jsx julia kotlin latex lua make matlab nginx 
 ocaml perl php powershell properties protobuf python r ruby rust scala scss sh sql swift toml tsx
 typescript vim xml yaml zig zsh
 """
+#: Those that are coloured. Pygments has 500 more, some with expressions that never end.
 LANGUAGES = frozenset(LANGUAGE_NAMES.split())
-"""Those that are coloured. Pygments has 500 more, some with expressions that never end."""
 
 _OTHER_NAMES = {
     "c++": "cpp", "console": "bash", "dockerfile": "docker",

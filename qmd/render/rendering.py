@@ -202,8 +202,8 @@ def _mark_lines(tokens: Sequence[Token], lines: tuple[int, int] | None, first_li
             is_first = False
 
 
+#: The most characters of a text that are rendered; the rest is left out, and `Rendered` says so.
 MAX_CHARACTERS = 300_000
-"""The most characters of a text that are rendered; the rest is left out, and `Rendered` says so."""
 
 
 def render_note(

@@ -27,16 +27,16 @@ _MATH = re.compile(r"\$\$([^$]{1,2000})\$\$|\$(?![\s$])([^$\n]{1,2000})(?<!\s)\$
 _COMMENT = re.compile(r"%%[^%]{0,2000}%%")
 _MAX_HIGHLIGHT = 2_000  # characters
 _MAX_NESTING = 20  # blocks in blocks, and links and brackets in each other
+#: Characters of a paragraph that are parsed at once: the parser takes more for each of many.
 _MAX_INLINE = 4_000
-"""Characters of a paragraph that are parsed at once: the parser takes more for each of many."""
 
+#: Obsidian's other names of a kind of callout.
 CALLOUTS = {
     "summary": "abstract", "tldr": "abstract", "hint": "tip", "important": "tip",
     "check": "success", "done": "success", "help": "question", "faq": "question",
     "caution": "warning", "attention": "warning", "fail": "failure", "missing": "failure",
     "error": "danger", "cite": "quote",
 }  # fmt: skip
-"""Obsidian's other names of a kind of callout."""
 
 KINDS_NAMES = """
 note abstract info todo tip success question warning failure danger bug example quote

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qmd.errors import InferenceError
 from qmd.search import meaning
-from qmd.search.question import RUN_DEPTH
+from qmd.search.question import RUN_DEPTH, SearchModels
 from qmd.search.retrieve import Retrieved
 from qmd.values import Part
 from qmd.values.search import EvidencePart
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
     from qmd.search.candidates import Candidate, Run
     from qmd.search.meaning.nearness import QuestionVector, WholeDocument
-    from qmd.search.question import SearchModels
     from qmd.store import Reader
     from qmd.store.sql.models import StoredModel
 

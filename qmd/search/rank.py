@@ -20,7 +20,7 @@ from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate, Run
 from qmd.search.evidence import measure_by_model, measure_documents, rank_by_evidence
 from qmd.search.present import make_snippet, needles
-from qmd.search.question import RUN_DEPTH, Question
+from qmd.search.question import RUN_DEPTH, Question, SearchModels
 from qmd.search.retrieve import Retrieved
 from qmd.values import ModelSpec, SearchRequest
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from qmd.inference.protocols import Reranker
     from qmd.search.judge import Order
     from qmd.search.meaning.nearness import QuestionVector
-    from qmd.search.question import SearchModels
     from qmd.store import Reader
     from qmd.store.sql.documents import FullDocument
 

@@ -45,14 +45,14 @@ from qmd.system import clock
 Face = Literal["mcp", "rest", "page"]
 SearchKind = Literal["words", "meaning", "both"]
 
+#: The most calls that are remembered: about 2 MB.
 MAX_CALLS = 5_000
-"""The most calls that are remembered: about 2 MB."""
 
+#: The seconds that one point of the chart of query times stands for.
 SPAN_S = 300
-"""The seconds that one point of the chart of query times stands for."""
 
+#: Tools and endpoints that search: by what they find documents.
 SEARCH_KINDS: Mapping[str, SearchKind] = {"search": "words", "vsearch": "meaning", "query": "both"}
-"""Tools and endpoints that search: by what they find documents."""
 
 _MAX_NAME = 60  # characters of a name or a version that a client gives itself
 
@@ -265,11 +265,11 @@ def session_of(headers: Mapping[str, str] | None, *, otherwise: str) -> str:
 METRICS_PATH = "/metrics"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+#: The upper bounds of the buckets of durations.
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""The upper bounds of the buckets of durations."""
 
+#: The route of requests that were refused or lead nowhere.
 NO_ROUTE = "(none)"
-"""The route of requests that were refused or lead nowhere."""
 
 _KIND = re.compile(r":\w+\}")  # of a part of a route
 

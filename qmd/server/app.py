@@ -262,14 +262,12 @@ def exception_handlers(
     }
 
 
+#: The most applications that are kept while no request uses them. Those used least recently end,
+#: and with them their MCP sessions.
 MAX_APPS = 64
-"""
-The most applications that are kept while no request uses them. Those used least recently end, and
-with them their MCP sessions.
-"""
 
+#: Seconds between two looks whether the tokens of open streams are still valid.
 RECHECK_S = 5.0
-"""Seconds between two looks whether the tokens of open streams are still valid."""
 
 _log = logging.getLogger(__name__)
 

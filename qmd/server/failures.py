@@ -24,13 +24,11 @@ from qmd.server.workers import TooBusyError
 
 _log = logging.getLogger(__name__)
 
+#: The code of an error. Not in the body, which has two fields and no other by its specification.
 CODE_HEADER = "Qmd-Error"
-"""
-The code of an error. Not in the body, which has two fields and no other by its specification.
-"""
 
+#: The statuses from 500 on whose text is sent to the client; the text of others is only logged.
 _TELLABLE = frozenset({503, 507})
-"""The statuses from 500 on whose text is sent to the client; the text of others is only logged."""
 
 UNAUTHORIZED = (
     "A token is required: send 'Authorization: Bearer TOKEN'.\n\nIn a browser: run 'qmd open' in "

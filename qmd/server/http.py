@@ -27,40 +27,38 @@ from qmd.system.peer import Peers
 
 _log = logging.getLogger(__name__)
 
+#: Seconds that a stopping server may take to finish its responses.
 STOP_S = 10.0
-"""Seconds that a stopping server may take to finish its responses."""
 
+#: Seconds that a connection may be silent before and between requests, or send a header.
 REQUEST_TIMEOUT_S = 30.0
-"""Seconds that a connection may be silent before and between requests, or send a header."""
 
+#: Seconds within which a client must take something of a response that waits for it.
 READ_TIMEOUT_S = 60.0
-"""Seconds within which a client must take something of a response that waits for it."""
 
+#: Bytes of responses that all clients together leave waiting; above, the slowest are closed.
 MAX_UNREAD_BYTES = 256 * 1024 * 1024
-"""Bytes of responses that all clients together leave waiting; above, the slowest are closed."""
 
+#: If no connection is free, one that has been silent for this many seconds is closed.
 SILENT_S = 1.0
-"""If no connection is free, one that has been silent for this many seconds is closed."""
 
 
 # --- the listening socket --------------------------------------------------------------
 
 
+#: Clients beyond this number get a 503.
 MAX_CONNECTIONS = 512
-"""Clients beyond this number get a 503."""
 
 MIN_CONNECTIONS = 8
+#: The descriptors of the process's limit that are kept for the database, the watcher and files.
 RESERVED_DESCRIPTORS = 48
-"""The descriptors of the process's limit that are kept for the database, the watcher and files."""
 
+#: The most clients that wait to be accepted; the system refuses more.
 QUEUE = 2048
-"""The most clients that wait to be accepted; the system refuses more."""
 
+#: The most connections to accept in one turn of the event loop. asyncio would accept all that wait
+#: before the first of them is counted, and so use up the descriptors.
 AT_ONCE = 4
-"""
-The most connections to accept in one turn of the event loop. asyncio would accept all that wait
-before the first of them is counted, and so use up the descriptors.
-"""
 
 _LOG_EVERY_S = 10.0
 _BACK_OFF_S = 0.05

@@ -27,11 +27,11 @@ _log = logging.getLogger(__name__)
 JobKind = Literal["indexing", "embedding"]
 JobState = Literal["waiting", "running", "done", "failed"]
 
+#: The most jobs that are remembered; as many may wait.
 MAX_JOBS = 20
-"""The most jobs that are remembered; as many may wait."""
 
+#: After so many seconds without an event, work counts as ended; a busy machine is slow.
 QUIET_S = 60.0
-"""After so many seconds without an event, work counts as ended; a busy machine is slow."""
 
 _TICK_S = 0.25  # between two events about progress
 _PATIENCE_S = 5.0  # for the end of a job that was cancelled

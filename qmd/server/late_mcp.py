@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 MCP_PATH = "/mcp"
 
+#: MCP sessions of the handshake eras that may be open at once; idle ones end after 30 minutes.
 MAX_SESSIONS = 1000
-"""MCP sessions of the handshake eras that may be open at once; idle ones end after 30 minutes."""
 
 
 class LateMcp:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 LogFormat = Literal["text", "json"]
 
+#: The attribute of a record that goes to the file, but not to stderr.
 FILE_ONLY = "file_only"
-"""The attribute of a record that goes to the file, but not to stderr."""
 
 
 def log_to_stderr(log_format: LogFormat, level: int = logging.INFO) -> None:

@@ -21,12 +21,12 @@ from qmd.values.writing import Language
 MARKDOWN = "text/markdown"
 URI_SCHEME = "qmd://"
 
+#: The error code of a missing resource before 2026-07-28; later versions use INVALID_PARAMS.
 _RESOURCE_NOT_FOUND = -32002
-"""The error code of a missing resource before 2026-07-28; later versions use INVALID_PARAMS."""
 
 Context = ServerRequestContext[Any, Any]
+#: The key of the code of an error in the ``_meta`` of a tool's reply.
 ERROR_CODE = "qmd/error"
-"""The key of the code of an error in the ``_meta`` of a tool's reply."""
 
 
 def document_path(uri: str) -> str | None:

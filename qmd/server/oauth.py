@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
+#: The most characters of a token.
 MAX_TOKEN = 16_384
-"""The most characters of a token."""
 
+#: Seconds after which the keys of the issuer are read again.
 KEYS_S = 600.0
-"""Seconds after which the keys of the issuer are read again."""
 
+#: Seconds between two readings of the keys, also if tokens name unknown ones.
 RETRY_S = 30.0
-"""Seconds between two readings of the keys, also if tokens name unknown ones."""
 
 _MAX_BYTES = 256 * 1024
 _WAIT_S = 5.0

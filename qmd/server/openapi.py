@@ -35,6 +35,7 @@ class Error:
 
 
 _REFERENCE = "#/components/schemas/{model}"
+_TEXT = {"type": "string"}
 
 _MEANINGS = {
     400: "The request is wrong; `detail` says what is expected.",
@@ -80,13 +81,7 @@ def document() -> dict[str, Any]:
     for endpoint in endpoints():
         methods = paths.setdefault(endpoint.operation.path, {})
         methods[endpoint.operation.method.lower()] = _operation(endpoint)
-    paths["/events"] = {"get": _events()}
-    paths["/chat/stream"] = {"post": _chat_stream(paths["/chat"]["post"])}
-    paths["/chats/{chat}/events"] = {"get": _chat_events()}
-    paths["/openapi.json"] = {"get": _description()}
-    paths["/metrics"] = {"get": _metrics()}
-    paths["/open"] = {"post": _new_link(), "get": _link()}
-    paths["/"] = {"get": _home()}
+    paths |= _plain_paths(paths["/chat"]["post"])
     return {
         "openapi": "3.1.0",
         "info": {
@@ -213,15 +208,12 @@ def _described(
 
 
 def _path_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": {"type": "string", "minLength": 1},
-        }
-        for name in re.findall(r"\{(\w+)\}", endpoint.operation.path)
-    ]
+    return [_path_parameter(name) for name in re.findall(r"\{(\w+)\}", endpoint.operation.path)]
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
@@ -241,31 +233,26 @@ def _query_parameters(endpoint: RestEndpoint) -> list[dict[str, Any]]:
 # --- routes that are not in endpoints() --------------------------------------------------
 
 
-def _plain(name: str, summary: str, description: str, media_type: str) -> dict[str, Any]:
+def _plain(
+    name: str,
+    summary: str,
+    description: str,
+    media_type: str = "text/event-stream",
+    schema: object = _TEXT,
+    **more: object,
+) -> dict[str, Any]:
+    """``more``: further members, or others in the place of those of every such route."""
     return {
         "operationId": name,
         "tags": ["server"],
         "summary": summary,
         "description": description,
         "responses": {
-            "200": {"description": "Done.", "content": {media_type: {"schema": {}}}},
+            "200": {"description": "Done.", "content": {media_type: {"schema": schema}}},
             **{str(status): _error(name, status) for status in (401, 403, 500, 503)},
         },
+        **more,
     }
-
-
-def _events() -> dict[str, Any]:
-    operation = _plain(
-        "events",
-        "A stream of changes",
-        "Server-sent events, each named after its kind: added, updated, moved, removed (of a "
-        "document), indexing, embedding (progress), synced, problem. The data is a JSON object. "
-        "`missed` means that the client read too slowly and should request everything again. "
-        "The stream ends only when one side disconnects.",
-        "text/event-stream",
-    )
-    operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
-    return operation
 
 
 _CHAT_EVENTS = (
@@ -275,67 +262,55 @@ _CHAT_EVENTS = (
 )
 
 
+def _plain_paths(chat: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The paths that are no endpoints; ``chat`` is the operation that asks the agent."""
+    chat_events = _plain(
+        "chat_events", "What happens in a turn", _CHAT_EVENTS, parameters=[_path_parameter("chat")]
+    )
+    chat_events["tags"] = ["chat"]
+    chat_events["responses"]["404"] = _error("chat_events", 404)
+    metrics = "Prometheus's text format 0.0.4: requests, tools, the index, the process."
+    return {
+        "/events": {"get": _plain("events", "A stream of changes", _EVENTS)},
+        "/chat/stream": {"post": _chat_stream(chat)},
+        "/chats/{chat}/events": {"get": chat_events},
+        "/openapi.json": {
+            "get": _plain("description", "This description", "OpenAPI 3.1.", "application/json", {})
+        },
+        "/metrics": {"get": _plain("metrics", "Figures for Prometheus", metrics, "text/plain")},
+        "/open": {"post": _new_link(), "get": _link()},
+        "/": {"get": _plain("home", "A page for people", "What runs here.", "text/html")},
+    }
+
+
+_EVENTS = (
+    "Server-sent events, each named after its kind: added, updated, moved, removed (of a "
+    "document), indexing, embedding (progress), synced, problem. The data is a JSON object. "
+    "`missed` means that the client read too slowly and should request everything again. "
+    "The stream ends only when one side disconnects."
+)
+
+
 def _chat_stream(chat: Mapping[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+    stream = {"text/event-stream": {"schema": _TEXT}}
+    return {
         **chat,
         "operationId": "chat_stream",
         "summary": "Ask the agent, and see what happens",
         "description": f"{_CHAT_EVENTS} The turn goes on if the client leaves.",
-    }
-    stream = {"text/event-stream": {"schema": {"type": "string"}}}
-    return {
-        **operation,
         "responses": {**chat["responses"], "200": {"description": "Begun.", "content": stream}},
     }
 
 
-def _chat_events() -> dict[str, Any]:
-    operation = _plain("chat_events", "What happens in a turn", _CHAT_EVENTS, "text/event-stream")
-    operation["tags"] = ["chat"]
-    operation["parameters"] = [
-        {
-            "name": "chat",
-            "in": "path",
-            "required": True,
-            "schema": {"type": "string", "minLength": 1},
-        }
-    ]
-    operation["responses"]["200"]["content"]["text/event-stream"]["schema"] = {"type": "string"}
-    operation["responses"]["404"] = _error("chat_events", 404)
-    return operation
-
-
-def _metrics() -> dict[str, Any]:
-    description = "Prometheus's text format 0.0.4: requests, tools, the index, the process."
-    operation = _plain("metrics", "Figures for Prometheus", description, "text/plain")
-    operation["responses"]["200"]["content"]["text/plain"]["schema"] = {"type": "string"}
-    return operation
-
-
-def _description() -> dict[str, Any]:
-    return _plain("description", "This description", "OpenAPI 3.1.", "application/json")
-
-
-def _home() -> dict[str, Any]:
-    operation = _plain("home", "A page for people", "What runs here.", "text/html")
-    operation["responses"]["200"]["content"]["text/html"]["schema"] = {"type": "string"}
-    return operation
-
-
 def _new_link() -> dict[str, Any]:
-    operation = _plain(
+    return _plain(
         "new_link",
         "A link for a browser",
         "What `qmd open` asks for: the path and query that let a browser in where a token is "
         "needed. It works once, within a minute. Without a token it is the page itself.",
         "application/json",
+        {"type": "object", "properties": {"path": _TEXT}, "required": ["path"]},
     )
-    operation["responses"]["200"]["content"]["application/json"]["schema"] = {
-        "type": "object",
-        "properties": {"path": {"type": "string"}},
-        "required": ["path"],
-    }
-    return operation
 
 
 def _link() -> dict[str, Any]:
@@ -345,15 +320,15 @@ def _link() -> dict[str, Any]:
         "The link that `POST /open` made. It leads to the page, or to its view `next`, and sets "
         "the cookie of a session, which lasts until the server ends or nothing was asked for "
         "twelve hours.",
-        "text/html",
+        parameters=[
+            {"name": name, "in": "query", "required": False, "schema": _TEXT}
+            for name in ("code", "next")
+        ],
+        security=[{}],
     )
-    del operation["responses"]["200"], operation["responses"]["401"]
-    operation["responses"]["303"] = {"description": "To the page, with the cookie."}
-    operation["parameters"] = [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
-        for name in ("code", "next")
-    ]
-    operation["security"] = [{}]
+    responses = operation["responses"]
+    del responses["200"], responses["401"]
+    responses["303"] = {"description": "To the page, with the cookie."}
     return operation
 
 

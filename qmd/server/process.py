@@ -85,8 +85,8 @@ class ServerOptions:
     editor: str | None = None  # the setting; its link stands on the pages of notes
 
 
+#: Runs on a thread beside the server; takes the knowledge base, the URL and the stop event.
 Beside = Callable[[KnowledgeBase, str, threading.Event], None]
-"""Runs on a thread beside the server; takes the knowledge base, the URL and the stop event."""
 
 
 def serve(

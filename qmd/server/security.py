@@ -39,43 +39,36 @@ from qmd.values.access import TOKEN_PREFIX, AccessScope
 
 _log = logging.getLogger(__name__)
 
+#: A request with a larger body is refused (413), with or without a Content-Length.
 MAX_BODY_BYTES = 4 * 1024 * 1024
-"""A request with a larger body is refused (413), with or without a Content-Length."""
 
 ATTACH_PATH = "/attach"
+#: So large may a file be that a person puts beside a note on the page.
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""So large may a file be that a person puts beside a note on the page."""
 
 DISCARDED = 8
+#: After a 413 the rest of the body is read and dropped, up to ``DISCARDED`` times the largest
+#: allowed body and for at most ``DISCARD_S`` seconds. Else a client that still sends would lose the
+#: answer.
 DISCARD_S = 1.0
-"""
-After a 413 the rest of the body is read and dropped, up to ``DISCARDED`` times the largest allowed
-body and for at most ``DISCARD_S`` seconds. Else a client that still sends would lose the answer.
-"""
 
+#: Seconds that a client may take to send its body; then the request is refused (408).
 BODY_TIMEOUT_S = 30.0
-"""Seconds that a client may take to send its body; then the request is refused (408)."""
 
+#: The paths that need no token. Requests to them must have no body, because 512 connections with a
+#: body of 4 MiB each would fill the memory.
 OPEN_PATHS = frozenset({"/health"})
-"""
-The paths that need no token. Requests to them must have no body, because 512 connections with a
-body of 4 MiB each would fill the memory.
-"""
 
+#: Styles and scripts of the page, the same on all servers; the form of a login needs some.
 STATIC_PATH = "/static/"
-"""Styles and scripts of the page, the same on all servers; the form of a login needs some."""
 
+#: The key in the state of a connection for the user id of the program that opened it. The value is
+#: None if the user is unknown.
 CLIENT_UID = "client_uid"
-"""
-The key in the state of a connection for the user id of the program that opened it. The value is
-None if the user is unknown.
-"""
 
+#: The key in the state of a request for what its token opens, an `AccessScope`; absent where the
+#: client may use all.
 ACCESS = "access"
-"""
-The key in the state of a request for what its token opens, an `AccessScope`; absent where the
-client may use all.
-"""
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@*\s,]+")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -93,6 +86,7 @@ Headers = dict[bytes, "bytes | None"]
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
+#: The headers that each response gets, unless it has a header of the same name.
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -101,7 +95,6 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-"""The headers that each response gets, unless it has a header of the same name."""
 
 
 def is_loopback(host: str) -> bool:

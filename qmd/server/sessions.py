@@ -34,32 +34,32 @@ from qmd.values.access import AccessScope
 
 OPEN_PATH, LOGIN_PATH, LOGOUT_PATH = "/open", "/login", "/logout"
 
+#: Seconds that a link can be opened.
 LINK_S = 60.0
-"""Seconds that a link can be opened."""
 
+#: Seconds that a session lasts after its last request.
 SESSION_S = 12 * 3600.0
-"""Seconds that a session lasts after its last request."""
 
 MAX_LINKS = 16
 
+#: If there are more sessions, the one that was used least recently ends.
 MAX_SESSIONS = 1000
-"""If there are more sessions, the one that was used least recently ends."""
 
 MAX_LINKED = 64
+#: Of the sessions that links began, and of those of one token, which ends no other's.
 MAX_OF_TOKEN = 16
-"""Of the sessions that links began, and of those of one token, which ends no other's."""
 
+#: The most bytes of the form: anybody may send it. The token of an OAuth server has a few KiB.
 MAX_FORM_BYTES = 16 * 1024
-"""The most bytes of the form: anybody may send it. The token of an OAuth server has a few KiB."""
 
+#: The key in the state of a request that a session cookie let in.
 IN_SESSION = "in_session"
-"""The key in the state of a request that a session cookie let in."""
 
 COOKIE = "qmd_session"
 _MAX_COOKIES = 8  # of one name; a browser sends several if they were set for several paths
 
+#: What a client with this token may use; None if the token is not valid. May raise QmdError.
 FindScope = Callable[[str], Awaitable["AccessScope | None"]]
-"""What a client with this token may use; None if the token is not valid. May raise QmdError."""
 
 
 async def _nobody(_: str) -> AccessScope | None:

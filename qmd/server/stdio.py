@@ -42,11 +42,11 @@ from qmd.server.mcp_sdk import Server, SessionMessage
 from qmd.server.workers import Backlog, current_backlog
 from qmd.values.text import whole
 
+#: A longer line is refused and skipped, because it could fill the memory.
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""A longer line is refused and skipped, because it could fill the memory."""
 
+#: Seconds that the server may take after the end of input to answer the requests it has read.
 DRAIN_S = 5.0
-"""Seconds that the server may take after the end of input to answer the requests it has read."""
 
 _FLUSH_S = 2.0
 _READ_AHEAD = 256  # the most lines that are read and not yet processed

@@ -184,8 +184,8 @@ def _as_json(start: Message, reply: bytes) -> Message:
 
 T = TypeVar("T")
 
+#: Events kept for a slow client; older ones are dropped, and ``missed`` reports their number.
 MAX_WAITING = 1000
-"""Events kept for a slow client; older ones are dropped, and ``missed`` reports their number."""
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = b": heartbeat\n\n"

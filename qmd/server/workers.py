@@ -25,8 +25,8 @@ from qmd.system.cancellation import Cancellation
 
 T = TypeVar("T")
 
+#: The number of bulky calls (see `Tool.bulky`) that run at once; 60 delayed a search by 11 s.
 BULKY_AT_ONCE = 2
-"""The number of bulky calls (see `Tool.bulky`) that run at once; 60 delayed a search by 11 s."""
 
 _RETRY_S = 0.05  # between two attempts to interrupt a call that still runs
 
@@ -173,11 +173,11 @@ async def while_connected(request: Request, work: Callable[[], Awaitable[T]]) ->
 # memory of the server, so the server stops reading, and begins no call, while they are too many.
 
 
+#: Bytes of requests that are read and not yet answered, above which none is read.
 MAX_UNANSWERED_BYTES = 16 * 1024 * 1024
-"""Bytes of requests that are read and not yet answered, above which none is read."""
 
+#: Bytes of replies that the client has not read, above which no request is read and none begun.
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
-"""Bytes of replies that the client has not read, above which no request is read and none begun."""
 
 _LOOK_S = 1.0  # between two looks whether the client has closed its end
 
@@ -259,5 +259,5 @@ class Backlog:
             self._change.notify_all()
 
 
+#: That of the client whose request the current task answers; None without one.
 current_backlog: ContextVar[Backlog | None] = ContextVar("qmd_backlog", default=None)
-"""That of the client whose request the current task answers; None without one."""

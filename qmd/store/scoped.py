@@ -157,6 +157,10 @@ class ScopedStore:
     def reading(self) -> AbstractContextManager[Reader]:
         return self._reading(self._scope)
 
+    def read(self, function: Callable[[Reader], T]) -> T:
+        with self.reading() as reader:
+            return function(reader)
+
     def write(self, function: Callable[[Writer], T]) -> T:
         return self._store.write(
             lambda writer: function(cast("Writer", _ScopedWriter(writer, self._scope)))

@@ -194,6 +194,11 @@ class Store(ABC):
         """
         return self.reading_for(None)
 
+    def read(self, function: Callable[[Reader], T]) -> T:
+        """What a function makes of one snapshot; the errors are those of `reading` and its own."""
+        with self.reading() as reader:
+            return function(reader)
+
     def scoped(self, scope: AccessScope) -> Store:
         """
         This store as a client with a scope sees it: nothing outside its collections exists.

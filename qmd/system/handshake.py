@@ -20,8 +20,8 @@ from qmd.system import http_client
 from qmd.system.http_client import TimeLimit
 from qmd.values.text import one_line
 
+#: The longest wait for an answer; a slow machine takes some seconds to start Python.
 TIMEOUT_S = 15.0
-"""The longest wait for an answer; a slow machine takes some seconds to start Python."""
 
 _PROTOCOL = "2025-06-18"
 _MAX_BYTES = 4 << 20  # of all that is said up to the answer

@@ -16,11 +16,11 @@ from pathlib import Path
 from qmd import libraries
 from qmd.system.user_dirs import user_dir
 
+#: The size from which a file is renamed.
 MAX_BYTES = 2 * 1024 * 1024
-"""The size from which a file is renamed."""
 
+#: How many renamed files are kept.
 KEPT = 4
-"""How many renamed files are kept."""
 
 _MAX_LINE = 64 * 1024  # bytes; a longer record is cut, and then is no JSON
 

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+#: The most bytes of a table in ``/proc`` to read for one connection: about 110,000 sockets.
 MAX_TABLE_BYTES = 16 * 1024 * 1024
-"""The most bytes of a table in ``/proc`` to read for one connection: about 110,000 sockets."""
 
 _TABLE = Path("/proc/net")
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".server.json"
 
+#: The clients that a server answers: those with the token, those of the same user, or all local.
 Audience = Literal["token", "user", "everyone"]
-"""The clients that a server answers: those with the token, those of the same user, or all local."""
 
 _MAX_BYTES = 65536
 _MAX_REPLY_BYTES = 256 << 20  # documents may be large

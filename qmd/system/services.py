@@ -14,11 +14,12 @@ import shutil
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from xml.sax.saxutils import escape
 
 from qmd.errors import InputError, QmdError
@@ -42,11 +43,11 @@ class Step:
     tries: int = 1
 
 
+#: Seconds before a step is tried again.
 PAUSE_S = 0.5
-"""Seconds before a step is tried again."""
 
+#: Seconds between a failure and the next start.
 RESTART_S = 5
-"""Seconds between a failure and the next start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,52 +72,52 @@ class Service:
     log: Path
 
 
-class Manager(Protocol):
+class Manager(ABC):
     """A program of the system that runs services of one user."""
 
     name: str
 
+    @abstractmethod
     def file(self, service_name: str) -> Path:
         """The file that defines a service."""
-        ...
 
+    @abstractmethod
     def content(self, service: Service) -> bytes:
         """What stands in the file. Raises InputError if it cannot express the service."""
-        ...
 
+    @abstractmethod
     def install_steps(self, service_name: str) -> tuple[Step, ...]:
         """Start a service whose file is written, now and at each login."""
-        ...
 
+    @abstractmethod
     def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
         """Stop a service for good; its file is deleted afterwards."""
-        ...
 
-    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
+    def steps_after_uninstall(self) -> tuple[Step, ...]:
         """What is run when the file is deleted."""
-        ...
+        return ()
 
+    @abstractmethod
     def state_command(self, service_name: str) -> Command:
         """Exits with 0 if the service runs."""
-        ...
 
     def remark(self) -> str | None:
         """What the user may want to know after the installation."""
-        ...
+        return None
 
 
 # --- systemd ----------------------------------------------------------------------------
 
 
+#: Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most.
 STOP_S = 20
-"""Seconds until systemd kills a server that it has asked to stop; the server needs 13 at most."""
 
 
+#: Has a file for each user whose services go on after the logout.
 _LINGERING = Path("/var/lib/systemd/linger")
-"""Has a file for each user whose services go on after the logout."""
 
 
-class Systemd:
+class Systemd(Manager):
     """
     systemd's manager of one user's services.
 
@@ -173,7 +174,7 @@ class Systemd:
     def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
         return (Step(("systemctl", "--user", "disable", "--now", f"{service_name}.service")),)
 
-    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
+    def steps_after_uninstall(self) -> tuple[Step, ...]:
         return (Step(("systemctl", "--user", "daemon-reload")),)
 
     def state_command(self, service_name: str) -> Command:
@@ -214,7 +215,7 @@ def _unit_text(text: str) -> str:
 # --- launchd ----------------------------------------------------------------------------
 
 
-class Launchd:
+class Launchd(Manager):
     """launchd of macOS, for the services of one user: launchd.plist(5), launchctl(1)."""
 
     name = "launchd"
@@ -251,14 +252,8 @@ class Launchd:
     def uninstall_steps(self, service_name: str) -> tuple[Step, ...]:
         return (Step(("launchctl", "bootout", _launchd_target(service_name)), may_fail=True),)
 
-    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
-        return ()
-
     def state_command(self, service_name: str) -> Command:
         return ("launchctl", "print", _launchd_target(service_name))
-
-    def remark(self) -> str | None:
-        return None
 
 
 def _launchd_label(service_name: str) -> str:
@@ -316,7 +311,7 @@ _TASK_XML = """\
 """
 
 
-class TaskScheduler:
+class TaskScheduler(Manager):
     """
     Scheduled tasks of Windows, which start at logon: schtasks, and the Task Scheduler's XML.
 
@@ -364,14 +359,8 @@ class TaskScheduler:
             Step(("schtasks", "/Delete", "/TN", service_name, "/F")),
         )
 
-    def steps_after_uninstall(self, service_name: str) -> tuple[Step, ...]:
-        return ()
-
     def state_command(self, service_name: str) -> Command:
         return ("schtasks", "/Query", "/TN", service_name)
-
-    def remark(self) -> str | None:
-        return None
 
 
 # --- what runs them ---------------------------------------------------------------------
@@ -425,7 +414,7 @@ def uninstall(manager: Manager, service_name: str) -> None:
     """
     _run(manager.uninstall_steps(service_name))
     manager.file(service_name).unlink(missing_ok=True)
-    _run(manager.steps_after_uninstall(service_name))
+    _run(manager.steps_after_uninstall())
 
 
 def is_active(manager: Manager, service_name: str) -> bool:

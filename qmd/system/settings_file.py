@@ -60,8 +60,8 @@ def read_opened(descriptor: int, max_bytes: int, path: str | Path) -> bytes:
 
 
 _WORD = re.compile(r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(\.[ \t]*)?")
+#: The most parts of a key. `tomllib` takes 15 GB and minutes for one of 64,000.
 _MAX_PARTS = 100
-"""The most parts of a key. `tomllib` takes 15 GB and minutes for one of 64,000."""
 
 
 def toml_values(text: str) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from qmd.system.running import is_alive
 
+#: What was written within so many seconds may be of a process on another machine.
 _OTHERS_S = 3600.0
-"""What was written within so many seconds may be of a process on another machine."""
 
 _numbers = itertools.count(1)
 _names_in_use: set[str] = set()  # the names that this process uses, or has used

@@ -86,12 +86,12 @@ def _condition(value: str) -> str:
     return value
 
 
+#: A condition on a property; `OnProperties` belongs to a list of them, for the description.
 Condition = Annotated[str, AfterValidator(_condition)]
-"""A condition on a property; `OnProperties` belongs to a list of them, for the description."""
 Integer = Annotated[int, BeforeValidator(whole_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(whole_number)]
+#: Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)
 TextAsSent = InstanceOf[str]
-"""Any text. (The check for `str` in pydantic refuses half of a surrogate pair.)"""
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
 

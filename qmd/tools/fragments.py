@@ -8,7 +8,7 @@ from qmd.errors import DocumentNotFoundError, NoMatchError
 from qmd.kb import KnowledgeBase
 from qmd.operations import texts
 from qmd.values.reading import DocumentSlice, SkippedDocument
-from qmd.values.text import one_line
+from qmd.values.text import counted, one_line
 
 #: How many of the best hits are put in front.
 HITS = 5
@@ -67,7 +67,7 @@ def _several(kb: KnowledgeBase, pattern: str) -> list[Fragment]:
     read = [_fragment(item) for item in reply.items if not isinstance(item, SkippedDocument)]
     missing = len(reply.items) - len(read) + reply.more
     if missing:
-        text = f"[{texts.counted(missing, 'more document')} left out: name fewer, or one by one]\n"
+        text = f"[{counted(missing, 'more document')} left out: name fewer, or one by one]\n"
         read.append(Fragment(pattern, text))
     return read
 

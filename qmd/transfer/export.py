@@ -135,8 +135,7 @@ def _export_chats(reader: Reader, target: _Counted) -> int:
         summary = conversations.summary(info.id)
         about = (info.id, info.name, info.mode, info.created, info.updated)
         chats.append(transfer.ExportedChat(*about, *summary))
-        turns = [transfer.ExportedTurn(*turn) for turn in conversations.turns(info.id)]
-        target.put_lines(turns_name(info.id), turns)
+        target.put_lines(turns_name(info.id), conversations.turns(info.id))
     chats.sort(key=lambda chat: chat.id)
     target.put_lines(CHATS, chats)
     return len(chats)
@@ -152,26 +151,24 @@ SETTINGS = "settings.toml"
 CONTENTS = "contents"
 TURNS = "conversations"
 
+#: The files and folders of an export.
 FILES = frozenset(
     (HEAD, COLLECTIONS, CONTEXTS, CHANGES, REVISIONS, CHATS, SETTINGS, CONTENTS, TURNS)
 )
-"""The files and folders of an export."""
 
+#: The methods of compression that are read: all that exports of programs have.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The methods of compression that are read: all that exports of programs have."""
 
 _HINT = "Give what 'qmd db export' wrote: a folder or a .zip file."
 
 
+#: Adds a file to an export; its name is relative, with ``/``.
 Put = Callable[[str, bytes], None]
-"""Adds a file to an export; its name is relative, with ``/``."""
 
+#: A file of an export by its name; None if there is none.
+#:
+#: It raises InputError for a file that is longer than so many bytes, or cannot be read.
 Read = Callable[[str, int], bytes | None]
-"""
-A file of an export by its name; None if there is none.
-
-It raises InputError for a file that is longer than so many bytes, or cannot be read.
-"""
 
 
 @contextmanager

@@ -121,8 +121,8 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
 
+#: tobi/qmd, the program of the same name on npm; basic-memory; Obsidian.
 Program = Literal["tobi", "basic-memory", "obsidian"]
-"""tobi/qmd, the program of the same name on npm; basic-memory; Obsidian."""
 
 
 class _Folders(NamedTuple):
@@ -438,8 +438,7 @@ def carry_out(
     """
     folders = check_folders(plan)
     if dry_run:
-        with store.reading() as reader:
-            return FolderImport(plan, reader).run(folders)
+        return store.read(lambda reader: FolderImport(plan, reader).run(folders))
 
     def run(writer: Writer) -> transfer.ImportReport:
         record(writer)

@@ -18,7 +18,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,13 +31,13 @@ from qmd.parse.document import converted_document, parse_markdown
 from qmd.parse.formats import MARKDOWN, PHOTO, format_of
 from qmd.parse.lines import line_starts
 from qmd.parse.photo.metadata import stored_photo
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary
 from qmd.store.sql.revisions import NO_FILE, RevisionContent, pack_revision
 from qmd.transfer import export
 from qmd.transfer.export import content_name, turns_name
 from qmd.transfer.programs import FolderImport, check_folders
 from qmd.values import ModelSpec, NewDocument, ParsedDocument, Progress, ProgressCallback, transfer
-from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo
+from qmd.values.chats import MAX_CHAT_BYTES, MAX_CHATS, ChatInfo, StoredTurn
 from qmd.values.pictures import ReadPicture
 from qmd.values.text import is_utf8
 from qmd.values.transfer import CopyReport, NotTaken
@@ -59,8 +59,8 @@ _MAX_NUMBER = 2**62
 _CHAT_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
+#: A folder on the other machine, and the same folder on this one.
 Move = tuple[str, str]
-"""A folder on the other machine, and the same folder on this one."""
 
 
 _Chat = tuple[ChatInfo, ChatSummary, list[StoredTurn]]
@@ -113,8 +113,7 @@ def take_back(
             return transfer.ReturnReport(folders, changes, revisions, len(new), text)
 
         if dry_run:
-            with store.reading() as reader:
-                return run(reader, None)
+            return store.read(lambda reader: run(reader, None))
         return store.write(lambda writer: run(writer, writer))
 
 
@@ -230,15 +229,12 @@ def _chats(read: export.Read) -> Iterator[_Chat]:
         if not _CHAT_ID.fullmatch(chat.id):
             raise _damaged(export.CHATS, f"{chat.id!r} is no id of a conversation")
         name = turns_name(chat.id)
-        exported = list(_records(read, name, transfer.ExportedTurn, limit=4 * MAX_CHAT_BYTES))
-        _check_numbers([turn.number for turn in exported])
-        # The process that ran a turn is not here.
         turns = [
-            StoredTurn(
-                *astuple(replace(turn, status="interrupted") if turn.status == "running" else turn)
-            )
-            for turn in exported
+            # The process that ran a turn is not here.
+            replace(turn, status="interrupted") if turn.status == "running" else turn
+            for turn in _records(read, name, StoredTurn, limit=4 * MAX_CHAT_BYTES)
         ]
+        _check_numbers([turn.number for turn in turns])
         info = ChatInfo(chat.id, chat.name, chat.mode, chat.created, chat.updated, len(turns))
         yield info, ChatSummary(chat.summary, chat.summarized), turns
 
@@ -347,10 +343,8 @@ def _damaged_parts(contents: int) -> list[NotTaken]:
 
 def _collections(source: Store, target: Store) -> list[str]:
     """The names of the collections that both databases have for the same folder."""
-    with source.reading() as reader:
-        ours = {each.name: each.path for each in reader.collections.all()}
-    with target.reading() as reader:
-        theirs = {each.name: each.path for each in reader.collections.all()}
+    ours = source.read(lambda reader: {each.name: each.path for each in reader.collections.all()})
+    theirs = target.read(lambda reader: {each.name: each.path for each in reader.collections.all()})
     for name, path in ours.items():
         if theirs.get(name, path) != path:
             raise ConflictError(

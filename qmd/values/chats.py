@@ -11,11 +11,11 @@ from qmd.records import dataclass
 from qmd.values.facts import Describe, Inline, Range
 from qmd.values.text import estimate_tokens
 
+#: Whether the agent may only read, or may also write what the person agrees to.
 ChatMode = Literal["read", "write"]
-"""Whether the agent may only read, or may also write what the person agrees to."""
 
+#: ``limit``: out of rounds or time. ``interrupted``: the process that ran the turn has ended.
 TurnStatus = Literal["running", "done", "stopped", "failed", "limit", "interrupted"]
-"""``limit``: out of rounds or time. ``interrupted``: the process that ran the turn has ended."""
 
 #: How a turn ends that can be resumed: without an answer.
 RESUMABLE: tuple[TurnStatus, ...] = ("failed", "stopped", "limit", "interrupted")
@@ -75,6 +75,28 @@ class ChatEvent:
 
     kind: str
     data: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """
+    A turn as it is stored, and exported.
+
+    Attributes:
+        process: The process that runs the turn (`qmd.store.store.Store.process_name`).
+        events: What happened, as JSON.
+        messages: What was said to the model and by it, as JSON.
+    """
+
+    number: int
+    question: str
+    answer: str
+    status: TurnStatus
+    started: str
+    seconds: float
+    process: str
+    events: str
+    messages: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,9 @@ class ProposedMove:
 
 Proposed = ProposedText | ProposedFields | ProposedDeletion | ProposedMove
 
+#: Returns True to allow the change. Any other result, or a `WriteDeclinedError` with a reason,
+#: leaves the file as it is. It is called without a lock held, so it may wait for a person.
 Confirm = Callable[[Proposed], bool]
-"""
-Returns True to allow the change. Any other result, or a `WriteDeclinedError` with a reason, leaves
-the file as it is. It is called without a lock held, so it may wait for a person.
-"""
 
 
 def require_consent(confirm: Confirm, proposed: Proposed) -> None:

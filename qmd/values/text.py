@@ -239,6 +239,11 @@ def is_safe_name(name: str) -> bool:
     return one_line(name) == name
 
 
+def counted(count: int, noun: str) -> str:
+    """Such as "1 document" and "1,200 documents"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str) -> str:
     """Escape every control character of a name or title, so that it fits on one line."""
     return text if text.isprintable() else re.sub(f"[\t\n]|{UNSAFE}", _escape, text)
@@ -286,13 +291,13 @@ MIN_TOKENS = 300
 #: 1 MiB of a reply at most.
 MAX_TOTAL_BYTES = 200_000
 
+#: The budget of an answer, in estimated tokens; None for no budget.
 MaxTokens: TypeAlias = Annotated[
     int | None,
     Range(MIN_TOKENS),
     Describe("Most tokens to return", zh="最多返回多少 token"),
     Obvious(),
 ]
-"""The budget of an answer, in estimated tokens; None for no budget."""
 
 
 def check_max_tokens(max_tokens: int | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from qmd.records import dataclass, field
-from qmd.values.chats import ChatMode, TurnStatus
+from qmd.values.chats import ChatMode
 from qmd.values.facts import Describe, Inline, InSchema, OmitDefault, Range
 from qmd.values.writing import FileAction
 
@@ -218,21 +218,6 @@ class KeptRevision:
     action: FileAction
     hash_after: str | None = None
     moved_from: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedTurn:
-    """A turn of a conversation; `qmd.store.sql.conversations.StoredTurn` explains the fields."""
-
-    number: int
-    question: str
-    answer: str
-    status: TurnStatus
-    started: str
-    seconds: float
-    process: str
-    events: str
-    messages: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ UndoAction = Literal["restored", "deleted", "moved back", "unchanged"]
 _OPPOSITE: dict[FileAction, FileAction] = {"create": "delete", "delete": "create"}
 #: The most notes and the most links that a reply lists; the counts are those of all.
 MAX_LISTED = 200
+#: What a tool did to a file; "write" replaced its content, also by an append.
 FileAction = Literal["create", "write", "move", "delete"]
-"""What a tool did to a file; "write" replaced its content, also by an append."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +318,8 @@ class FileChange:
     number_in_session: Annotated[int, NotSent()] = 0
 
 
+#: What the tool create_note does with a note that is there.
 Mode = Literal["overwrite", "append"]
-"""What the tool create_note does with a note that is there."""
 Action = Literal["created", "overwritten", "appended"]
 SummaryMode = Literal["append", "overwrite"]
 Language = Literal["zh", "en"]

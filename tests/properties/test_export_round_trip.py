@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from qmd.kb import KnowledgeBase
 from qmd.store import Writer
-from qmd.store.sql.conversations import ChatSummary, StoredTurn
+from qmd.store.sql.conversations import ChatSummary
 from qmd.store.sql.revisions import NO_FILE, pack_revision
-from qmd.values.chats import ChatInfo
+from qmd.values.chats import ChatInfo, StoredTurn
 from qmd.values.transfer import KeptChange, KeptRevision
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -279,7 +280,7 @@ def test_the_face_is_in_the_audit_log(kb: KnowledgeBase, token: str) -> None:
 def test_a_conversation_is_of_the_client_that_began_it(
     kb: KnowledgeBase, part: ScopedKnowledgeBase, token: str
 ) -> None:
-    from qmd.store.sql.conversations import StoredTurn
+    from qmd.values.chats import StoredTurn
 
     turn = StoredTurn(1, "question", "answer", "done", "2025-01-01", 1.0, "1.1", "[]", "[]")
     kb.begin_chat_turn("c-admin", "admin's", "read", turn)
@@ -293,10 +294,10 @@ def test_a_conversation_is_of_the_client_that_began_it(
     ):
         with pytest.raises(NotFoundError):
             refused()
-    part.keep_chat_turn("c-admin", turn._replace(answer="overwritten"))
+    part.keep_chat_turn("c-admin", replace(turn, answer="overwritten"))
     assert kb.chat("c-admin").turns[0].answer == "answer"
     for chat in ("c-admin", "c-anna"):
-        kb.keep_chat_turn(chat, turn._replace(status="running", process="999999999.1"))
+        kb.keep_chat_turn(chat, replace(turn, status="running", process="999999999.1"))
     assert part.end_abandoned_turns() == 1
     assert [kb.chat(chat).turns[0].status for chat in ("c-admin", "c-anna")] == [
         "running",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -335,7 +336,7 @@ def test_a_turn_whose_process_died_is_interrupted_and_can_be_retried(kb: Knowled
     turn = chats.start("When?")
     ended(turn)
     _, _, [stored] = kb.stored_chat(turn.chat)
-    kb.keep_chat_turn(turn.chat, stored._replace(status="running", process="999999999.1"))
+    kb.keep_chat_turn(turn.chat, replace(stored, status="running", process="999999999.1"))
     other = Chats(kb, model=ScriptedModel("March."))
     assert data(ended(other.retry(turn.chat)), "answer")[0]["text"] == "March."
 

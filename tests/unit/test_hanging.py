@@ -37,9 +37,11 @@ def test_chinese_lines_end_after_any_character_but_begin_with_no_punctuation() -
     assert lines == ["备份" * 9 + "完", "成。每天夜里两点。"]
 
 
-def test_colours_have_no_width() -> None:
+def test_colours_have_no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
     words = ["word"] * 7
-    coloured = " ".join(paint(word, "match", color=True) for word in words)
+    coloured = " ".join(paint(word, "match") for word in words)
     assert STYLES.sub("", hanging(coloured, 0, Terminal())) == hanging(
         " ".join(words), 0, Terminal()
     )

@@ -9,8 +9,8 @@ import pytest
 
 from qmd.kb import KnowledgeBase
 from qmd.store import open_store
-from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock
+from qmd.values.chats import StoredTurn
 from qmd.values.location import ServerDatabase
 from tests.support.live import put
 

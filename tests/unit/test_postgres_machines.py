@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from qmd.errors import ConflictError
 from qmd.health import doctor
 from qmd.ingest.keep import freshness
 from qmd.store import open_store
-from qmd.store.sql.conversations import StoredTurn
 from qmd.system import clock
+from qmd.values.chats import StoredTurn
 from qmd.values.location import ServerDatabase
 from tests.support import child
 from tests.support.live import until
@@ -44,7 +45,7 @@ def test_the_turn_of_a_killed_process_ends_and_that_of_a_running_one_goes_on(
             kb.begin_chat_turn("c", "When?", "read", turn)
             assert kb.end_abandoned_turns() == 0
             with pytest.raises(ConflictError, match="Another process answers"):
-                kb.begin_chat_turn("c", "Why?", "read", turn._replace(question="Why?"))
+                kb.begin_chat_turn("c", "Why?", "read", replace(turn, question="Why?"))
             process.kill()
             process.wait(child.WAIT_S)
             until(kb.end_abandoned_turns, "the server sees the end of its connection")

@@ -300,8 +300,7 @@ def require_docid(store: Store, note: NotePlace, data: bytes, if_docid: str | No
     text = document_text(note.file, data)
     if text is not None and _hash(text).startswith(digits):
         return
-    with store.reading() as reader:
-        read_text = _text_with_hash(reader, note, digits)
+    read_text = store.read(lambda reader: _text_with_hash(reader, note, digits))
     raise errors.FileChangedError(
         note.file,
         since=f"it was read as #{digits} (it is {docid_of_file(note, data) or 'no document'} now)",

@@ -20,7 +20,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from qmd import errors
 from qmd.files.photos import photo_plan
@@ -36,17 +35,13 @@ from qmd.files.photos.photo_plan import (
     with_translated_iptc,
 )
 from qmd.files.writing.policy import ResolvedPath, WritePolicy
-from qmd.files.writing.writer import NewMetadata
+from qmd.files.writing.writer import FileWriter, NewMetadata
 from qmd.parse.formats import is_photo
 from qmd.parse.photo import containers, source
 from qmd.parse.photo.metadata import read_kind, read_metadata
 from qmd.parse.photo.standards import read_iptc
 from qmd.system.beneath import READ
 from qmd.values import PhotoChange, PhotoMetadata, PhotoWritten
-
-if TYPE_CHECKING:
-    from qmd.files.writing.writer import FileWriter
-
 
 TOOL = "writeImageMetadata"
 #: Tags that exiftool leaves out of "all".
@@ -348,6 +343,7 @@ def image_digest(data: bytes, kind: source.PhotoKind) -> bytes | None:
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _METADATA = 256 * 1024  # more than all that may be written
 
+#: Problem → the sentence, and what to do unless something better is known.
 _WORDS: dict[errors.PhotoProblem, tuple[str, str]] = {
     "not_found": ("There is no file {path}", "Check the path."),
     "not_readable": (
@@ -368,7 +364,6 @@ _WORDS: dict[errors.PhotoProblem, tuple[str, str]] = {
         "The photo is as it was. Please report it, with the photo if you can.",
     ),
 }
-"""Problem → the sentence, and what to do unless something better is known."""
 
 
 def photo_error(

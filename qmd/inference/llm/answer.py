@@ -12,19 +12,19 @@ from typing import Any, Literal
 from qmd.errors import InferenceError, TransientInferenceError
 from qmd.values.text import whole
 
+#: The longest answer. No model writes that much; a broken server may.
 MAX_CHARS = 1_000_000
-"""The longest answer. No model writes that much; a broken server may."""
 
+#: A server that counts more tokens in one request is not believed.
 MAX_TOKENS = 1_000_000_000
-"""A server that counts more tokens in one request is not believed."""
 
+#: A shorter key is not masked: it is a placeholder such as "ollama", an ordinary word.
 SECRET_CHARS = 8
-"""A shorter key is not masked: it is a placeholder such as "ollama", an ordinary word."""
 
 MASK = "***"
 
+#: What a piece of a native call counts for at least; a broken server may send empty ones.
 _CALL_COST = " " * 20
-"""What a piece of a native call counts for at least; a broken server may send empty ones."""
 
 _OPEN, _CLOSE = "<think>", "</think>"
 _MAX_BLANKS = 1000  # characters; after more blanks than these no thoughts are expected

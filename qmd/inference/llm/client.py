@@ -21,12 +21,12 @@ from qmd.inference.llm.endpoint import ModelEndpoint, parsed_json
 from qmd.inference.llm.settings import LlmSettings
 from qmd.system.http_client import HttpReply
 
+#: How often a request is sent again; the pauses below then take seven seconds at most.
 RETRIES = 3
-"""How often a request is sent again; the pauses below then take seven seconds at most."""
 
 FIRST_PAUSE_S = 1.0
+#: A server that asks for a longer pause is not asked again.
 LONGEST_PAUSE_S = 60.0
-"""A server that asks for a longer pause is not asked again."""
 
 _MAX_BYTES = 64 << 20  # of an answer that comes in one piece
 _MAX_LINE_BYTES = 16 << 20  # of one that is streamed

@@ -18,8 +18,8 @@ DEFAULT_URL = "https://api.deepseek.com"
 DEFAULT_MODEL = "deepseek-chat"
 DEFAULT_TIMEOUT_S = 120.0
 
+#: The key of the server that `llm_url` names, whichever that is.
 VARIABLE = "QMD_LLM_API_KEY"
-"""The key of the server that `llm_url` names, whichever that is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
-from qmd.inference.protocols import EmbeddedTexts, EmbedderWrapper, Role
+from qmd.inference.protocols import EmbeddedTexts, Embedder, EmbedderWrapper, Role, TokenStates
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, embed
 from qmd.ingest.events import Event, EventBus
@@ -29,7 +29,6 @@ from qmd.values import Progress
 from qmd.values.pictures import Recogniser
 
 if TYPE_CHECKING:
-    from qmd.inference.protocols import Embedder, TokenStates
     from qmd.store import Reader, Store
 
 _log = logging.getLogger(__name__)
@@ -124,8 +123,7 @@ class BackgroundEmbedder(Loop):
         elif only_states and active is not None and self._models.is_available(active.name):
             self._embed_for(active, active.name)  # search works without: nothing to report
             # If some are missing now, the model gives none: do not try again and again.
-            with self._store.reading() as reader:
-                self._complete = (active, reader.vectors.version())
+            self._complete = self._store.read(lambda reader: (active, reader.vectors.version()))
         if active is None or target == active.name:
             return problem
         if chosen is None and (coming is None or coming.name != target):

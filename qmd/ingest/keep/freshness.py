@@ -351,8 +351,7 @@ def keeper_pid(store: Store) -> int | None:
     """The id of the process that holds the lock; None if no process does."""
     if not is_kept(store):
         return None
-    with store.reading() as reader:
-        pid = parse_record(reader.meta.get(KEEPER)).get("pid")
+    pid = store.read(lambda reader: parse_record(reader.meta.get(KEEPER)).get("pid"))
     return pid if isinstance(pid, int) else None
 
 

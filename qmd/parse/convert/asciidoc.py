@@ -7,14 +7,11 @@ Nothing is included, and no condition is evaluated. Source: the AsciiDoc Languag
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from qmd.errors import DamagedFileError
-from qmd.parse.convert.blocks import MarkupLines, code_span, inert, link, piped, rewritten
+from qmd.parse.convert.blocks import LightMarkup, code_span, inert, link, piped, rewritten
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
-from qmd.parse.decode import decode
-from qmd.parse.lines import split_lines
 
 _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)$")
 _ATTRIBUTE = re.compile(r":(!?[\w-]{1,80}!?):(?:[ \t]+(.*))?$")
@@ -60,16 +57,12 @@ def convert(path: str, data: bytes) -> Converted:
             "The file is a key, a signature or an encrypted message of OpenPGP, not AsciiDoc.",
             hint="Leave it out: nothing in it can be read.",
         )
-    decoded = decode(data)
-    document = _AsciiDoc(split_lines(decoded.text))
-    return document.convert(decoded.warnings, decoded.encoding)
+    return _AsciiDoc(data).converted()
 
 
-class _AsciiDoc:
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
-        self.written = MarkupLines(lines)
-        self.at = 0
+class _AsciiDoc(LightMarkup):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.delimiter = ""  # of the open block of code or of a comment
         self.table = ""
         self.table_rows = 0
@@ -78,18 +71,10 @@ class _AsciiDoc:
         self.in_header = False
         self.is_literal = False  # the open paragraph is shown as it stands
         self.columns = 0
-        self.date: str | None = None
-        self.properties: dict[str, object] = {}
 
-    def convert(self, warnings: tuple[str, ...], encoding: str) -> Converted:
-        while self.at < len(self.lines):
-            self.line(self.lines[self.at].rstrip())
-            self.at += 1
-        if self.written.is_in_code:
-            self.written.end_code()
-        return self.written.converted(
-            date=self.date, properties=self.properties, warnings=warnings, encoding=encoding
-        )
+    def read_line(self) -> None:
+        self.line(self.lines[self.at].rstrip())
+        self.at += 1
 
     def line(self, line: str) -> None:
         if self.delimiter:

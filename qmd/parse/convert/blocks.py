@@ -17,13 +17,16 @@ becomes a blank line.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from qmd.parse.chunk import TARGET
 from qmd.parse.converted import Anchor, Converted, limit_warnings
+from qmd.parse.decode import decode
 from qmd.parse.heading_text import heading_text
+from qmd.parse.lines import split_lines
 from qmd.parse.markdown import outline
 
 #: Characters of the Markdown of one file; what is behind them is left out.
@@ -502,30 +505,10 @@ class MarkupLines:
         self._lines.append(f"{' ' * self._column()}{self._fence}")
         self.is_in_code = False
 
-    def converted(
-        self,
-        *,
-        title: str | None = None,
-        date: str | None = None,
-        properties: dict[str, object] | None = None,
-        warnings: tuple[str, ...] = (),
-        encoding: str = "utf-8",
-    ) -> Converted:
-        """
-        All lines as one text.
-
-        Args:
-            title: None for the first heading of level 1.
-        """
-        text = "\n".join(self._lines).rstrip() + "\n" if any(self._lines) else ""
-        return Converted(
-            text,
-            title=title or main_heading(text),
-            date=date,
-            properties={key: value for key, value in (properties or {}).items() if value},
-            warnings=warnings,
-            encoding=encoding,
-        )
+    @property
+    def markdown(self) -> str:
+        """All lines as one text."""
+        return "\n".join(self._lines).rstrip() + "\n" if any(self._lines) else ""
 
     def _column(self) -> int:
         return self._items[-1].column if self._items else 0
@@ -534,6 +517,48 @@ class MarkupLines:
         """End the items whose sign does not stand left of this column."""
         while self._items and self._items[-1].indent >= indent:
             self._items.pop()
+
+
+class LightMarkup(ABC):
+    """
+    A file of light markup; each format has a class of its own, which says what a line means.
+
+    Raises:
+        DecodeError: The bytes are no text.
+
+    Attributes:
+        written: The Markdown of the lines before ``at``, a line for each of them.
+        title: "" for the first heading of level 1.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._decoded = decode(data)
+        self.lines = split_lines(self._decoded.text)
+        self.written = MarkupLines(self.lines)
+        self.at = 0
+        self.title = ""
+        self.date: str | None = None
+        self.properties: dict[str, object] = {}
+
+    @abstractmethod
+    def read_line(self) -> None:
+        """Write the line ``at``, perhaps with some behind it, and go on to the next."""
+
+    def converted(self) -> Converted:
+        """The whole file."""
+        while self.at < len(self.lines):
+            self.read_line()
+        if self.written.is_in_code:
+            self.written.end_code()
+        text = self.written.markdown
+        return Converted(
+            text,
+            title=self.title or main_heading(text),
+            date=self.date,
+            properties={key: value for key, value in self.properties.items() if value},
+            warnings=self._decoded.warnings,
+            encoding=self._decoded.encoding,
+        )
 
 
 def main_heading(markdown: str) -> str | None:

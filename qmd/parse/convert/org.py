@@ -11,8 +11,6 @@ import re
 from qmd.parse.convert import blocks
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
-from qmd.parse.decode import decode
-from qmd.parse.lines import split_lines
 
 _HEADING = re.compile(r"(\*+)[ \t]+(.*)")
 _PRIORITY = re.compile(r"\[#[A-Za-z0-9]\][ \t]*")
@@ -40,19 +38,13 @@ def convert(path: str, data: bytes) -> Converted:
     Raises:
         DecodeError: The bytes are no text.
     """
-    decoded = decode(data)
-    document = _Org(split_lines(decoded.text))
-    return document.convert(decoded.warnings, decoded.encoding)
+    return _Org(data).converted()
 
 
-class _Org:
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        self.written = blocks.MarkupLines(lines)
-        self.title = ""
-        self.date: str | None = None
+class _Org(blocks.LightMarkup):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.tags: dict[str, None] = {}
-        self.properties: dict[str, object] = {}
         self.end_of_block = ""
         self.shown_block = True
         self.drawer = False
@@ -60,20 +52,16 @@ class _Org:
         self.table_rows = 0
         self.columns = 0  # of white space before the code in a block
 
-    def convert(self, warnings: tuple[str, ...], encoding: str) -> Converted:
-        for line in self.lines:
-            self.line(line)
-        if self.written.is_in_code:
-            self.written.end_code()
-        return self.written.converted(
-            title=self.title,
-            date=self.date,
-            properties={**self.properties, "tags": [*self.tags]},
-            warnings=warnings,
-            encoding=encoding,
-        )
+    def converted(self) -> Converted:
+        converted = super().converted()
+        properties = {**converted.properties, "tags": [*self.tags]}
+        if not self.tags:
+            del properties["tags"]
+        return converted._replace(properties=properties)
 
-    def line(self, line: str) -> None:
+    def read_line(self) -> None:
+        line = self.lines[self.at]
+        self.at += 1
         text = line.strip()
         if self.end_of_block:
             self.line_of_block(line, text)

@@ -8,14 +8,12 @@ generated is a blank line. Tables are shown as they stand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from qmd.parse.convert import blocks
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
-from qmd.parse.decode import decode
-from qmd.parse.lines import split_lines
 
 _DIRECTIVE = re.compile(
     r"\.\.[ \t]+(?:\|[^|]{1,200}\|[ \t]+)?([A-Za-z][\w:+.-]{0,60})[ \t]?::(?:[ \t]+(.*))?$"
@@ -66,29 +64,16 @@ def convert(path: str, data: bytes) -> Converted:
     Raises:
         DecodeError: The bytes are no text.
     """
-    decoded = decode(data)
-    document = _Restructured(split_lines(decoded.text))
-    return document.convert(decoded.warnings, decoded.encoding)
+    return _Restructured(data).converted()
 
 
-class _Restructured:
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
-        self.written = blocks.MarkupLines(lines)
-        self.at = 0
+class _Restructured(blocks.LightMarkup):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
         self.levels: dict[tuple[str, bool], int] = {}
-        self.date: str | None = None
-        self.properties: dict[str, object] = {}
         self.in_fields = True  # the fields before the text describe the document
 
-    def convert(self, warnings: tuple[str, ...], encoding: str) -> Converted:
-        while self.at < len(self.lines):
-            self.line()
-        return self.written.converted(
-            date=self.date, properties=self.properties, warnings=warnings, encoding=encoding
-        )
-
-    def line(self) -> None:
+    def read_line(self) -> None:
         line = self.lines[self.at]
         text = line.strip()
         if not text:

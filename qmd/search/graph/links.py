@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from qmd.parse.formats import format_of
 from qmd.parse.lines import split_lines
-from qmd.search.lookup.link_targets import LinkTargets
+from qmd.search.lookup.link_targets import LinkTarget, LinkTargets
 from qmd.search.lookup.similar import NearestNames
-from qmd.store.sql.links import StoredLink
+from qmd.store.sql.links import KeyedDocument, StoredLink
 from qmd.system import cancellation
 from qmd.values import Filters, graph
 from qmd.values.text import NOTE_SUFFIXES, link_key, link_keys_to, link_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from qmd.search.lookup.link_targets import LinkTarget
     from qmd.store import Reader
-    from qmd.store.sql.links import KeyedDocument
     from qmd.values import DocumentInfo
     from qmd.values.documents import Link
 

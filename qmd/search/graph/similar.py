@@ -13,6 +13,7 @@ hold 60 %, and 54 % if the means of the chunks are compared; the MRR is .69, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -28,8 +29,6 @@ from qmd.values.graph import SimilarDocument, SimilarDocuments
 from qmd.values.search import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from qmd.search.meaning.vector_cache import VectorCache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import (
@@ -27,8 +28,6 @@ from qmd.search.present import join_contexts
 from qmd.values import DocumentInfo, DocumentSlice, MultiGetReply, SkippedDocument, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from qmd.store import Reader
 
 #: The most names that one list may have.

@@ -16,8 +16,8 @@ from qmd.values.days import formatted
 from qmd.values.properties import fold_key, fold_value, number_of
 from qmd.values.text import fold
 
+#: Of one view: some seconds at most.
 MAX_STEPS = 3_000_000
-"""Of one view: some seconds at most."""
 
 _MAX_TEXT = 10_000  # characters of a computed text
 _MAX_LIST = 2_000

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from qmd.store import Reader
     from qmd.store.sql.documents import ListedFacts
 
+#: So many notes a view looks at; of more, it must name a folder or a tag.
 MAX_DOCUMENTS = 100_000
-"""So many notes a view looks at; of more, it must name a folder or a tag."""
 
 _MAX_CELL = 500  # characters
 _MAX_TABLE = 300_000  # characters of all cells

@@ -18,11 +18,11 @@ from qmd.search.views import expressions
 from qmd.search.views.expressions import Expression, TokenReader, unreadable
 
 MAX_COLUMNS = 30
+#: Characters of what describes views.
 MAX_TEXT = 50_000
-"""Characters of what describes views."""
 
+#: Of one note.
 MAX_VIEWS = 20
-"""Of one note."""
 
 _FILE = Expression("name", "file")
 _FILE_LINK = Expression("member", "link", (_FILE,))

@@ -28,8 +28,8 @@ _ALL = (
 )
 _GROUPS = list(dict.fromkeys(endpoint.group for endpoint in _ALL))
 
+#: All endpoints of qmd, group by group: the order of the OpenAPI description.
 ENDPOINTS = tuple(sorted(_ALL, key=lambda endpoint: _GROUPS.index(endpoint.group)))
-"""All endpoints of qmd, group by group: the order of the OpenAPI description."""
 
 
 def endpoints() -> tuple[RestEndpoint, ...]:

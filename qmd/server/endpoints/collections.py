@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from qmd.errors import (
     ConflictError,
@@ -15,13 +15,10 @@ from qmd.errors import (
 from qmd.operations.collections import NAME
 from qmd.operations.definition import operation
 from qmd.operations.indexing import count
+from qmd.server.endpoints.definition import Call, context_path, permitted_directory
 from qmd.server.endpoints.definition import add_collection as add_permitted
-from qmd.server.endpoints.definition import context_path, permitted_directory
 from qmd.values import Collection
 from qmd.values.facts import Describe, Inline, InSchema, OmitDefault
-
-if TYPE_CHECKING:
-    from qmd.server.endpoints.definition import Call
 
 FAMILY = {"toolset": None, "command": None, "lane": "write"}
 

@@ -35,8 +35,8 @@ class NoArguments(Arguments):
     pass
 
 
+#: A value for `to_wire`: a dataclass, or a mapping in its wire form.
 Answer = object
-"""A value for `to_wire`: a dataclass, or a mapping in its wire form."""
 
 
 class RestError(Exception):

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from qmd.errors import InputError, ModelMissingError
 from qmd.operations.definition import operation
-from qmd.server.endpoints.definition import RestError
+from qmd.server.endpoints.definition import Call, RestError
 from qmd.values.facts import Describe, InSchema, OmitDefault
 
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
-    from qmd.server.endpoints.definition import Call
 
+#: The most texts of one request.
 MAX_TEXTS = 1000
-"""The most texts of one request."""
 
+#: The most characters of one text: some 8,000 tokens, 3 s of a core with the default model.
 MAX_CHARACTERS = 32_000
-"""The most characters of one text: some 8,000 tokens, 3 s of a core with the default model."""
 
+#: The most characters of all texts of a request, which take a minute or two.
 MAX_ALL_CHARACTERS = 1_000_000
-"""The most characters of all texts of a request, which take a minute or two."""
 
 _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 

@@ -246,8 +246,8 @@ VIEWS = (
 )
 
 
+#: The document, first line and last line of a citation, and whether they support its sentence.
 CitedLines = tuple[str, int, int, bool]
-"""The document, first line and last line of a citation, and whether they support its sentence."""
 
 
 class Words(Protocol):
@@ -398,8 +398,8 @@ def render_with_marks(
     return Markup("".join(result))  # noqa: S704 - `to_html` has made it safe, and marks are ours
 
 
+#: What a step lacks as long as it goes on; turns of earlier versions lack ``at``, too.
 _OPEN = dict.fromkeys(("at", "success", "result", "duration_ms", "outcome"))
-"""What a step lacks as long as it goes on; turns of earlier versions lack ``at``, too."""
 
 
 @dataclass

@@ -20,12 +20,12 @@ from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values.graph import Backlinks, Neighbourhood, NoteLinks, TagCount
 from qmd.values.text import file_stem
 
+#: Neighbours in the large drawing; the small one has room for `MOST_IN_COLUMN`.
 MOST_DRAWN = 40
-"""Neighbours in the large drawing; the small one has room for `MOST_IN_COLUMN`."""
 
 MOST_IN_COLUMN = 16
+#: Notes on the canvas, the one in the middle among them.
 MOST_NEAR = 100
-"""Notes on the canvas, the one in the middle among them."""
 
 _ROW = 26  # pixels between names
 _CHARACTER = 7.4  # pixels of a Latin letter in a wide font; others take twice as much
@@ -188,15 +188,15 @@ def _counts(files: Iterable[str | None]) -> dict[str, int]:
     return counts
 
 
+#: Entries of one folder that are listed at once, collections among them.
 MOST_LISTED = 200
-"""Entries of one folder that are listed at once, collections among them."""
 
 _NUMBER = re.compile(r"([0-9]+)")
 _MOST_TAGS = 500
 _MOST_DEPTH = 40  # folders inside each other that are opened
 
+#: The cookie of a browser whose person wants no tree beside notes; its value is "off".
 NO_TREE = "qmd_tree"
-"""The cookie of a browser whose person wants no tree beside notes; its value is "off"."""
 
 
 @dataclass(frozen=True, slots=True)

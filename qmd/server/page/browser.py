@@ -35,8 +35,8 @@ FIELD = "csrf"
 HEADER = "x-csrf-token"
 FILE_TYPE = "application/octet-stream"
 
+#: The methods that change nothing, and need no token.
 READS = ("GET", "HEAD")
-"""The methods that change nothing, and need no token."""
 
 _SALT_BYTES = 16
 _DIGEST_LENGTH = 64  # characters of a SHA-256 in hexadecimal
@@ -66,8 +66,8 @@ class Browser:
         return f"page-{hashlib.sha256(self.cookie.encode()).hexdigest()[:8]}"
 
 
+#: The notices of so many browsers wait for their next page; the oldest are dropped.
 MAX_BROWSERS = 200
-"""The notices of so many browsers wait for their next page; the oldest are dropped."""
 
 MAX_NOTICES = 5  # of one browser
 

@@ -130,8 +130,8 @@ def _pieces(kb: KnowledgeBase, name: str, start: int, end: int) -> Iterator[byte
             yield piece
 
 
+#: A picture and its media type.
 Picture = tuple[bytes, str]
-"""A picture and its media type."""
 
 #: Stands for what cannot be shown, such as a photo in HEIC.
 _NO_PICTURE = (

@@ -161,8 +161,8 @@ DAYS = 30
 _HOURS = 24
 _SPANS = 24  # of `SPAN_S` seconds: two hours
 
+#: Of a chart: the label, the value of the darker part at its foot, and that of the whole bar.
 Bar = tuple[str, float, float]
-"""Of a chart: the label, the value of the darker part at its foot, and that of the whole bar."""
 
 
 def documents_per_day(hours: Mapping[datetime, int], now: datetime) -> list[Bar]:

@@ -19,8 +19,8 @@ from qmd.server.page.views import PageView, Shown, Visit
 from qmd.system import clock
 from qmd.values import Revision
 
+#: Bytes of a content that is compared; of a longer one no difference is shown.
 MAX_COMPARED = 2_000_000
-"""Bytes of a content that is compared; of a longer one no difference is shown."""
 
 
 def _history(visit: Visit) -> Shown:
@@ -150,8 +150,8 @@ def _sha256(content: bytes) -> str:
 # --- two texts beside each other ------------------------------------------------------
 
 
+#: Rows that are shown of one difference.
 MAX_ROWS = 600
-"""Rows that are shown of one difference."""
 
 _MAX_COMPARISONS = 20_000  # words of a line times those of the other
 _LEAST_ALIKE = 0.4  # below, two lines are shown as two lines

@@ -19,19 +19,19 @@ from qmd.values.documents import Link
 from qmd.values.graph import NoteLink, View
 from qmd.values.text import NOTE_SUFFIXES, link_anchor, link_path, path_from
 
+#: The most links of one text that are resolved; those behind them are shown as missing.
 MAX_LINKS = 20_000
-"""The most links of one text that are resolved; those behind them are shown as missing."""
 
+#: In a text with more links to headings and blocks of other notes, these are not looked for.
 MAX_CHECKED = 200
-"""In a text with more links to headings and blocks of other notes, these are not looked for."""
 
 _MAX_ROWS = 100  # of a view of a note
 
+#: Of a longer document only a section or a block is embedded.
 MAX_EMBEDDED_BYTES = 250_000
-"""Of a longer document only a section or a block is embedded."""
 
+#: The pictures of which `/shown/` sends a smaller one if they are large.
 SHRUNK = (".jpg", ".jpeg", ".png", ".webp")
-"""The pictures of which `/shown/` sends a smaller one if they are large."""
 
 _IN_NO_NAME = re.compile(r"[#^|]")
 

@@ -26,11 +26,11 @@ from qmd.server.page.views import Visit
 from qmd.values import DocumentAnchor, DocumentInfo
 from qmd.values.reading import DocumentDetails
 
+#: Conversations of a mailbox in one view.
 LISTED = 100
-"""Conversations of a mailbox in one view."""
 
+#: Messages of a conversation that are files and are listed.
 MOST_FILES = 50
-"""Messages of a conversation that are files and are listed."""
 
 _HEAD = re.compile(r"(From|To|Cc|Date): (.*)")
 _HEADING = re.compile(r"(#{1,6}) (.*)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Sequence
@@ -27,14 +26,15 @@ from qmd.server.page.office import sheet_view, slides_view
 from qmd.server.page.pdf import pdf_view
 from qmd.server.page.viewed import ViewedDocument
 from qmd.server.page.views import Answer, PageView, Shown, Visit
+from qmd.server.security import is_loopback
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
 from qmd.values.properties import fold_key
 from qmd.values.reading import DocumentDetails, DocumentSlice
 from qmd.values.text import fold
 
+#: Links and backlinks that are read for a note's lists and its graph.
 MOST_LINKS = 500
-"""Links and backlinks that are read for a note's lists and its graph."""
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _BOX = re.compile(r'role="checkbox"[^<>]* data-line=')  # only of a task of the note itself
@@ -237,11 +237,7 @@ def lines_of(text: str) -> tuple[int, int] | None:
 
 def is_local(request: Request) -> bool:
     """Whether the browser runs on this machine, where links to programs and files work."""
-    host = request.client.host if request.client else ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback(request.client.host if request.client else "")
 
 
 def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
@@ -250,17 +246,17 @@ def _obsidian_link(details: DocumentDetails, path: Path) -> str | None:
     return f"obsidian://open?path={quote(str(path), safe='', errors='surrogateescape')}"
 
 
+#: Values of one property that are shown, and properties of one document.
 MOST_VALUES = 50
-"""Values of one property that are shown, and properties of one document."""
 
+#: Characters of a value that are shown.
 MAX_VALUE = 300
-"""Characters of a value that are shown."""
 
+#: Characters of a value that leads to a search for it; a longer one is a sentence.
 MAX_SEARCHED = 30
-"""Characters of a value that leads to a search for it; a longer one is a sentence."""
 
+#: Characters of a value that may stand in one line with others.
 MAX_IN_A_ROW = 12
-"""Characters of a value that may stand in one line with others."""
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
 _FRACTION = re.compile(r"(?<![\w.])[-+]?\d*\.\d+(?![\w.])")

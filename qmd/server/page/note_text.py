@@ -12,8 +12,8 @@ from typing import NamedTuple
 from qmd.parse.lines import split_lines
 from qmd.render import LinkResolver, Options, RenderedHeading, render_note, shown_target
 
+#: Characters of a text that one page shows, about; a longer text has several parts.
 PART = 150_000
-"""Characters of a text that one page shows, about; a longer text has several parts."""
 
 _MARKED = re.compile(
     r'<[a-z][a-z0-9]*(?=[ >])[^<>]* (?:id="at"|class="(?:[^"<>]* )?at(?: [^"<>]*)?")'

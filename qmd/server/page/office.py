@@ -21,8 +21,8 @@ from qmd.render import RenderedHeading
 from qmd.server.page.viewed import ViewedDocument, batches, sections_of
 from qmd.values import DocumentAnchor
 
+#: Rows of one view.
 ROWS = 200
-"""Rows of one view."""
 
 _DELIMITERS = re.compile(r"\|(?:---\|)+")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

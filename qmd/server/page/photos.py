@@ -20,8 +20,8 @@ from qmd.server.page.site import Site
 from qmd.server.page.views import PageView, Shown, Visit, view_routes
 from qmd.values.photos import PhotoChange, PhotoFilter
 
+#: Bytes of a picture that is sent as it is where a note shows it.
 MOST_IN_PLACE = 400_000
-"""Bytes of a picture that is sent as it is where a note shows it."""
 
 _PAGE = 60  # photos of one page of the grid
 _MAX_PAGES = 2_000

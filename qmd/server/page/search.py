@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from qmd.server.activity import SearchKind
     from qmd.values.graph import RecentChange
 
+#: How to search: the word in the address → the command.
 MODES = {"words": "search", "meaning": "vsearch", "both": "query"}
-"""How to search: the word in the address → the command."""
 
 _STEP = 20  # hits of the first page, and how many more the link at its end shows
 _MAX_HITS = 200

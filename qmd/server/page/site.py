@@ -48,8 +48,8 @@ CONTENT_SECURITY_POLICY = (
     "frame-ancestors 'none'"
 )
 
+#: The most seconds that a view may take.
 READ_S = 30.0
-"""The most seconds that a view may take."""
 
 _READERS = 4  # calls of the page that run at once
 _PAINTERS = 2  # calls that decode pictures; more only wait for each other, and take memory

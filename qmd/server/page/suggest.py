@@ -24,11 +24,11 @@ from qmd.values.text import fold
 if TYPE_CHECKING:
     from qmd.kb import KnowledgeBase
 
+#: Seconds for which the tags and keys are kept: with 12,000 notes the keys take 200 ms to count.
 KEPT_S = 30.0
-"""Seconds for which the tags and keys are kept: with 12,000 notes the keys take 200 ms to count."""
 
+#: A longer query, in characters, is a pasted text and gets no suggestions.
 MAX_TYPED = 500
-"""A longer query, in characters, is a pasted text and gets no suggestions."""
 
 _NOTES, _TAGS, _KEYS, _VALUES = 4, 3, 3, 7  # the most suggestions of each kind
 _LINKS = 8

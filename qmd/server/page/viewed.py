@@ -28,8 +28,8 @@ class TextSection(NamedTuple):
     end: int
 
 
+#: Sections that one view shows one below the other.
 MOST_SECTIONS = 50
-"""Sections that one view shows one below the other."""
 
 
 def sections_of(places: Sequence[DocumentAnchor], lines: int) -> list[TextSection]:

@@ -25,8 +25,8 @@ from qmd.kb import KnowledgeBase
 from qmd.server.page.browser import READS, Form, FormNotice
 from qmd.server.page.site import READ_S, Site
 
+#: The most seconds that a form may take.
 WRITE_S = 60.0
-"""The most seconds that a form may take."""
 
 
 _NO_FORM = Form()
@@ -122,8 +122,8 @@ class Visit:
         self.notice = FormNotice(f"{words} {more}".strip(), change, kind, is_undo=undo)
 
 
+#: An address on this server that the browser loads next, a page, or a response of its own.
 Answer = str | Shown | Response
-"""An address on this server that the browser loads next, a page, or a response of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg
 from psycopg import errors, types
@@ -22,8 +22,6 @@ from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from psycopg.abc import Buffer
 
     #: The values of a row, as psycopg reads them.

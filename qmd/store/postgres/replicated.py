@@ -305,8 +305,7 @@ class ReplicatedStore:
 
     def _may_ask_replica(self) -> bool:
         def replayed() -> int:
-            with self._require_replica().reading() as reader:
-                return replayed_by(reader.connection)
+            return self._require_replica().read(lambda reader: replayed_by(reader.connection))
 
         try:
             return self._watch.may_answer(replayed)
@@ -339,6 +338,7 @@ class ReplicatedStore:
         with suppress(StoreError):
             self._require_primary().write_soon(function, written)
 
+    read = Store.read
     require_writable = Store.require_writable
 
     def shared_lock(self, purpose: str) -> SharedLock:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from qmd.errors import DatabaseBusyError
 from qmd.store import postgres
 from qmd.store.postgres import library, migrate
-from qmd.store.postgres.processes import SharedLock, is_taken
+from qmd.store.postgres.processes import ChangeFeed, PostgresEmbeddingClaims, SharedLock, is_taken
 from qmd.store.postgres.vectors import LEAST_INDEXED
 from qmd.store.reader import Reader, Writer
 from qmd.store.sql import POSTGRES, Sql
@@ -20,7 +20,6 @@ from qmd.system import cancellation
 from qmd.values.location import ServerDatabase
 
 if TYPE_CHECKING:
-    from qmd.store.postgres.processes import ChangeFeed, PostgresEmbeddingClaims
     from qmd.store.sql.models import StoredModel
     from qmd.values.access import AccessScope
 
@@ -215,8 +214,7 @@ class PostgresStore(Store):
 
     def is_locked(self, purpose: str) -> bool:
         """As `qmd.store.store.Store.is_locked`."""
-        with self.reading() as reader:
-            return is_taken(reader.connection, purpose)
+        return self.read(lambda reader: is_taken(reader.connection, purpose))
 
     def change_feed(self) -> ChangeFeed:
         """As `qmd.store.store.Store.change_feed`, by notifications of the server."""

@@ -287,6 +287,15 @@ class Sql(NamedTuple):
     dialect: SqlDialect
     is_scoped: bool = False
 
+    @property
+    def among(self) -> str:
+        """As `SqlDialect.among`."""
+        return self.dialect.among
+
+    def array(self, values: Iterable[object]) -> object:
+        """As `SqlDialect.array`."""
+        return self.dialect.array(values)
+
     def run(self, sql: str, values: Sequence[object] = (), *, as_binary: bool = False) -> Cursor:
         """``as_binary``: long byte strings take half of the room on their way from a server."""
         statement = self.dialect.statement(sql)

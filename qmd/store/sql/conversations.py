@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
 from qmd.store.sql import Sql
 from qmd.system import clock
-from qmd.values.chats import ChatInfo, ChatMode, TurnStatus
-
-
-class StoredTurn(NamedTuple):
-    """
-    A turn as the store keeps it.
-
-    Attributes:
-        process: The process that runs the turn (`qmd.store.store.Store.process_name`).
-        events: What happened, as JSON.
-        messages: What was said to the model and by it, as JSON.
-    """
-
-    number: int
-    question: str
-    answer: str
-    status: TurnStatus
-    started: str
-    seconds: float
-    process: str
-    events: str
-    messages: str
+from qmd.values.chats import ChatInfo, ChatMode, StoredTurn, TurnStatus
 
 
 class ChatSummary(NamedTuple):
@@ -171,7 +151,7 @@ class ConversationsWriter(Conversations):
             " answer = excluded.answer, status = excluded.status, seconds = excluded.seconds,"
             " process = excluded.process, events = excluded.events,"
             " messages = excluded.messages, bytes = excluded.bytes",
-            [chat_id, *turn, size],
+            [chat_id, *astuple(turn), size],
         )
         self._sql.run("UPDATE chats SET updated_at = ? WHERE id = ?", [clock.now(), chat_id])
 

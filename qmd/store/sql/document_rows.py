@@ -54,8 +54,8 @@ def put_all(
     in_order = sorted(stored.items())
     for table in sql.dialect.parsed_tables if old_texts else ():
         sql.run(
-            f"DELETE FROM {table} WHERE document_id {sql.dialect.among}",
-            [sql.dialect.array(old_texts)],
+            f"DELETE FROM {table} WHERE document_id {sql.among}",
+            [sql.array(old_texts)],
         )
     _put_parsed(sql, [(number, document.parsed) for number, document in in_order])
     pictures.put(sql, {number: document.pictures for number, document in in_order})
@@ -76,8 +76,8 @@ def _put_rows(
     """
     paths = Counter(document.path for document, _ in documents)
     stored = sql.run(
-        f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.dialect.among}",
-        [collection_id, sql.dialect.array(paths)],
+        f"SELECT path FROM documents WHERE collection_id = ? AND path {sql.among}",
+        [collection_id, sql.array(paths)],
     )
     taken = {path for (path,) in stored} | {place.path for _, place in documents if place}
     taken |= {path for path, count in paths.items() if count > 1}
@@ -225,8 +225,8 @@ def _put_chunks(
     stored: dict[int, list[_StoredChunk]] = {}
     for document_id, *old in sql.run(
         "SELECT document_id, id, hash, next_hash, model_id IS NOT NULL, start_char, end_char"
-        f" FROM chunks WHERE document_id {sql.dialect.among} ORDER BY document_id, seq",
-        [sql.dialect.array(old_texts)],
+        f" FROM chunks WHERE document_id {sql.among} ORDER BY document_id, seq",
+        [sql.array(old_texts)],
     ):
         stored.setdefault(document_id, []).append(_StoredChunk(*old))
     inserts: list[tuple[object, ...]] = []
@@ -315,5 +315,5 @@ def _chunk_rows(
 
 
 def delete_chunks(sql: Sql, ids: Sequence[int]) -> None:
-    sql.run(f"DELETE FROM chunks WHERE id {sql.dialect.among}", [sql.dialect.array(ids)])
+    sql.run(f"DELETE FROM chunks WHERE id {sql.among}", [sql.array(ids)])
     shared.advance_vectors(sql)

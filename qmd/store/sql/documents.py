@@ -249,8 +249,7 @@ class Documents:
 
     def by_ids(self, document_ids: Sequence[int]) -> list[DocumentInfo]:
         """Documents that exist, in the order of the ids; each id once."""
-        dialect = self._sql.dialect
-        infos = self._infos(f"WHERE d.id {dialect.among}", [dialect.array(document_ids)])
+        infos = self._infos(f"WHERE d.id {self._sql.among}", [self._sql.array(document_ids)])
         documents = {each.id: each for each in infos}
         return [documents[document_id] for document_id in document_ids]
 
@@ -348,8 +347,8 @@ class Documents:
         return self._names(
             "SELECT d.id, c.name, d.path, 'file name', d.path FROM documents d"
             " JOIN collections c ON c.id = d.collection_id"
-            f" WHERE d.name_key {self._sql.dialect.among}",
-            [self._sql.dialect.array(keys)],
+            f" WHERE d.name_key {self._sql.among}",
+            [self._sql.array(keys)],
         )
 
     def with_file_name_prefix(self, prefix: str, limit: int) -> list[str]:
@@ -388,10 +387,10 @@ class Documents:
     def with_other_names(self, keys: Iterable[str]) -> list[DocumentName]:
         """The documents with an alias or a title whose `qmd.values.text.fold` is one of these."""
         folded = list(keys)
-        array = self._sql.dialect.array(folded)
+        array = self._sql.array(folded)
         tables = "FROM z_names n JOIN documents d ON d.id = n.document_id"
         tables += " JOIN collections c ON c.id = d.collection_id"
-        having_key = f"n.name_key {self._sql.dialect.among}"
+        having_key = f"n.name_key {self._sql.among}"
         names = self._names(
             f"SELECT d.id, c.name, d.path, 'title', d.title {tables}"
             f" WHERE {having_key} AND n.kind = 'title'"
@@ -511,8 +510,8 @@ class Documents:
             By the document's id; without the documents of which no such place is known.
         """
         having = self._sql.run(
-            f"SELECT DISTINCT document_id FROM anchors WHERE document_id {self._sql.dialect.among}",
-            [self._sql.dialect.array(lines)],
+            f"SELECT DISTINCT document_id FROM anchors WHERE document_id {self._sql.among}",
+            [self._sql.array(lines)],
         )
         places: dict[int, DocumentAnchor] = {}
         for (document_id,) in having.fetchall():
@@ -569,8 +568,7 @@ class Documents:
 
     def listed_facts_of(self, document_ids: Sequence[int]) -> Iterator[ListedFacts]:
         """The facts of these documents, by collection and path."""
-        dialect = self._sql.dialect
-        return self._listed_facts(f"d.id {dialect.among}", [dialect.array(document_ids)])
+        return self._listed_facts(f"d.id {self._sql.among}", [self._sql.array(document_ids)])
 
     def _listed_facts(self, condition: str, values: Sequence[object]) -> Iterator[ListedFacts]:
         dialect = self._sql.dialect
@@ -640,9 +638,8 @@ class Documents:
         values: list[object] = []
         join, keys = _order(self._sql.dialect, order, values)
         rows = self._sql.run(
-            f"SELECT d.id {_FROM}{join} WHERE d.id {self._sql.dialect.among}"
-            f" ORDER BY {keys}c.name, d.path",
-            [*values, self._sql.dialect.array(document_ids)],
+            f"SELECT d.id {_FROM}{join} WHERE d.id {self._sql.among} ORDER BY {keys}c.name, d.path",
+            [*values, self._sql.array(document_ids)],
         )
         return [document_id for (document_id,) in rows]
 

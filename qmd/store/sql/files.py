@@ -90,8 +90,8 @@ class Files:
         """The states of the files that the documents at these paths were made from, by path."""
         rows = self._sql.run(
             "SELECT path, bytes, mtime_ns, inode, device FROM documents"
-            f" WHERE collection_id = ? AND path {self._sql.dialect.among}",
-            [collection_id, self._sql.dialect.array(paths)],
+            f" WHERE collection_id = ? AND path {self._sql.among}",
+            [collection_id, self._sql.array(paths)],
         )
         return {path: FileState(*state) for path, *state in rows}
 

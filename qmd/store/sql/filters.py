@@ -338,8 +338,8 @@ def first_lines(
             continue
         for document_id, line in sql.run(
             f"SELECT document_id, min(line) FROM {table} WHERE {' AND '.join(conditions)}"
-            f" AND document_id {sql.dialect.among} GROUP BY document_id",
-            [*values, sql.dialect.array(document_ids)],
+            f" AND document_id {sql.among} GROUP BY document_id",
+            [*values, sql.array(document_ids)],
         ):
             lines.setdefault(document_id, line)
     return lines

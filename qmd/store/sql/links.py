@@ -137,12 +137,11 @@ class Links:
 
     def of_documents(self, document_ids: Sequence[int]) -> list[StoredLink]:
         """All links in these documents, also web addresses, by document id and ``seq``."""
-        dialect = self._sql.dialect
         return self._sql.all(
             StoredLink,
-            f"{SELECT_LINKS} {_FROM} WHERE l.document_id {dialect.among}"
+            f"{SELECT_LINKS} {_FROM} WHERE l.document_id {self._sql.among}"
             " ORDER BY l.document_id, l.seq",
-            [dialect.array(document_ids)],
+            [self._sql.array(document_ids)],
         )
 
     def to_keys(
@@ -159,10 +158,10 @@ class Links:
         """
         return self._sql.all(
             StoredLink,
-            f"{SELECT_LINKS} {_FROM} WHERE l.target_key {self._sql.dialect.among}"
+            f"{SELECT_LINKS} {_FROM} WHERE l.target_key {self._sql.among}"
             f" AND {self._of_collection} ORDER BY d.path, l.seq"
             + ("" if limit is None else f" LIMIT {int(limit)}"),
-            [self._sql.dialect.array(keys), collection],
+            [self._sql.array(keys), collection],
         )
 
     @property
@@ -182,12 +181,12 @@ class Links:
 
     def files_with_keys(self, collection: str, keys: Iterable[str]) -> list[NamedFile]:
         """The documents and attachments of a collection with these `name_key`s, in any order."""
-        where = f"WHERE d.name_key {self._sql.dialect.among} AND {self._of_collection}"
+        where = f"WHERE d.name_key {self._sql.among} AND {self._of_collection}"
         return self._sql.all(
             NamedFile,
             f"SELECT d.path, d.id FROM documents d {where}"
             f" UNION ALL SELECT d.path, NULL FROM attachments d {where}",
-            [self._sql.dialect.array(keys), collection] * 2,
+            [self._sql.array(keys), collection] * 2,
         )
 
     def has_folder(self, collection: str, path: str) -> bool:

@@ -290,11 +290,10 @@ class Embeddings:
     def waiting_among(self, model: StoredModel, ids: Sequence[int]) -> list[ChunkText]:
         """Those of these chunks that wait for a vector of this model, sorted by id."""
         waits = " OR ".join(f"({each})" for each in WAITING[self._column(model)])
-        dialect = self._sql.dialect
         return chunk_texts(
             self._sql,
-            f" WHERE k.id {dialect.among} AND ({waits}) ORDER BY k.id",
-            [dialect.array(ids)],
+            f" WHERE k.id {self._sql.among} AND ({waits}) ORDER BY k.id",
+            [self._sql.array(ids)],
         )
 
     def cached(self, model: StoredModel, hashes: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -310,8 +309,7 @@ class Embeddings:
         """A condition on ``documents d``, empty for all collections, and the values to bind."""
         if not collection_ids:
             return "", []
-        dialect = self._sql.dialect
-        return f" AND d.collection_id {dialect.among}", [dialect.array(collection_ids)]
+        return f" AND d.collection_id {self._sql.among}", [self._sql.array(collection_ids)]
 
 
 class EmbeddingsWriter(Embeddings):
@@ -371,11 +369,10 @@ class EmbeddingsWriter(Embeddings):
             " ON CONFLICT DO NOTHING",
             [(model.id, digest, vector) for digest, vector in vectors.items()],
         )
-        dialect = self._sql.dialect
         rows = self._sql.run(
             "SELECT k.id, coalesce(k.next_hash, k.hash), d.collection_id, k.next_hash IS NOT NULL"
-            f" FROM chunks k JOIN documents d ON d.id = k.document_id WHERE k.id {dialect.among}",
-            [dialect.array(chunk_id for chunk_id, _ in chunks)],
+            f" FROM chunks k JOIN documents d ON d.id = k.document_id WHERE k.id {self._sql.among}",
+            [self._sql.array(chunk_id for chunk_id, _ in chunks)],
         )
         places = {(row[0], row[1]): row for row in rows.fetchall()}
         stored: list[tuple[int, int, bytes]] = []
@@ -390,8 +387,8 @@ class EmbeddingsWriter(Embeddings):
             return 0
         put_copies(self._sql, model, stored)
         self._sql.run(
-            f"UPDATE chunks SET {column} = ? WHERE id {dialect.among}",
-            [model.id, dialect.array(chunk_id for chunk_id, *_ in stored)],
+            f"UPDATE chunks SET {column} = ? WHERE id {self._sql.among}",
+            [model.id, self._sql.array(chunk_id for chunk_id, *_ in stored)],
         )
         if column == "model_id":
             shared.advance_vectors(self._sql)
@@ -435,8 +432,8 @@ def chunk_texts(sql: Sql, clauses: str, values: Sequence[object]) -> list[ChunkT
     # Sliced here: SQL's substr() would count through a long text once for each chunk.
     texts: dict[int, str] = dict(
         sql.run(
-            f"SELECT id, text FROM documents WHERE id {sql.dialect.among}",
-            [sql.dialect.array({row[4] for row in rows})],
+            f"SELECT id, text FROM documents WHERE id {sql.among}",
+            [sql.array({row[4] for row in rows})],
         ).fetchall()
     )
     return [
@@ -516,9 +513,8 @@ class Tokens:
 
     def texts(self, chunk_ids: Sequence[int]) -> list[ChunkText]:
         """These chunks with their texts, sorted by id; those that do not exist are left out."""
-        dialect = self._sql.dialect
         return chunk_texts(
-            self._sql, f" WHERE k.id {dialect.among} ORDER BY k.id", [dialect.array(chunk_ids)]
+            self._sql, f" WHERE k.id {self._sql.among} ORDER BY k.id", [self._sql.array(chunk_ids)]
         )
 
     def waiting(
@@ -564,8 +560,8 @@ class Tokens:
         )
         values: list[object] = [model.id, model.id]
         if collection_ids:
-            clauses += f" AND d.collection_id {self._sql.dialect.among}"
-            values.append(self._sql.dialect.array(collection_ids))
+            clauses += f" AND d.collection_id {self._sql.among}"
+            values.append(self._sql.array(collection_ids))
         return clauses, values
 
     def count(self) -> int:

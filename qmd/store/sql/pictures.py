@@ -109,8 +109,7 @@ class Pictures:
         """A condition on ``documents d``, empty for all collections, and the values to bind."""
         if not collection_ids:
             return "", []
-        dialect = self._sql.dialect
-        return f" AND d.collection_id {dialect.among}", [dialect.array(collection_ids)]
+        return f" AND d.collection_id {self._sql.among}", [self._sql.array(collection_ids)]
 
 
 class PicturesWriter(Pictures):
@@ -141,9 +140,8 @@ class PicturesWriter(Pictures):
         condition, values = self._of_collections(collection_ids)
         passed_over = list(but_not)
         if passed_over:
-            dialect = self._sql.dialect
-            condition += f" AND NOT p.document_id {dialect.among}"
-            values.append(dialect.array(passed_over))
+            condition += f" AND NOT p.document_id {self._sql.among}"
+            values.append(self._sql.array(passed_over))
         jobs = self._sql.all(
             PictureJob,
             "SELECT p.document_id, c.name, c.path, d.path, p.page, p.source"

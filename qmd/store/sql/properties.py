@@ -67,7 +67,7 @@ class Properties:
         rows = self._sql.run(
             f"SELECT item.value FROM {self._sql.dialect.each}"
             " WHERE EXISTS (SELECT 1 FROM properties p WHERE p.key = item.value)",
-            [self._sql.dialect.array(keys)],
+            [self._sql.array(keys)],
         )
         existing = frozenset(key for (key,) in rows)
         about_lines = LINE_COLUMNS.keys() & set(keys) - existing
@@ -124,8 +124,8 @@ class Properties:
         written: dict[int, list[str]] = {}
         for document_id, value in self._sql.run(
             "SELECT document_id, coalesce(value, text) FROM properties WHERE key = ?"
-            f" AND document_id {self._sql.dialect.among} ORDER BY document_id, seq",
-            [key, self._sql.dialect.array(document_ids)],
+            f" AND document_id {self._sql.among} ORDER BY document_id, seq",
+            [key, self._sql.array(document_ids)],
         ):
             written.setdefault(document_id, []).append(value)
         return written
@@ -181,12 +181,11 @@ class Tags:
 
     def of_documents(self, document_ids: Sequence[int]) -> dict[int, list[str]]:
         """The tags of documents, as they are written, by document id; only of those with tags."""
-        dialect = self._sql.dialect
         rows = self._sql.rows(
             (int, str),
-            f"SELECT t.document_id, t.tag FROM tags t WHERE t.document_id {dialect.among}"
+            f"SELECT t.document_id, t.tag FROM tags t WHERE t.document_id {self._sql.among}"
             " ORDER BY t.document_id, t.tag",
-            [dialect.array(document_ids)],
+            [self._sql.array(document_ids)],
         )
         tags: dict[int, list[str]] = {}
         for document_id, tag in rows:
@@ -393,8 +392,8 @@ class Observations:
             parts.append(f"{_DAY} >= ?")
             values.append(which.since)
         if which.documents is not None:
-            parts.append(f"o.document_id {self._sql.dialect.among}")
-            values.append(self._sql.dialect.array(which.documents))
+            parts.append(f"o.document_id {self._sql.among}")
+            values.append(self._sql.array(which.documents))
         parts += [tag_among("o.tags", tag, values) for tag in which.tags]
         return " AND ".join(parts), values
 

@@ -64,13 +64,12 @@ class Recent:
         return self._with_facts([document_id for _, document_id in rows[:limit]])
 
     def _with_facts(self, document_ids: list[int]) -> list[RecentDocument]:
-        dialect = self._sql.dialect
         rows = self._sql.rows(
             (int, str, str, str, str),
             "SELECT d.id, c.path || '/' || d.path, d.hash, d.encoding, d.indexed_at"
             " FROM documents d JOIN collections c ON c.id = d.collection_id"
-            f" WHERE d.id {dialect.among}",
-            [dialect.array(document_ids)],
+            f" WHERE d.id {self._sql.among}",
+            [self._sql.array(document_ids)],
         )
         facts = {document_id: values for document_id, *values in rows}
         documents = Documents(self._sql).by_ids(document_ids)

@@ -202,9 +202,8 @@ class Revisions:
 
         Positions grow with each change; unlike numbers, they are never shown.
         """
-        dialect = self._sql.dialect
-        sql = f"SELECT coalesce(max(position), 0) FROM changes WHERE tool {dialect.among}"
-        return self._sql.number(sql, [dialect.array(tools)])
+        sql = f"SELECT coalesce(max(position), 0) FROM changes WHERE tool {self._sql.among}"
+        return self._sql.number(sql, [self._sql.array(tools)])
 
     def undone(self, by: int) -> list[FileChange]:
         """The changes that a change undid, newest first."""

@@ -85,8 +85,8 @@ class Vectors:
         if selection.is_all:
             pass
         elif selection.collection_ids is not None:
-            condition = f" AND v.collection_id {self._sql.dialect.among}"
-            values = (self._sql.dialect.array(selection.collection_ids),)
+            condition = f" AND v.collection_id {self._sql.among}"
+            values = (self._sql.array(selection.collection_ids),)
         else:
             condition = (
                 " AND v.chunk_id IN (SELECT k.id FROM documents d"
@@ -204,8 +204,8 @@ class Vectors:
         """The ids above ``last_id``, and those of ``waiting_ids``, that have a vector, sorted."""
         rows = self._sql.run(
             "SELECT id FROM chunks WHERE id > ? AND model_id IS NOT NULL UNION SELECT id FROM"
-            f" chunks WHERE id {self._sql.dialect.among} AND model_id IS NOT NULL ORDER BY 1",
-            [last_id, self._sql.dialect.array(waiting_ids)],
+            f" chunks WHERE id {self._sql.among} AND model_id IS NOT NULL ORDER BY 1",
+            [last_id, self._sql.array(waiting_ids)],
         )
         return [chunk_id for (chunk_id,) in rows]
 
@@ -243,9 +243,8 @@ class Vectors:
     def chunk_spans(self, ids: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         """Chunk id → start_char, end_char and start_line of the chunk in its document's text."""
         rows = self._sql.run(
-            "SELECT id, start_char, end_char, start_line FROM chunks"
-            f" WHERE id {self._sql.dialect.among}",
-            [self._sql.dialect.array(ids)],
+            f"SELECT id, start_char, end_char, start_line FROM chunks WHERE id {self._sql.among}",
+            [self._sql.array(ids)],
         )
         return {chunk_id: (start, end, line) for chunk_id, start, end, line in rows}
 

@@ -236,14 +236,12 @@ class CommonWordBuild:
             return True
         build_id = self._build_id
         if words.steps:
-            with self._store.reading() as reader:
-                read = words.read(reader)
+            read = self._store.read(words.read)
             is_ours = self._store.write(lambda writer: put_words(writer, build_id, read))
             self._words = words if is_ours else None
             return is_ours
         self._words = None
-        with self._store.reading() as reader:
-            lengths = read_lengths(reader)
+        lengths = self._store.read(read_lengths)
         self._store.write(lambda writer: finish(writer, build_id, lengths))
         return False
 

@@ -19,8 +19,8 @@ from qmd.store.sqlite.library import Connection, Error, FrozenConnection, connec
 
 _LOG_SUFFIXES = ("-wal", "-shm")
 
+#: Device and inode.
 _Identity = tuple[int, int]
-"""Device and inode."""
 
 
 class Change(enum.Enum):
