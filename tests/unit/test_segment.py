@@ -170,3 +170,7 @@ def test_camel_case_words_give_their_parts() -> None:
 
 def test_quoting_leaves_no_syntax() -> None:
     assert render(Phrase('a"b')) == '"a""b"'
+
+
+def test_what_sqlite_cannot_store_is_a_blank() -> None:
+    assert clean("a\0b\ud800c\udfff😀\ue000") == "a b c 😀\ue000"
