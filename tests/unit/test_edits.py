@@ -249,7 +249,7 @@ Body.
         ("new", "x", ["+new: x"]),
         ("new key", ("a", "b"), ["+new key:", "+  - a", "+  - b"]),
         ("a:b", 1.5, ["+a:b: 1.5"]),
-        ("on", 1e20, ["+on: 1e+20"]),
+        ("on", (1e20, -1e-07, 1.5e300), ["+on:", "+  - 1.0e+20", "+  - -1.0e-07", "+  - 1.5e+300"]),
         ("007", ("9:30", "02134", "1_0"), ["+007:", '+  - "9:30"', '+  - "02134"', '+  - "1_0"']),
         (
             "x",
@@ -261,6 +261,9 @@ Body.
             ("x", each, [f'+x: "{each}"'])
             for each in ("12:30:45", "010", "089", "0x1F", "0o17", "1_000", "1:30.5", "y", "=")
         ),
+        # PyYAML refuses the whole frontmatter for these
+        *(("x", each, [f'+x: "{each}"']) for each in ("2026-13-45", "2026-02-30")),
+        ("x", "a\tb", ['+x: "a\\tb"']),
         *(("x", each, [f"+x: {each}"]) for each in ("09:30", "2026-12-01", "1.2.3", "0x", "yes!")),
     ],
 )
@@ -316,11 +319,25 @@ def test_the_last_property_takes_the_frontmatter_along() -> None:
         ("---\na: &x 1\nb: *x\n---\n", "a", "without changing more"),
         ("---\n{a: 1, b: 2}\n---\n", "a", "without changing more"),
         ("Body.\n", "a\nb", "one line of text"),
+        ("---\ntitle: T\na: draft\n\nText", "a", "never ends"),
+        ("---\ntitle: T\n", "a", "never ends"),
+        ("+++\ntitle = 1\n", "a", "never ends"),
+        ("---\nb: 1\n---\n`a:: 0`\n\n- A:: open\n", "a", "in line 6, as an inline field"),
+        ("Text [a:: open].\n", "a", "in line 1, as an inline field"),
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text: str, key: str, message: str) -> None:
     with pytest.raises(EditError, match=message):
         edited(text, NoteEdit("set_property", property=key, value="x"))
+    if "without" not in message:
+        with pytest.raises(EditError, match=message):
+            edited(text, NoteEdit("remove_property", property=key))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 10**30, ("a", 2**63)])
+def test_a_number_that_is_not_read_again_is_refused(value: PropertyValue) -> None:
+    with pytest.raises(EditError, match=r"The number .* cannot be written"):
+        edited(FRONT, NoteEdit("set_property", property="x", value=value))
 
 
 MEETING = """\
@@ -346,6 +363,7 @@ Later
     [
         ("date", "2026-11-29", ["-date: 2026-11-01", "+date: 2026-11-29"]),
         ("tags", "x", ["-tags:", "-  - a", "+tags: x"]),
+        ("status", "done", ["+status: done"]),
     ],
 )
 def test_text_in_a_frontmatter_that_never_ends_stays(
@@ -353,7 +371,8 @@ def test_text_in_a_frontmatter_that_never_ends_stays(
 ) -> None:
     new = edited(MEETING, NoteEdit("set_property", property=key, value=value))
     assert changed(MEETING, new) == lines
-    removed = edited(MEETING, NoteEdit("remove_property", property=key))
+    assert new.partition("prose")[2] == MEETING.partition("prose")[2]
+    removed = edited(new, NoteEdit("remove_property", property=key))
     assert changed(MEETING, removed) == [line for line in lines if line.startswith("-")]
 
 
