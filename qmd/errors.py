@@ -169,7 +169,7 @@ class DocumentNotFoundError(NotFoundError):
             hint=(
                 engine_text("Did you mean: {names}", names=", ".join(suggestions))
                 if suggestions
-                else "No name is like it. Search for it with 'qmd search', or list all: qmd ls"
+                else "No name is like it. If the file is new: qmd index. Else: qmd search, qmd ls"
             ),
         )
         self.file = file
@@ -487,7 +487,7 @@ class UnencodableTextError(QmdError):
                 "{name} is in {encoding}, which lacks {lacking}.",
                 name=path,
                 encoding=encoding,
-                lacking=f"{character!a}",
+                lacking=f"{character!r}",
             ),
             hint="Convert it to UTF-8 first, or replace its whole content.",
         )
