@@ -90,7 +90,9 @@ def test_a_property_is_what_was_set_and_the_rest_stays(
     expected = list(value) if isinstance(value, tuple) else value
     if key == "tags":  # names are texts
         items = expected if isinstance(expected, list) else [expected]
-        texts = [each if isinstance(each, str) else _digits(each) for each in items]
+        texts: list[str | float] = [
+            each if isinstance(each, str) else _digits(each) for each in items
+        ]
         expected = texts if isinstance(expected, list) else texts[0]
     assert after.properties[key] == expected
     assert {**before.properties, key: after.properties[key]} == after.properties
