@@ -171,7 +171,7 @@ class DocumentNotFoundError(NotFoundError):
         super().__init__(
             engine_text("Document not found: {file}", file=file),
             hint=_did_you_mean(suggestions)
-            or "No name is like it. Search for it with 'qmd search', or list all: qmd ls",
+            or "No name is like it. If the file is new: qmd index. Else: qmd search, qmd ls",
         )
         self.file = file
         self.suggestions = tuple(suggestions)
@@ -479,7 +479,7 @@ class UnencodableTextError(QmdError):
                 "{name} is in {encoding}, which lacks {lacking}.",
                 name=path,
                 encoding=encoding,
-                lacking=f"{character!a}",
+                lacking=f"{character!r}",
             ),
             hint="Convert it to UTF-8 first, or replace its whole content.",
         )

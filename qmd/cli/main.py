@@ -129,6 +129,8 @@ def _wrong_usage(error: click.ClickException, as_json: bool) -> int:
             hint = (
                 "To leave a word out, quote the query or put -- before it: qmd search -- foo -bar"
             )
+        elif ctx is not None and error.option_name[1:].isdigit():
+            hint = f"Put -- before a number below zero: {ctx.command_path} … -- {error.option_name}"
     if hint is None and ctx is not None:
         hint = f"Run '{ctx.command_path} --help'."
     code = "usage" if error.exit_code == 2 else "error"

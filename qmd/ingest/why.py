@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 #: Suffixes of documents that people keep beside their notes, and whose text qmd cannot read.
 _UNREADABLE = frozenset(("doc", "xls", "ppt", "rtf", "mobi", "azw3"))
+_NOT_IN_MASK = re.compile(r"[^\w. -]")
 #: The most files and folders that are looked at for a name: some seconds of a cold disk.
 MOST_LOOKED_AT = 200_000
 #: The most files of a name that are listed.
@@ -375,19 +376,19 @@ def _wider_mask(path: str, mask: str, collection: str) -> str:
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix in _UNREADABLE:
         return engine_text(
-            "qmd reads text files and what photos say about themselves, but no {suffix} files.",
+            "qmd reads no {suffix} files. Save a copy in a format that it reads, like docx or PDF.",
             suffix=suffix,
         )
-    if f".{suffix}" in PHOTO.suffixes:
-        suffix = ",".join(each.removeprefix(".") for each in PHOTO.suffixes)
-    elif not suffix.isalnum() or suffix == "md":
-        suffix = "txt"
-    if mask == "**/*.md":
-        wider = f"**/*.{{md,{suffix}}}"
+    photos = [each.removeprefix(".") for each in PHOTO.suffixes]
+    suffixes = photos if suffix in photos else [suffix]
+    if not suffix.isalnum():  # a file without a suffix, such as LICENSE
+        wider = f"{mask},**/{_NOT_IN_MASK.sub('?', Path(path).name)}"
+    elif mask == "**/*.md":
+        wider = f"**/*.{{md,{','.join(suffixes)}}}"
     elif mask == DEFAULT_MASK:
-        wider = f"{DEFAULT_MASK[:-1]},{suffix}}}"
+        wider = f"{DEFAULT_MASK[:-1]},{','.join(suffixes)}}}"
     else:
-        wider = f"{mask},**/*.{suffix}"
+        wider = ",".join([mask, *(f"**/*.{each}" for each in suffixes)])
     return engine_text(
         "Give it a wider mask: qmd collection set {name} --mask '{mask}'.",
         name=collection,

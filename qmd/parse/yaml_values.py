@@ -43,9 +43,15 @@ _OF_OTHERS = re.compile(
 def is_text_for_all(plain: str) -> bool:
     """Whether YAML 1.1 and 1.2 both read a text without quotes as it stands, or as a date."""
     kinds = Resolver.yaml_implicit_resolvers.get(plain[:1], ())
-    return _OF_OTHERS.match(plain) is None and not any(
-        pattern.match(plain) for tag, pattern in kinds if not tag.endswith(":timestamp")
-    )
+    tag = next((tag for tag, pattern in kinds if pattern.match(plain)), None)
+    if tag is None:
+        return _OF_OTHERS.match(plain) is None
+    try:  # a day that is none, as 2026-13-45, makes PyYAML refuse all of the text
+        return tag.endswith(":timestamp") and bool(
+            SafeConstructor().construct_yaml_timestamp(ScalarNode(tag, plain))
+        )
+    except (ValueError, OverflowError):
+        return False
 
 
 class _NumbersOfJson(Resolver):

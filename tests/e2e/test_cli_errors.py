@@ -85,6 +85,7 @@ class TestUsage:
             (["outline", "a.md", "--max-tokens", "9" * 4_000], "is the largest number"),
             (["chat", "list", "--offset", "9" * 20], "is the largest number"),
             (["search", "x", "--nonsense"], "No such option"),
+            (["note", "set", "a", "temp", "-5"], "qmd note set … -- -5"),
             (["search", "x", "-n", "0"], "0 is not in the range 1 to 1,000"),
             (["search", "x", "-n", "1001"], "1001 is not in the range 1 to 1,000"),
             (["search", "x", "-n", "many"], "not a valid whole number"),

@@ -1,5 +1,6 @@
 """`why` on what is no file."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from qmd import KnowledgeBase
 from qmd.ingest import why
 from qmd.ingest.rules import Rules
 from qmd.ingest.why import judge_path
+from qmd.values.text import DEFAULT_MASK
 from tests.support import child
 
 
@@ -127,13 +129,26 @@ def test_a_document_in_a_folder_that_cannot_be_listed_any_more_stays(tmp_path: P
         ("a.org", "'**/*.{md,org}'"),
         ("a.JPG", "'**/*.{md,jpg,jpeg,png,heic}'"),
         ("a.doc", "no doc files"),
-        ("LICENSE", "'**/*.{md,txt}'"),
+        ("LICENSE", "'**/*.md,**/LICENSE'"),
+        ("it's [1]", "'**/*.md,**/it?s ?1?'"),
     ],
 )
 def test_the_remedy_for_a_mask_fits_the_file(tmp_path: Path, name: str, remedy: str) -> None:
     (tmp_path / name).write_text("text\n", encoding="utf-8")
     verdict = judge_path(Rules(tmp_path, "**/*.md"), name)
     assert remedy in str(verdict.remedy)
+
+
+@pytest.mark.parametrize("mask", ["**/*.md", DEFAULT_MASK, "**/*.org"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jpeg", "LICENSE", "it's [1]", "x.a-b", "a.md"])
+def test_a_file_is_a_document_by_the_mask_that_is_proposed(
+    tmp_path: Path, mask: str, name: str
+) -> None:
+    (tmp_path / name).write_text("text\n", encoding="utf-8")
+    remedy = judge_path(Rules(tmp_path, mask), name).remedy
+    if remedy is not None:
+        proposed = shlex.split(remedy.rstrip("."))[-1]
+        assert judge_path(Rules(tmp_path, proposed), name).indexed
 
 
 def test_web_pages_are_documents_by_their_text(tmp_path: Path) -> None:

@@ -188,6 +188,11 @@ def test_what_is_no_page_is_told(kb: KnowledgeBase, site: Site) -> None:
         kb.save_page(f"{site.url}/a.zip")
     with pytest.raises(WebPageError, match="has no text"):
         kb.save_page(f"{site.url}/empty")
+    site.pages["/nul"] = Reply(b"<title>A\0B</title><p>Text.</p>")
+    with pytest.raises(WebPageError, match="cannot be read") as caught:
+        kb.save_page(f"{site.url}/nul")
+    assert str(caught.value.hint).startswith("The file holds bytes that no text has")
+    assert ".py" not in str(caught.value.hint)
 
 
 def test_a_page_that_sends_browsers_elsewhere_is_followed(kb: KnowledgeBase, site: Site) -> None:

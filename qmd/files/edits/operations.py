@@ -142,7 +142,8 @@ def find_section(text: str, heading: str) -> Section:
 
 
 def in_words(lines: list[int]) -> str:
-    """``line 3``, ``lines 3, 7 and 9``, or the first of many."""
+    """``line 3``, ``lines 3, 7 and 9``, or the first of many; each line once."""
+    lines = list(dict.fromkeys(lines))
     if len(lines) == 1:
         return f"line {lines[0]}"
     if len(lines) > _MAX_LINES_NAMED:

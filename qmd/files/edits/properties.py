@@ -16,6 +16,9 @@ from qmd import parse
 from qmd.errors import EditError
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
+from qmd.parse.links import mask_code
+from qmd.parse.markdown import outline
+from qmd.values.properties import fold_key
 from qmd.values.text import fold, is_utf8
 from qmd.values.writing import PropertyValue
 
@@ -39,6 +42,7 @@ _ITEM = re.compile(r"([ \t]*)-(?:[ \t]|$)")
 _MARKS = re.compile(r"\A(?:[&!][^\s\[\]{},]*(?:[ \t]+|$))*")
 _PLAIN_TEXT = re.compile(r"[^\[{\"'|>]")
 _CLOSING = {"[": "]", "{": "}", '"': '"', "'": "'"}
+_WHOLE_MANTISSA = re.compile(r"\A(-?\d+)e")
 #: The longest key; YAML has the same limit for keys on one line.
 MAX_KEY = 1024
 
@@ -84,22 +88,28 @@ def set_property(text: str, key: str, value: PropertyValue) -> str:
     one line stays. The name of an existing property is found in any letter case.
 
     Raises:
-        EditError: The frontmatter is TOML, has the key twice, or cannot be edited safely.
+        EditError: The frontmatter is TOML, never ends, has the key twice, or cannot be edited
+            safely; the text states the property; or the value cannot be written.
     """
     key = _checked(key)
     if isinstance(value, Sequence) and not isinstance(value, str):
         value = tuple(value)  # Python may give a list
     if not all(is_utf8(each) for each in _texts(key, value)):
         raise EditError("A property holds no half of a character.", hint="Write it in UTF-8.")
+    _require_numbers(value)
     _require_yaml(text)
     end = line_end(text)
     block = _block(text)
+    entry = _entry(block, key)
+    if entry is None:
+        _require_no_field(text, key)
     if block.stop == 0:
         new = f"---{end}{''.join(_new_lines(key, value, end))}---{end}{text}"
         return _verified(text, new, block, key, value)
-    entry = _entry(block, key)
     if entry is None:
-        changed = [*block.lines, *_new_lines(key, value, end)]
+        added = _new_lines(key, value, end)
+        # In a damaged block the last lines may be prose: its end is then some rule below.
+        changed = [*added, *block.lines] if block.is_damaged else [*block.lines, *added]
     else:
         key = entry.key
         written = _replaced_lines(block.lines[entry.first : entry.last], value, end)
@@ -127,6 +137,7 @@ def remove_property(text: str, key: str) -> str:
     block = _block(text)
     entry = _entry(block, key)
     if entry is None:
+        _require_no_field(text, key)
         names = ", ".join(each.key for each in _entries(block)) or "none"
         raise EditError(f"The note has no property {key!r}.", hint=f"Its properties: {names}")
     changed = _without(block, entry)
@@ -146,12 +157,50 @@ def _checked(key: str) -> str:
     return key
 
 
+def _require_numbers(value: PropertyValue) -> None:
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, (int, float)) and frontmatter.json_safe(each, "") == "":
+            raise EditError(
+                f"The number {each} cannot be written.",
+                hint="It is infinite, or too large for JSON and the index. Write it as text.",
+            )
+
+
 def _require_yaml(text: str) -> None:
-    if text.startswith("+++") and frontmatter.split(text).body_start:
+    front = frontmatter.split(text)
+    if not front.body_start and front.warnings:
+        raise EditError(
+            "The frontmatter never ends, so its properties are text.",
+            hint=f"Write the line '{text[:3]}' below them, with the action replace.",
+        )
+    if text.startswith("+++") and front.body_start:
         raise EditError(
             "The frontmatter is TOML, whose properties are not edited.",
             hint="Use the action replace on its text.",
         )
+
+
+def _require_no_field(text: str, key: str) -> None:
+    """Raises EditError: an inline field (``key:: value``) gives the property."""
+    if not frontmatter.may_have_fields(text):
+        return
+    body_start = frontmatter.split(text).body_start
+    parsed = outline(text, body_start)
+    masked = mask_code(text, body_start, parsed)
+    fields = frontmatter.find_fields(text, masked, parsed)
+    name = fold_key(key)
+    if not any(fold_key(each.key) == name for each in (*fields.page, *fields.others)):
+        return
+    lines = [
+        masked[start : start + len(line)]
+        for line, start in zip(parsed.lines, parsed.starts, strict=False)
+    ]
+    at = frontmatter.property_line(lines, 0, (name,))
+    place = "its text" if at is None else f"line {at + 1}"
+    raise EditError(
+        f"The note states the property {key!r} in {place}, as an inline field.",
+        hint="Use the action replace on this field.",
+    )
 
 
 def _block(text: str) -> _Block:
@@ -339,24 +388,28 @@ def _scalar(value: str | int | float | bool | None, *, quote: str = "") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        return repr(value)
+        # YAML 1.1 reads 1e+22 as a text.
+        return _WHOLE_MANTISSA.sub(r"\1.0e", repr(value))
     if (
         quote == "'"
         and value.isprintable()
         and _reads_as(single := "'" + value.replace("'", "''") + "'", value)
     ):
         return single
-    is_plain = not quote and value and value == value.strip() and _reads_as(value, value)
-    if is_plain and parse.yaml_values.is_text_for_all(value):
+    # (PyYAML refuses a tab in a text without quotes, where it has no parser in C.)
+    is_plain = not quote and value and value == value.strip() and "\t" not in value
+    if is_plain and _reads_as(value, value) and parse.yaml_values.is_text_for_all(value):
         return value
     return _double_quoted(value)
 
 
 def _flow_item(value: str | int | float | bool) -> str:
     written = _scalar(value)
-    if any(each in written for each in ",[]{}") and not written.startswith('"'):
-        return _double_quoted(str(value))
-    return written
+    if not isinstance(value, str) or written.startswith('"'):
+        return written
+    # (In a list in brackets PyYAML refuses "?" where it has no parser in C.)
+    is_same = "?" not in written and _reads_as(f"[{written}]", [value])
+    return written if is_same else _double_quoted(value)
 
 
 def _double_quoted(text: str) -> str:

@@ -83,7 +83,7 @@ class TextFile:
                     "{name} is in {encoding}, which lacks {lacking}.",
                     name=self.name,
                     encoding=self.encoding,
-                    lacking=f"{lacking!a}",
+                    lacking=f"{lacking!r}",
                 ),
                 hint="Leave the character out, or save the note as UTF-8 first.",
             )

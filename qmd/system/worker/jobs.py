@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from qmd.errors import QmdError
+
 MB = 1_000_000
 
 
@@ -57,6 +59,8 @@ JobResult = JobAnswer | JobFailure
 
 def described_with_place(error: BaseException) -> str:
     """Describe an exception, and where it was raised: ``KeyError: 'x' (parser.py, line 12)``."""
+    if isinstance(error, QmdError):  # it is a sentence for people already
+        return f"{error.message}"  # a plain text, which can be sent
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
