@@ -132,8 +132,8 @@ def test_what_is_quoted_from_a_page_is_no_task(served: Served, client: httpx.Cli
     assert match is not None
     quoted = html.unescape(match[1]).lstrip("\n")
     assert quoted == (
-        "[< % tp %> \\`= x\\` \\#t](https://example.org/x)\n> - \\[ ] not mine \\#tag\n> - \\[fact] y\n"
-        "> - TODO\xa0z\n> \\[[plan]] k:\\: v < % tp %>"
+        "[< % tp %> \\`= x\\` \\#t](https://example.org/x)\n"
+        "> - \\[ ] not mine \\#tag\n> - \\[fact] y\n> - TODO\xa0z\n> \\[[plan]] k:\\: v < % tp %>"
     )
     post(client, "/add", text=f"{quoted}\n- [ ] my own")
     assert {each.text for each in served.kb.tasks().tasks} == {*before, "my own"}

@@ -93,11 +93,13 @@ and &lt;% tp.web %&gt;</p><ul><li>TODO nothing</li><li>[]] nor this</li></ul>
 <pre><code class="language-run-python">&lt;%* x %&gt;</code></pre>
 <pre><code class="language-mermaid">a --&gt; b</code></pre>"""
 #: Plain text that a note would have as code, a macro or the end of a formula.
-ACTIVE_TEXT = """<h2>`$= a` {{query a}}</h2><p>x <b>`= b`</b> {{embed b}} `<br>= c` #+BEGIN_QUERY</p>
-<ul><li>`$= d`</li></ul><table><tr><th>a</th><th>b</th></tr><tr><td>`= e`</td><td>1</td></tr></table>
+ACTIVE_TEXT = """<h2>`$= a` {{query a}}</h2><p>x <b>`= b`</b> {{embed b}} `<br>= c` #+BEGIN</p>
+<ul><li>`$= d`</li></ul>
+<table><tr><th>a</th><th>b</th></tr><tr><td>`= e`</td><td>1</td></tr></table>
 <p><a href="https://e.org/`= f`">`= f`</a> <a href="https://e.org">`= g`</a> <code>BUTTON[h]</code>
 <img src="https://e.org/i.png" alt="`= i` {{query i}}"></p>
-<p><math alttext="j$ `= j` [[j]] {{query j}} #j $j"></math> <math alttext="\\frac{{k}}{l_1}"></math></p>"""
+<p><math alttext="j$ `= j` [[j]] {{query j}} #j $j"></math>
+<math alttext="\\frac{{k}}{l_1}"></math></p>"""
 
 
 def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> None:

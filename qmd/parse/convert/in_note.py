@@ -15,9 +15,7 @@ from qmd.parse.markdown import outline
 from qmd.parse.notation import WORD
 
 #: A tag begins behind white space, and has a letter or an emoji; and ``#+BEGIN_QUERY`` of Logseq.
-_TAG = (
-    r"(?<!\S)#(?=\+\w|[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
-)
+_TAG = r"(?<!\S)#(?=\+\w|[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
 #: Wikilinks; of Logseq ``{{query}}``, of which the second brace is the sign, and ``[:img]``.
 _PAIR = r"\[(?=\[|:[a-z])|(?<=\{)\{"
 #: Code, tags, wikilinks, fields, tasks, formulas, and emphasis that the page did not mean.
