@@ -12,11 +12,15 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from qmd import lazy
 from qmd.errors import DecodeError
 from qmd.records import dataclass
 from qmd.values.text import is_utf8, whole
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _SAMPLE_BYTES = 32 * 1024
 
@@ -71,6 +75,35 @@ _COMMON_TRADITIONAL = frozenset(
 )
 _WESTERN = frozenset("àáâãäåæçèéêëìíîïñòóôõöøùúûüýÿœßÀÁÂÄÅÇÈÉÊËÎÑÓÔÖØÙÚÛÜŒ¡«»‘’“”–—…€°·\xa0")
 _PUNCTUATION = frozenset("，。、；：？！“”‘’（）《》【】「」『』—…·～　")
+
+
+#: GBK as Windows writes it: the byte 0x80 is the euro sign, which Python's codecs refuse.
+CP936 = "windows-936"
+_EURO = "qmd.euro"
+
+
+def _euro(error: UnicodeError) -> tuple[str, int]:
+    """The euro sign for a byte 0x80 that begins no character."""
+    if isinstance(error, UnicodeDecodeError) and error.object[error.start] == 0x80:
+        return "€", error.start + 1
+    raise error
+
+
+def _decode_cp936(data: Buffer, errors: str = "strict") -> tuple[str, int]:
+    return codecs.lookup("gb18030").decode(data, _EURO if errors == "strict" else errors)
+
+
+def _encode_cp936(text: str, errors: str = "strict") -> tuple[bytes, int]:
+    return b"\x80".join(part.encode("gbk", errors) for part in text.split("€")), len(text)
+
+
+def _codec(name: str) -> codecs.CodecInfo | None:
+    is_ours = name == CP936.replace("-", "_")
+    return codecs.CodecInfo(_encode_cp936, _decode_cp936, name=CP936) if is_ours else None
+
+
+codecs.register_error(_EURO, _euro)
+codecs.register(_codec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +204,10 @@ def _decode_legacy(data: bytes) -> Decoded:
 
     encoding = _detect(_sample(data))
     if encoding is not None:
-        text = _try(data, encoding)
-        if text is not None:
-            return Decoded(text, encoding)
+        for name in (encoding, CP936) if encoding == "gb18030" else (encoding,):
+            text = _try(data, name)
+            if text is not None:
+                return Decoded(text, name)
         text = data.decode(encoding, "replace")
         if text.count("\ufffd") < bad and "\0" not in text:
             return Decoded(_no_surrogates(text), encoding, (_lossy(text, encoding),))
@@ -240,8 +274,9 @@ def _is_western(text: str) -> bool:
 
 def _plausibility(sample: bytes, encoding: str) -> float:
     """0..1: how common the characters are that the sample has in this encoding."""
+    errors = _EURO if encoding == "gb18030" else "strict"
     try:
-        text = codecs.getincrementaldecoder(encoding)().decode(sample)
+        text = codecs.getincrementaldecoder(encoding)(errors).decode(sample)
     except UnicodeDecodeError:
         return 0.0
     characters = _TEXT_HIGH.findall(text)

@@ -455,13 +455,19 @@ HIDDEN = "\0"  # never occurs in decoded text
 _TICKS = re.compile(r"`+")
 _ESCAPED_PAIR = re.compile(r"\\`|`(?:[^`\r\n\0]*`)?")
 _NO_LINE_END = re.compile(r"[^\r\n]")
+#: A formula inside a line; longer ones and those of several lines are `Outline.formulas`.
+_FORMULA = re.compile(r"(?<![\\$])\$\$[^$\r\n\0]{1,2000}\$\$")
 _COMMENT_MARK = re.compile("%%")
 _BLANK_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?:\r\n|\r|\n)")
 _BLOCK_EDGE = re.compile(r"\0|[\r\n][ \t]*(?:[\r\n]|[-*+#|>]|\d{1,9}[.)][ \t])")
 
 
 def mask_code(text: str, body_start: int, outline: Outline) -> str:
-    """``text`` with frontmatter, code blocks, lines of comments and code spans overwritten."""
+    """
+    ``text`` with frontmatter, code, lines of comments and formulas overwritten.
+
+    Formulas between single dollar signs stay: prices look like them.
+    """
     starts = outline.starts
     size = len(text)
     pieces: list[str] = []
@@ -480,6 +486,8 @@ def mask_code(text: str, body_start: int, outline: Outline) -> str:
         text = "".join(pieces)
     if "`" in text:
         text = _mask_spans(text)
+    if "$$" in text:
+        text = _FORMULA.sub(lambda match: HIDDEN * len(match[0]), text)
     return text
 
 

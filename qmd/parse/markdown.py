@@ -143,7 +143,8 @@ class _Scanner:
         self.lazy = False  # a paragraph in a list or quote is open: plain lines continue it
         self.items: list[int] = []  # content columns of the open list items
         self.last_mark = len(lines)  # no line behind this one has "%%"
-        self.formula_searched = 0  # no line between the last "$$" and this one ends with "$$"
+        #: For each kind of container, up to which line no formula ends behind the last "$$".
+        self.formula_searched: dict[int, int] = {}
 
     def run(self) -> None:
         lines = self.lines
@@ -308,6 +309,8 @@ class _Scanner:
         if fence is not None:
             self.fence_in_item(fence[1], items[-1])
             return True
+        if self.formula(rest, indent, items[-1]):
+            return True
         self.lazy = bool(rest)
         self.at += 1
         return True
@@ -412,7 +415,7 @@ class _Scanner:
         fence = _FENCE.match(inner) if inner[:1] in ("`", "~") and inner else None
         if fence is not None:
             self.quoted_fence(fence[1])
-        else:
+        elif not self.formula(inner, indent, -1):
             self.lazy = bool(inner)
             self.at += 1
         return True
@@ -484,40 +487,55 @@ class _Scanner:
         Lines from one that begins with ``$$`` to one that ends with it, as the page shows them.
 
         They are text without headings, links, tags and tasks: a line of ``=`` or ``-`` is part of
-        the formula.
+        the formula. ``base`` is -1 in a quote.
         """
-        if base or not body.startswith("$$"):
+        if not body.startswith("$$"):
             return False
         first = body.rstrip()
         last = self.at
         if len(first) <= 3 or not first.endswith("$$"):
-            last = -1 if "$$" in first[2:] else self.formula_end()
+            last = -1 if "$$" in first[2:] else self.formula_end(base)
             if last < 0:
                 return False
         if self.block < 0:
             self.block = self.at
         self.paragraph = -1
         self.lazy = False
-        self.items.clear()
+        if not base:
+            self.items.clear()
         self.formulas.append((self.at, last + 1))
         self.hidden.append(self.formulas[-1])
         self.at = last + 1
         return True
 
-    def formula_end(self) -> int:
-        """The next line that ends with ``$$``; -1 without one. No line is searched twice."""
+    def formula_end(self, base: int) -> int:
+        """
+        The next line of the same item or quote that ends with ``$$``; -1 without one.
+
+        For one ``base`` no line is searched twice.
+        """
         lines = self.lines
         limit = min(len(lines), self.at + MAX_FORMULA_LINES)
-        at = max(self.at + 1, self.formula_searched)
-        while at < limit and not lines[at].rstrip().endswith("$$"):
+        at = max(self.at + 1, self.formula_searched.get(base, 0))
+        while at < limit and _is_inside(lines[at], base):
+            if lines[at].rstrip().endswith("$$"):
+                self.formula_searched[base] = at
+                return at
             at += 1
-        self.formula_searched = at
-        return at if at < limit else -1
+        self.formula_searched[base] = at
+        return -1
 
     def bracket(self, body: str, indent: int, base: int) -> bool:
         if "]:" in body:
             self.definitions.append(self.at)
         return False
+
+
+def _is_inside(line: str, base: int) -> bool:
+    """Whether a line is in the item with this content column; -1 stands for a quote."""
+    if base < 0:
+        return _QUOTE.match(line) is not None
+    return not base or _columns(line[: len(line) - len(line.lstrip(" \t"))]) >= base
 
 
 def _columns(lead: str) -> int:

@@ -126,14 +126,14 @@ def test_a_view_says_that_it_is_empty_or_cut_off_or_wrong(
 def test_what_is_quoted_from_a_page_is_no_task(served: Served, client: httpx.Client) -> None:
     before = {each.text for each in served.kb.tasks().tasks}
     chosen = "- [ ] not mine #tag\n- [fact] y\n- TODO z\n[[plan]] k:: v <% tp %>"
-    shared = {"url": "https://example.org/x", "title": "<% tp %> #t", "text": chosen}
+    shared = {"url": "https://example.org/x", "title": "<% tp %> `= x` #t", "text": chosen}
     form = client.get("/add", params=shared).text
     match = re.search(r'<textarea[^>]*name="text"[^>]*>(.*?)</textarea>', form, re.DOTALL)
     assert match is not None
     quoted = html.unescape(match[1]).lstrip("\n")
     assert quoted == (
-        "[< % tp %> \\#t](https://example.org/x)\n> - \\[ ] not mine \\#tag\n> - \\[fact] y\n"
-        "> - TODO\xa0z\n> \\[[plan]] k:\\: v < % tp %>"
+        "[< % tp %> \\`= x\\` \\#t](https://example.org/x)\n"
+        "> - \\[ ] not mine \\#tag\n> - \\[fact] y\n> - TODO\xa0z\n> \\[[plan]] k:\\: v < % tp %>"
     )
     post(client, "/add", text=f"{quoted}\n- [ ] my own")
     assert {each.text for each in served.kb.tasks().tasks} == {*before, "my own"}

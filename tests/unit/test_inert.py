@@ -59,7 +59,17 @@ MEANINGFUL = (
         "<pre>",
         "\x0b",
     ),
-    *("`= x`", "`$= y`", "```x y", "~~~ `a", "[^1]: ```q", "<% a %>", "<https://a`b>"),
+    *(
+        "`= x`",
+        "`$= y`",
+        "{{",
+        "`BUTTON[x]`",
+        "```x y",
+        "~~~ `a",
+        "[^1]: ```q",
+        "<% a %>",
+        "<https://a`b>",
+    ),
     *("[k:: v]", "#🎉", "---", "***", "\u2028", "\0", "![[a]]", "[^a]: ", "文", "[x] y", "\ufe0f"),
 )
 PARTS = (
@@ -113,6 +123,9 @@ PARTS = (
         ("```\xa0dataview\n```", "```\xa0text\n```"),
         ("a[^1]\n\n[^1]: ```dataviewjs\n    x", "a[^1]\n\n[^1]: ```text\n    x"),
         ("see `$= dv.pages()` and `= this.x`", r"see \`$= dv.pages()` and \`= this.x`"),
+        ("`INPUT[toggle:p]` ` BUTTON[x]`", r"\`INPUT[toggle:p]` \` BUTTON[x]`"),
+        ("{{query (todo now)}} ${{{a}}}$ `{{b}}`", "{ {query (todo now)}} ${ { {a}}}$ `{{b}}`"),
+        ("> #+BEGIN_QUERY\n[:img {}]", "> \\#+BEGIN_QUERY\n\\[:img {}]"),
     ],
 )
 def test_what_acts_is_only_shown(text: str, shown: str) -> None:

@@ -6,7 +6,8 @@ import codecs
 
 import pytest
 
-from qmd.errors import DecodeError
+from qmd.errors import DecodeError, EditError
+from qmd.files.edits.text_file import TextFile
 from qmd.parse.decode import decode
 
 SIMPLIFIED = (
@@ -45,6 +46,17 @@ def test_a_legacy_encoding_is_detected(text: str, encoding: str) -> None:
     decoded = decode(text.encode(encoding))
     assert decoded.text == text
     assert decoded.warnings == ()
+
+
+def test_the_euro_sign_of_chinese_windows_is_read_and_written_as_its_byte() -> None:
+    data = SIMPLIFIED.encode("gbk") + b"\x80 5, \x805\n\x80"
+    file = TextFile.decoded("a.md", data)
+    assert (file.text, file.encoding) == (f"{SIMPLIFIED}€ 5, €5\n€", "windows-936")
+    assert file.encode(f"{file.text}数€") == data + "数".encode("gbk") + b"\x80"
+    for lost in (b"\xff", "€".encode("gb18030")):  # what would not be written back
+        with pytest.raises(EditError):
+            TextFile.decoded("a.md", data + lost)
+    assert decode(b"\x80 5 for a caf\xe9").text == "€ 5 for a café"
 
 
 @pytest.mark.parametrize("word", ["数据库", "会议记录", "第一章", "你好，世界"])

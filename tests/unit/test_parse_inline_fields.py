@@ -167,6 +167,22 @@ def test_a_formula_holds_no_tags_links_tasks_and_properties() -> None:
     assert (document.properties, document.observations, document.anchors) == ({}, (), ())
 
 
+@pytest.mark.parametrize("lead", [("> ", "> "), ("- ", "  "), ("- a\n\n  ", "  "), ("1. ", "   ")])
+def test_a_formula_in_a_quote_or_an_item_holds_none_either(lead: tuple[str, str]) -> None:
+    inside = "$$\n#no [[no]]\n===\n- [ ] no\nno:: 1\n- [fact] no\n$$\n#yes"
+    text = lead[0] + inside.replace("\n", f"\n{lead[1]}")
+    document = parse(f"{text}\n\ntext $$x #no [[no]] (no:: 2)$$ (yes:: $$1$$)\n")
+    assert (list(document.tags), document.properties) == (["yes"], {"yes": "$$1$$"})
+    assert not (document.links or document.tasks or document.observations or document.headings)
+
+
+def test_what_is_left_open_in_a_quote_or_an_item_is_no_formula() -> None:
+    text = "- $$\n  #a\n\n# H\n\n> $$\n> #b\n\n#c\n\n\\$$ #d$$\n"
+    document = parse(text)
+    assert list(document.tags) == ["a", "b", "c", "d"]
+    assert [each.text for each in document.headings] == ["H"]
+
+
 def test_the_text_of_a_comment_can_be_found() -> None:
     document = parse("text\n\n%%\nhidden words\n%%\n")
     assert "hidden words" in "".join(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -91,6 +92,14 @@ and &lt;% tp.web %&gt;</p><ul><li>TODO nothing</li><li>[]] nor this</li></ul>
 <pre><code class="language-dataviewjs">app.vault</code></pre>
 <pre><code class="language-run-python">&lt;%* x %&gt;</code></pre>
 <pre><code class="language-mermaid">a --&gt; b</code></pre>"""
+#: Plain text that a note would have as code, a macro or the end of a formula.
+ACTIVE_TEXT = """<h2>`$= a` {{query a}}</h2><p>x <b>`= b`</b> {{embed b}} `<br>= c` #+BEGIN</p>
+<ul><li>`$= d`</li></ul>
+<table><tr><th>a</th><th>b</th></tr><tr><td>`= e`</td><td>1</td></tr></table>
+<p><a href="https://e.org/`= f`">`= f`</a> <a href="https://e.org">`= g`</a> <code>BUTTON[h]</code>
+<img src="https://e.org/i.png" alt="`= i` {{query i}}"></p>
+<p><math alttext="j$ `= j` [[j]] {{query j}} #j $j"></math>
+<math alttext="\\frac{{k}}{l_1}"></math></p>"""
 
 
 def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> None:
@@ -101,6 +110,16 @@ def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> N
     assert "```text\napp.vault\n```" in text and "```text\n< %* x %>\n```" in text
     assert "```mermaid\n" in text
     assert not kb.tags().tags and not kb.tasks().tasks
+
+
+def test_nothing_of_plain_text_acts(kb: KnowledgeBase, site: Site, notes: Path) -> None:
+    head = '<meta name="author" content="{{query x}}">'
+    site.pages["/x"] = page("A `= a` {{query a}}", ACTIVE_TEXT, head=head)
+    text = (notes.parent / kb.save_page(f"{site.url}/x").file).read_text()
+    assert not re.search(r"(?<!\\)`|(?<!\\)#\+|\[\[|\{\{", text.partition("\n---\n")[2])
+    assert "{ {query x}}" in text
+    assert "\n- \\`$= d\\`" in text and r"$\frac{ {k}}{l_1}$" in text
+    assert not kb.tags().tags
 
 
 def test_again_updates_the_note_and_keeps_what_a_person_added(

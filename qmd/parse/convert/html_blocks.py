@@ -30,6 +30,7 @@ from qmd.parse.convert.blocks import (
 )
 from qmd.parse.convert.in_note import (
     code_in_note,
+    formula_in_note,
     in_note,
     inert_in_note,
     inert_item,
@@ -314,7 +315,8 @@ class ElementWriter:
     def _formula(self, source: str) -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
-            self._mark(f"${inert(source)}$")
+            written = inert(source)
+            self._mark(f"${written if self._pictures is None else formula_in_note(written)}$")
 
     # What begins.
 

@@ -14,11 +14,13 @@ from qmd.parse.convert.blocks import code_span, inert
 from qmd.parse.markdown import outline
 from qmd.parse.notation import WORD
 
-#: A tag begins behind white space, and has a letter or an emoji.
-_TAG = r"(?<!\S)#(?=[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
-#: Tags, wikilinks, fields, boxes of tasks, formulas, and emphasis that the page did not mean.
+#: A tag begins behind white space, and has a letter or an emoji; and ``#+BEGIN_QUERY`` of Logseq.
+_TAG = r"(?<!\S)#(?=\+\w|[\w/\-\ufe0f\u200d]*(?:[^\W\d_]|[\u2600-\u27bf\U0001f1e6-\U0001faff]))"
+#: Wikilinks; of Logseq ``{{query}}``, of which the second brace is the sign, and ``[:img]``.
+_PAIR = r"\[(?=\[|:[a-z])|(?<=\{)\{"
+#: Code, tags, wikilinks, fields, tasks, formulas, and emphasis that the page did not mean.
 _OF_NOTES = re.compile(
-    rf"\\.|{_TAG}|\[(?=\[)|\A\](?=\])|::(?=\s)|\[(?=[ xX/\-]\]\s)"
+    rf"\\.|`|{_TAG}|{_PAIR}|\A\](?=\])|::(?=\s)|\[(?=[ xX/\-]\]\s)"
     r"|\$(?=[^\s$][^$\n]*\$)|\*(?=\*|[^\s*][^*\n]*\*)|(?<!\w)_(?=\w)|~(?=~)|=(?==\w)",
     re.DOTALL,
 )
@@ -47,14 +49,17 @@ _FENCE = re.compile(
 )
 _FENCE_BEGINNING = re.compile(rf"({_LEAD})(?:`{{3}}|~{{3}})")
 _BLANK = re.compile(r"(?m)^[^\S\n]+$")
-#: Queries of Dataview in code, ``= this.file`` and ``$= dv.pages()``. An escape is taken whole.
-_INLINE_QUERY = re.compile(r"\\.|`(?=[\s\ufeff]*\$?=)")
+#: What runs in code: ``= this.file`` and ``$= dv.pages()`` of Dataview, fields and buttons.
+_RUNS = r"[\s\ufeff]*(?:\$?=|(?:INPUT|VIEW|BUTTON)\[|button-)"
+#: Code that begins so. An escape is taken whole.
+_INLINE_QUERY = re.compile(rf"\\.|`(?={_RUNS})")
+_RUN_FIRST = re.compile(_RUNS)
 _BACKTICK = re.compile(r"\\.|`", re.DOTALL)
 #: A link leads to the web or to a heading of its own note; others would lead into the notes.
 _OUTSIDE = r"<?(?i:https?://|mailto:|#)"
 #: Images, embeds, HTML, tags, wikilinks, fields and other links. An escape is taken whole.
 _ACTIVE = re.compile(
-    rf"\\.|!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)|{_TAG}|\[(?=\[)|(?<=:):(?=\s)"
+    rf"\\.|!(?=\[)|<(?=[A-Za-z/!?])(?!https?://)|{_TAG}|{_PAIR}|(?<=:):(?=\s)"
     rf"|(?<=\])\((?!{_OUTSIDE})"
 )
 #: The box of a task, or the category of a fact; a word of Logseq.
@@ -66,8 +71,10 @@ _BEGINNING = re.compile(
 _ITEM_BEGINNING = re.compile(rf"(?P<sign>{_BOX})|(?P<word>{WORD})")
 #: Commands of Templater, which it runs wherever they stand in a new note, also in code.
 _TEMPLATE = re.compile(r"<(?=%)")
-#: Such commands, and what would make a property a link.
-_IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()")
+#: What would act where a reader takes a formula for text, as one that holds a dollar sign.
+_IN_FORMULA = re.compile(rf"\\.|`|\$|{_TAG}|(?<=:):(?=\s)|\[(?=\[)|\{{(?=\{{)", re.DOTALL)
+#: Such commands, and what would make a property a link or a macro.
+_IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()|\{(?=\{)")
 _NO_BREAK = "\xa0"
 
 
@@ -132,7 +139,7 @@ def inert_item(markdown: str) -> str:
 
 
 def inert_value(text: str) -> str:
-    """The value of a property, which is no link and no command of a template."""
+    """The value of a property, which is no link, macro or command of a template."""
     return _IN_VALUE.sub(r"\g<0> ", text)
 
 
@@ -142,11 +149,23 @@ def without_templates(markdown: str) -> str:
 
 
 def code_in_note(text: str) -> str:
-    """As `code_span`; what Dataview would compute stands between signs that are shown."""
-    if not text.strip("\ufeff \t\n").startswith(("=", "$=")):
+    """As `code_span`; what other programs would run stands between signs that are shown."""
+    if _RUN_FIRST.match(text) is None:
         return code_span(text)
     inside = _BACKTICK.sub(_shown, inert_in_note(" ".join(text.split())))
     return f"\\`{inside}\\`"
+
+
+def formula_in_note(source: str) -> str:
+    """The source of a formula in a note, which neither ends it nor acts if it is text."""
+    return _IN_FORMULA.sub(_marked_in_formula, source)
+
+
+def _marked_in_formula(match: re.Match[str]) -> str:
+    sign = match.group()
+    if sign in ("[", "{"):  # with a backslash they would be another sign
+        return f"{sign} "
+    return sign if sign[0] == "\\" else f"\\{sign}"
 
 
 def _shown(backtick: re.Match[str]) -> str:
@@ -217,8 +236,8 @@ def _overwritten(match: re.Match[str]) -> str:
 
 def _escaped(text: str, masked: str) -> str:
     """The text with a backslash before each sign that acts; ``masked`` says which are code."""
-    changes = {
-        (match.start(), match.start(), "\\")
+    changes = {  # between braces a blank, which changes no formula
+        (match.start(), match.start(), " " if match[0] == "{" else "\\")
         for match in _ACTIVE.finditer(masked)
         if match[0][0] != "\\"
     }
