@@ -363,23 +363,32 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
     """
     Word → its weight, for the words of a query; documents are counted up to ``most``.
 
-    Stop words have one only if there are no others: it takes long to count their documents. Nor has
-    what is asked in Chinese about names: ``什么是C++`` looks for what ``what is C++`` does.
+    Stop words have one only if there are no others: it takes long to count their documents.
     """
     plain = [term for term in query.terms if not term.quoted and not term.field]
-    loose = [part for term in plain for part in loose_parts(term)]
-    phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
+    loose = dict.fromkeys(part for term in plain for part in loose_parts(term))
+    phrases = {word: phrase(word) for word in list(loose)[:MAX_PARTS]}
     indexed = {word: each for word, each in phrases.items() if each is not None}
-    content = {word: each for word, each in indexed.items() if word.casefold() not in STOP_WORDS}
-    names = {word: each for word, each in content.items() if not is_cjk(word)}
-    if names and _only_asks(" ".join(term.text for term in plain)):
-        content = names
     weights = {}
-    for word, expression in (content or indexed).items():
-        documents = reader.full_text.count(expression, most)
+    for word in _content(list(indexed), plain) or indexed:
+        documents = reader.full_text.count(indexed[word], most)
         loudness = QUIET if word in CHATTER else 1.0
         weights[word] = Word(documents, loudness * idf(documents, total))
     return weights
+
+
+def _content(words: Sequence[str], terms: Sequence[Term]) -> list[str]:
+    """
+    The words without stop words, and without what only asks in Chinese.
+
+    So ``什么是C++`` looks for what ``what is C++`` does.
+    """
+    only_asks = _only_asks(" ".join(term.text for term in terms))
+    return [
+        word
+        for word in words
+        if word.casefold() not in STOP_WORDS and not (only_asks and is_cjk(word))
+    ]
 
 
 @lru_cache(maxsize=1024)  # a server shows the same documents again and again
