@@ -723,13 +723,14 @@ class ModelMismatchError(InferenceError):
 
 
 class VectorIndexMissingError(InferenceError):
-    """Its message is prescribed; ``hint`` says more where a process makes the vectors by itself."""
+    """``reason``: why it would not help to make them. Servers send what is ``prescribed``."""
 
     code = "vector_index_missing"
+    prescribed = "Vector index not found. Run 'qmd embed' first to create embeddings."
 
-    def __init__(self, hint: str = "qmd embed") -> None:
-        message = "Vector index not found. Run 'qmd embed' first to create embeddings."
-        super().__init__(message, hint=hint)
+    def __init__(self, reason: str | None = None) -> None:
+        message = "Vector index not found." if reason else self.prescribed
+        super().__init__(message, hint=reason or "qmd embed")
 
 
 class DocumentNotEmbeddedError(InferenceError):
@@ -738,11 +739,8 @@ class DocumentNotEmbeddedError(InferenceError):
     code = "document_not_embedded"
     http_status = 409
 
-    def __init__(self, file: str) -> None:
-        super().__init__(
-            engine_text("{file} has no vectors yet.", file=file),
-            hint="Run 'qmd embed' to make them.",
-        )
+    def __init__(self, file: str, hint: str = "Run 'qmd embed' to make them.") -> None:
+        super().__init__(engine_text("{file} has no vectors yet.", file=file), hint=hint)
         self.file = file
 
 

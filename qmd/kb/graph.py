@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from qmd import files, parse, search, values
 from qmd.engine_text import engine_text
-from qmd.errors import InputError, NotFoundError
+from qmd.errors import (
+    DocumentNotEmbeddedError,
+    InputError,
+    NotFoundError,
+    VectorIndexMissingError,
+)
 from qmd.kb.parts import open_to_scopes
 from qmd.kb.search import SearchMethods
 from qmd.records import replace
@@ -123,18 +128,25 @@ class GraphMethods(SearchMethods):
         Each says whether one of both links to the other.
 
         Raises:
-            VectorIndexMissingError: No document has a vector yet.
+            VectorIndexMissingError: No document has a vector yet, and nobody makes them.
             VectorsUnavailableError: sqlite-vec cannot be loaded here.
             DocumentNotEmbeddedError: This document has no vectors yet.
         """
         with self._store.reading() as reader:
-            return graph.similar.similar_documents(
-                reader,
-                document_named(reader, file),
-                collection=collection,
-                limit=most_listed(limit),
-                cache=self._vector_cache(),
-            )
+            document = document_named(reader, file)
+            try:
+                return graph.similar.similar_documents(
+                    reader,
+                    document,
+                    collection=collection,
+                    limit=most_listed(limit),
+                    cache=self._vector_cache(),
+                )
+            except VectorIndexMissingError:
+                reason = self._without_vectors(reader)
+                if reason is None:
+                    raise
+                raise DocumentNotEmbeddedError(document.file, reason) from None
 
     @open_to_scopes
     def tags(

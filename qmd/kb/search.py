@@ -194,10 +194,7 @@ class SearchMethods(Parts):
         try:
             return search.searches.search_by_meaning(reader, request, search_models)
         except VectorIndexMissingError:
-            reason = search_models.without_vectors()
-            if reason is None:
-                raise
-            raise VectorIndexMissingError(reason) from None
+            raise VectorIndexMissingError(search_models.without_vectors()) from None
 
     @property
     @open_to_scopes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Literal
 
-from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError
+from qmd.errors import DocumentNotFoundError, NoMatchError, QmdError, VectorIndexMissingError
 from qmd.parse.lines import line_starts
 from qmd.records import dataclass
 from qmd.values import DocumentSlice, Hit, LeftOut, Status
@@ -280,6 +280,8 @@ def error_text(error: QmdError) -> str:
         # The specification prescribes the whole text; its names are those that the caller sent.
         return harmless(str(error))
     message, hint = one_line(str(error)), one_line(error.hint or "")
+    if isinstance(error, VectorIndexMissingError):
+        message = error.prescribed
     if isinstance(error, DocumentNotFoundError):
         if not error.suggestions:
             return message

@@ -21,7 +21,7 @@ from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query import Script
 from qmd.search.question import MOST_LEADING
-from qmd.search.words import QueryWords
+from qmd.search.words import QueryWords, tells_nothing
 from qmd.store.sql.documents import NAME_KINDS, NameKind
 from qmd.values import SearchRequest
 from qmd.values.search import LEAST_DEPTH
@@ -64,8 +64,8 @@ SMALL_LEAD, TYPICAL_LEAD = 0.3, 0.16
 #: of the best hits for exact titles, 85 to 100 % answer.
 NAMED = 0.9
 #: The most relevance of a document of which no more is known than that it shares one word, and
-#: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query; or
-#: that it shares words that say nothing, such as "the".
+#: that the others, many or rarer, have more than 1 - `ONE_OF_MANY` of the weight of the query; and
+#: of any document for words that say nothing, such as "the", to which some vector is always near.
 BY_CHANCE, ONE_OF_MANY = 0.15, 0.4
 #: If no hit is as relevant as this, the reply says that nothing seems to answer. With the constants
 #: of `EVIDENCE` a hit that does not answer is seldom below the first, one that does often above it.
@@ -199,7 +199,7 @@ def _judge_each(
     order: Order,
 ) -> Iterator[Candidate]:
     """Read the documents and estimate their relevance, as far as the caller asks for them."""
-    script, tells_nothing = words.script, words.tells_nothing
+    script, is_empty = words.script, tells_nothing(words.query)
     for start in range(0, len(candidates), READ_AT_ONCE):
         batch = candidates[start : start + READ_AT_ONCE]
         pages = reader.documents.full([candidate.document_id for candidate in batch])
@@ -223,7 +223,7 @@ def _judge_each(
             )
             # A query that looks for nothing, such as tag:work, is answered by each document left.
             relevance = 1.0 if words.query.only_narrows else estimate(candidate.grounds)
-            if tells_nothing and candidate.relative_nearness is None:
+            if is_empty:
                 relevance = min(relevance, BY_CHANCE)
             if candidate.document_id in named:
                 relevance = max(relevance, NAMED)

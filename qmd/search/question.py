@@ -19,7 +19,7 @@ from qmd.engine_text import engine_text
 from qmd.errors import InferenceError, InputError
 from qmd.records import dataclass, replace
 from qmd.search.query import ParsedQuery, parse_string, possible_keys
-from qmd.search.words import Exclusions, exclusions
+from qmd.search.words import Exclusions, exclusions, tells_nothing
 from qmd.store.sql.documents import NAME_KINDS, NameKind
 from qmd.values import Filters, SearchRequest
 
@@ -202,7 +202,9 @@ def _parse_lines(
     intent: str | None,
     most: int | None,
 ) -> Question:
-    question = _parse_text(reader, request, (*for_words, *for_meaning)[0], most)
+    texts = (*for_words, *for_meaning)
+    telling = (text for text in texts if not tells_nothing(parse_query(reader, text)))
+    question = _parse_text(reader, request, next(telling, texts[0]), most)
     return replace(
         question,
         for_words=for_words,

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from qmd import lazy
 from qmd.parse import segment
-from qmd.parse.segment import SIGNS, fold, is_cjk, normalize
+from qmd.parse.segment import SIGNS, cjk_runs, fold, is_cjk, normalize
 from qmd.records import NamedTuple
 from qmd.search.candidates import Candidate
 from qmd.search.query import Field, ParsedQuery, Script, Term, loose_parts, script_of, text_parts
@@ -185,20 +185,27 @@ STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
 )
 
-#: Pairs of characters that are typical of Chinese questions, simplified and traditional. They are
-#: rare in documents, so their idf is too high; it is multiplied by `QUIET`. This raised the MRR@10
-#: of two sets of Chinese questions from .647 to .672; without the pairs full text alone gets worse.
-CHATTER = frozenset(
+#: Pairs of characters that Chinese questions are asked with, simplified and traditional, and single
+#: characters between them. Alone they say no more about a subject than stop words do.
+ASKING = frozenset(
     """
     怎么 什么 如何 为什 怎样 哪些 哪个 哪里 可以 能不 不能 有没 没有 一个 这个 那个
-    这些 那些 这样 那样 我们 你们 他们 它们 自己 时候 以后 之后 然后 还是 但是 因为
-    所以 如果 就是 不是 只是 已经 需要 应该 想要 能够 多少 一下 一些 一种 还有 以及
-    或者 而且 只有 只能 里面 上面 下面 之前 现在 东西 办法 的话 这种 那种 么办 么样
-    么做 是什 不会 会不 是不 一样 几个 有什 有哪 才能 怎麼 什麼 為什 怎樣 哪個 哪裡
-    有沒 沒有 一個 這個 那個 這些 這樣 那樣 我們 你們 他們 它們 時候 以後 之後 然後
-    還是 因為 已經 應該 能夠 還有 裡面 現在 東西 辦法 的話 這種 那種 麼辦 麼樣 麼做
-    不會 會不 一樣 幾個
+    这些 那些 这样 那样 我们 你们 他们 它们 时候 然后 还是 但是 因为 所以 如果 就是
+    不是 只是 多少 一下 一些 一种 还有 以及 或者 而且 只有 的话 这种 那种 么办 么样
+    么做 是什 不会 会不 是不 一样 有什 有哪 怎麼 什麼 為什 怎樣 哪個 哪裡 有沒 沒有
+    一個 這個 那個 這些 這樣 那樣 我們 你們 他們 它們 時候 然後 還是 因為 還有 的話
+    這種 那種 麼辦 麼樣 麼做 不會 會不 一樣
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
+)
+FILLERS = frozenset("的了是在有吗嗎呢吧啊和这這那我你他她它谁誰")
+#: With these, pairs that are typical of Chinese questions. They are rare in documents, so their idf
+#: is too high; it is multiplied by `QUIET`. This raised the MRR@10 of two sets of Chinese questions
+#: from .647 to .672; without the pairs full text alone gets worse.
+CHATTER = ASKING | frozenset(
+    """
+    自己 以后 之后 已经 需要 应该 想要 能够 只能 里面 上面 下面 之前 现在 东西 办法
+    几个 才能 以後 之後 已經 應該 能夠 裡面 現在 東西 辦法 幾個
+    """.split()  # noqa: SIM905
 )
 QUIET = 0.3
 
@@ -291,16 +298,34 @@ class QueryWords(NamedTuple):
     def script(self) -> Script:
         return script_of(self.query.text)
 
-    @property
-    def tells_nothing(self) -> bool:
-        """Whether the query has stop words alone. In capitals they are names: ``WHO``, ``IT``."""
-        terms = self.query.terms
-        return bool(terms) and all(
-            term.text.casefold() in STOP_WORDS
-            and not (term.quoted or term.field)
-            and (len(term.text) == 1 or not term.text.isupper())
-            for term in terms
-        )
+
+def tells_nothing(query: ParsedQuery) -> bool:
+    """
+    Whether the query has stop words alone, or what Chinese questions are asked with.
+
+    In capitals they are names: ``WHO``, ``IT``.
+    """
+    return bool(query.terms) and all(
+        not (term.quoted or term.field)
+        and (_only_asks(term.text) if is_cjk(term.text) else _only_stop_words(term.text))
+        for term in query.terms
+    )
+
+
+def _only_stop_words(text: str) -> bool:
+    is_name = text.isupper() and len(text) > 1
+    return not is_name and STOP_WORDS.issuperset(text.casefold().split("'"))
+
+
+def _only_asks(text: str) -> bool:
+    """Whether all Chinese characters of a text are `FILLERS` or in pairs of `ASKING`, if any is."""
+    runs = [match[0] for match in cjk_runs(text)]
+    return bool(runs) and all(
+        run[place] in FILLERS
+        or not ASKING.isdisjoint((run[place : place + 2], run[place - 1 : place + 1]))
+        for run in runs
+        for place in range(len(run))
+    )
 
 
 def weigh_words(reader: Reader, query: ParsedQuery) -> QueryWords:
@@ -340,16 +365,30 @@ def _count_words(reader: Reader, query: ParsedQuery, total: int, most: int) -> d
 
     Stop words have one only if there are no others: it takes long to count their documents.
     """
-    loose = [part for t in query.terms if not t.quoted and not t.field for part in loose_parts(t)]
-    phrases = {word: phrase(word) for word in list(dict.fromkeys(loose))[:MAX_PARTS]}
+    plain = [term for term in query.terms if not term.quoted and not term.field]
+    loose = dict.fromkeys(part for term in plain for part in loose_parts(term))
+    phrases = {word: phrase(word) for word in list(loose)[:MAX_PARTS]}
     indexed = {word: each for word, each in phrases.items() if each is not None}
-    content = {word: each for word, each in indexed.items() if word.casefold() not in STOP_WORDS}
     weights = {}
-    for word, expression in (content or indexed).items():
-        documents = reader.full_text.count(expression, most)
+    for word in _content(list(indexed), plain) or indexed:
+        documents = reader.full_text.count(indexed[word], most)
         loudness = QUIET if word in CHATTER else 1.0
         weights[word] = Word(documents, loudness * idf(documents, total))
     return weights
+
+
+def _content(words: Sequence[str], terms: Sequence[Term]) -> list[str]:
+    """
+    The words without stop words, and without what only asks in Chinese.
+
+    So ``什么是C++`` looks for what ``what is C++`` does.
+    """
+    only_asks = _only_asks(" ".join(term.text for term in terms))
+    return [
+        word
+        for word in words
+        if word.casefold() not in STOP_WORDS and not (only_asks and is_cjk(word))
+    ]
 
 
 @lru_cache(maxsize=1024)  # a server shows the same documents again and again
@@ -398,8 +437,8 @@ def rank_again(
     """
     Rank the first `POOL` rows again; the others follow as they were.
 
-    Documents with a name such as ``C++`` come before those with other words of the query. Scores
-    that would be above that of a document further ahead are lowered to it.
+    Documents with more of the names such as ``C++`` come before others with words of the query.
+    Scores that would be above that of a document further ahead are lowered to it.
 
     Args:
         rows: Document ids with FTS5's bm25, best first.
@@ -421,7 +460,7 @@ def rank_again(
         Candidate(document_id, match, fsum(by_word.values()), by_word)
         for document_id, by_word in parts.items()
     ]
-    ranked.sort(key=lambda each: (names.isdisjoint(each.words), -each.bm25, each.document_id))
+    ranked.sort(key=lambda each: (-len(names & each.words.keys()), -each.bm25, each.document_id))
     ranked += [Candidate(document_id, match, score) for document_id, score in rows[POOL:]]
     for ahead, each in pairwise(ranked):
         each.bm25 = min(each.bm25, ahead.bm25)

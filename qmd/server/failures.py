@@ -135,8 +135,8 @@ def failure_of(error: Exception) -> Failure:
             detail = "The request took too long."
             return Failure(503, detail, {"retry-after": "5"}, is_of_http=True)
         case QmdError() if error.http_status < 500 or error.http_status in _TELLABLE:
-            has_both = isinstance(error, VectorIndexMissingError)  # its message is a hint, too
-            detail = str(error) if has_both else texts.error_text(error)
+            is_missing = isinstance(error, VectorIndexMissingError)
+            detail = VectorIndexMissingError.prescribed if is_missing else texts.error_text(error)
             return Failure(error.http_status, detail, error=error)
         case QmdError():
             _log.error("a request failed", exc_info=error)

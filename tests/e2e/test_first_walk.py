@@ -198,8 +198,24 @@ def test_nobody_is_told_to_make_the_vectors_that_are_being_made(served: Served) 
             assert "Run 'qmd embed' first" in refused.json()["detail"]  # prescribed
         with pytest.raises(VectorIndexMissingError) as caught:
             served.kb.vsearch("boat")
-        assert caught.value.hint == VECTORS_COMING
+        assert (str(caught.value), caught.value.hint) == ("Vector index not found.", VECTORS_COMING)
 
+    during_the_walk(served, look)
+
+
+def test_nobody_is_told_to_make_the_vectors_for_similar_documents_that_are_being_made(
+    served: Served,
+) -> None:
+    def look() -> None:
+        with http_client(served.url) as client:
+            refused = client.get("/similar", params={"file": "plan"})
+        assert refused.status_code == 409
+        assert refused.json()["detail"] == (
+            f"{served.folder.name}/plan.md has no vectors yet.\n\n{VECTORS_COMING}"
+        )
+
+    served.kb.index()
+    put(served.folder / "other.md", "# Other\n\nSell a car.\n")
     during_the_walk(served, look)
 
 

@@ -189,6 +189,19 @@ def test_a_reply_with_a_likely_answer_has_no_notice(search: Search, query: str) 
     assert reply.notice is None
 
 
+@pytest.mark.parametrize("query", ["the", "The to", "or the", "to it's", "的", "这是什么"])
+def test_words_that_say_nothing_answer_nothing(search: Search, query: str) -> None:
+    reply = search(query, min_score=0)
+    assert all(hit.relevance <= BY_CHANCE for hit in reply.hits)
+    assert reply.notice == (NOTICE if reply.hits else None)
+
+
+@pytest.mark.parametrize("lines", ["lex: the\nvec: red boat", "vec: 什么\nlex: red boat"])
+def test_of_typed_lines_the_first_that_says_something_counts(corpus: Corpus, lines: str) -> None:
+    assert max(hit.relevance for hit in corpus.kb.query(lines).hits) > BY_CHANCE
+    assert corpus.kb.query("lex: the\nvec: what is").notice == NOTICE
+
+
 @pytest.mark.parametrize("query", ["", "zeppelin", HOPELESS])
 def test_a_reply_without_hits_has_no_notice(search: Search, query: str) -> None:
     reply = search(query, min_score=1)
