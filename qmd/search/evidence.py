@@ -31,7 +31,7 @@ from qmd.values.search import EvidencePart
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
     from qmd.search.candidates import Candidate, Run
-    from qmd.search.meaning.nearness import QuestionVector, WholeDocument
+    from qmd.search.meaning.nearness import WholeDocument
     from qmd.store import Reader
     from qmd.store.sql.models import StoredModel
 
@@ -195,6 +195,7 @@ def measure_documents(
     reader: Reader,
     retrieved: Retrieved,
     document_ids: Sequence[int],
+    unembedded_ids: Collection[int],
     models: SearchModels,
     without: Collection[Part] = (),
 ) -> tuple[list[Measure], str | None]:
@@ -208,6 +209,7 @@ def measure_documents(
     Args:
         retrieved: Has a run by meaning.
         document_ids: The documents of all runs. Those with equal evidence keep this order.
+        unembedded_ids: Those of them that have no vectors.
         without: Parts that are left out.
 
     Returns:
@@ -215,7 +217,6 @@ def measure_documents(
     """
     embedded, candidates = retrieved.embedded, retrieved.candidates
     assert embedded is not None
-    unembedded_ids = _unembedded_ids(reader, retrieved, embedded, document_ids)
     first_place = FIRST_PLACE if len(retrieved.words.weights) <= FEW_WORDS else 0.0
     measures: list[Measure] = []
     if "words" not in without:
@@ -356,14 +357,14 @@ def _best_ids(document_ids: Sequence[int], measures: Sequence[Measure], count: i
     return [document_id for document_id, _ in rank_by_evidence(document_ids, measures)[:count]]
 
 
-def _unembedded_ids(
-    reader: Reader, retrieved: Retrieved, embedded: QuestionVector, document_ids: Sequence[int]
+def without_vectors(
+    reader: Reader, retrieved: Retrieved, document_ids: Iterable[int]
 ) -> frozenset[int]:
     """The documents that have no vectors; a run that is not full holds all that have."""
     absent = set(document_ids) - retrieved.nearest.keys()
-    if len(retrieved.nearest) < RUN_DEPTH or not absent:
+    if retrieved.embedded is None or len(retrieved.nearest) < RUN_DEPTH or not absent:
         return frozenset(absent)
-    rows = reader.vectors.for_documents(embedded.model, sorted(absent), 1)
+    rows = reader.vectors.for_documents(retrieved.embedded.model, sorted(absent), 1)
     return frozenset(absent - {document_id for _, document_id, _ in rows})
 
 

@@ -9,18 +9,24 @@ rank, into which the scores of a reranker are mixed. A reranker reads a passage 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from qmd.errors import InferenceError
 from qmd.parse.lines import line_starts
+from qmd.records import replace
 from qmd.search import meaning
 from qmd.search.candidates import EXPANSION_WEIGHT, ORIGINAL_WEIGHT, Candidate, Run
-from qmd.search.evidence import measure_by_model, measure_documents, rank_by_evidence
+from qmd.search.evidence import (
+    measure_by_model,
+    measure_documents,
+    rank_by_evidence,
+    without_vectors,
+)
 from qmd.search.present import make_snippet, needles
-from qmd.search.question import RUN_DEPTH, Question, SearchModels
+from qmd.search.question import Question, SearchModels
 from qmd.search.retrieve import Retrieved
 from qmd.values import ModelSpec, SearchRequest
 
@@ -52,6 +58,12 @@ def rank(
         The first ``request.depth`` candidates, best first, and among them those further ones of
         which the query is a name; and by what they are ordered.
     """
+    unembedded_ids: frozenset[int] = frozenset()
+    if retrieved.nearest:
+        unembedded_ids = without_vectors(reader, retrieved, retrieved.candidates)
+    lacks_vectors = _lacks_vectors(retrieved, unembedded_ids)
+    if lacks_vectors:
+        retrieved.by_meaning = [replace(run, type="expansion") for run in retrieved.by_meaning]
     fused = reciprocal_rank_fusion([*retrieved.by_words, *retrieved.by_meaning])
 
     def rerank(document_ids: Iterable[int]) -> dict[int, float]:
@@ -65,11 +77,14 @@ def rank(
         pairs = zip(best_ids, answer, strict=False)
         return {document_id: score for document_id, score in pairs if score is not None}
 
-    order: Order = "evidence" if request.rerank and retrieved.nearest else "ranks"
-    if order == "evidence":
-        blends, explain = _by_evidence(reader, request, question, retrieved, models, fused, rerank)
+    order: Order = "ranks"
+    if request.rerank and retrieved.nearest and not lacks_vectors:
+        order = "evidence"
+        blends, explain = _by_evidence(
+            reader, request, question, retrieved, models, fused, unembedded_ids, rerank
+        )
     else:
-        blends, explain = _by_ranks(retrieved, fused, rerank(fused))
+        blends, explain = _by_ranks(retrieved, fused, unembedded_ids, rerank(fused))
     candidates = []
     for place, (document_id, blend) in enumerate(blends.items()):
         if request.depth is None or place < request.depth or document_id in question.named:
@@ -81,6 +96,12 @@ def rank(
     return candidates, order
 
 
+def _lacks_vectors(retrieved: Retrieved, unembedded_ids: Collection[int]) -> bool:
+    """Whether the vectors leave out many of the best by words, as in the first hour of an index."""
+    best = islice(retrieved.by_words[0].scores, LOOKED_AT) if retrieved.by_words else ()
+    return sum(document_id in unembedded_ids for document_id in best) > MOST_LACKING
+
+
 def _by_evidence(
     reader: Reader,
     request: SearchRequest,
@@ -88,10 +109,13 @@ def _by_evidence(
     retrieved: Retrieved,
     models: SearchModels,
     fused: Mapping[int, float],
+    unembedded_ids: Collection[int],
     rerank: Callable[[Iterable[int]], dict[int, float]],
 ) -> tuple[Blends, ExplainBlend]:
     """The order by evidence; documents with equal evidence stay in the fused order."""
-    measures, problem = measure_documents(reader, retrieved, list(fused), models, request.without)
+    measures, problem = measure_documents(
+        reader, retrieved, list(fused), unembedded_ids, models, request.without
+    )
     retrieved.problems += filter(None, [problem])
     totals = dict(rank_by_evidence(fused, measures))
     scores = rerank(totals)
@@ -111,17 +135,17 @@ def _by_evidence(
 
 
 def _by_ranks(
-    retrieved: Retrieved, fused: Mapping[int, float], scores: Mapping[int, float]
+    retrieved: Retrieved,
+    fused: Mapping[int, float],
+    unembedded_ids: Collection[int],
+    scores: Mapping[int, float],
 ) -> tuple[Blends, ExplainBlend]:
     """
     The fused order, into which the scores of a reranker are mixed if there are any.
 
     How near a document is to an expansion does not count.
     """
-    # A run that is not full has all documents with vectors.
-    is_full = len(retrieved.nearest) >= RUN_DEPTH
-    outside_ids = retrieved.candidates.keys() - retrieved.nearest.keys()
-    retrieved.set_relative_nearness(retrieved.nearest, () if is_full else outside_ids)
+    retrieved.set_relative_nearness(retrieved.nearest, unembedded_ids)
     places = {document_id: place for place, document_id in enumerate(fused)}
 
     def explain(document_id: int) -> Mapping[str, Any]:
@@ -253,6 +277,9 @@ def _explain_nearness(
 RRF_K = 60
 #: A passage has at most this many characters. A model may read fewer.
 PASSAGE_CHARS = 4000
+#: If more than so many of the best by words have no vectors yet, the order is that of the ranks, in
+#: which those by meaning count as those of an expansion do.
+LOOKED_AT, MOST_LACKING = 10, 2
 #: A passage that is chosen by words begins this many characters before its best line.
 BEFORE = 200
 

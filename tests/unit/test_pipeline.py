@@ -20,6 +20,7 @@ from qmd.inference.protocols import Expander, Expansion, Reranker
 from qmd.search.evidence import WEIGHTS
 from qmd.search.meaning.nearness import bare
 from qmd.search.meaning.retrieval import nearest_documents, require_index
+from qmd.search.question import RUN_DEPTH
 from qmd.search.rank import BEFORE
 from qmd.settings import BackendSettings, Settings
 from qmd.store import Writer
@@ -327,6 +328,28 @@ def test_the_reranker_sees_the_best_candidates_and_changes_the_order(corpus: Cor
     scores = {hit.path: (hit.explain or {})["rerank"] for hit in reply.hits}
     assert sum(score is not None for score in scores.values()) == 3
     assert scores["boat.md"] == 0.0
+
+
+def test_while_the_vectors_of_the_best_by_words_are_coming_ranks_decide(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(RUN_DEPTH):
+        (notes / f"old {number}.md").write_text(f"# Old {number}\n\nslow log\n")
+    settings = Settings(embedder=HashEmbedder())
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", settings, create=True) as kb:
+        kb.add_collection(notes, name="notes")
+        kb.index()
+        kb.embed()
+        for number in range(3):
+            (notes / f"new {number}.md").write_text("# Zebra\n\nThe zebra crossing.\n")
+        kb.index()
+        first, *_ = kb.query("zebra crossing", explain=True).hits
+        assert first.path.startswith("new")
+        assert first.relevance > 0.5
+        assert "rrf" in (first.explain or {})
+        kb.embed()
+        first, *_ = kb.query("zebra crossing", explain=True).hits
+        assert "parts" in (first.explain or {})
 
 
 def test_without_vectors_the_reranker_sees_the_lines_around_the_words(tmp_path: Path) -> None:
