@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 #: Seconds that a write waits for a lock that another process holds, unless told otherwise.
 LOCK_TIMEOUT_S = 15.0
+#: After Ctrl-C a write has this many seconds to finish.
+INTERRUPTED_S = 1.0
 #: How long a write that may be dropped waits for another process.
 PATIENCE_S = 0.1
 #: Of so many scopes connections wait for readers.
@@ -240,7 +242,7 @@ class Store(ABC):
             ReadOnlyError, DatabaseBusyError, DiskFullError: The transaction was rolled back.
             DatabaseReplacedError: The database is not at its path any more; nothing was written.
         """
-        return self._wait(self._submit(lambda: self._transaction(function, self.timeout_s)))
+        return self._run(lambda: self._transaction(function, self.timeout_s))
 
     def write_soon(
         self, function: Callable[[Writer], object], written: Callable[[], object]
@@ -275,7 +277,31 @@ class Store(ABC):
                 "The database was opened read-only.", hint="Open it without read_only."
             )
 
-    def _submit(self, job: Callable[[], T]) -> Future[T]:
+    def _run(self, job: Callable[[], T]) -> T:
+        """Wait for a job of the writer's thread. Ctrl-C ends it, at whatever moment it comes."""
+        # Made before its job can begin, so that Ctrl-C always finds it.
+        future: Future[T] = libraries.futures.Future()
+        try:
+            self._submit(lambda: _fulfil(future, job))
+            with self._translating():
+                return future.result()
+        except KeyboardInterrupt:
+            if not future.cancel():
+                self._end_long_statement(future)
+            raise
+
+    def _end_long_statement(self, future: Future[T]) -> None:
+        """After Ctrl-C, end a statement such as VACUUM; its transaction is rolled back."""
+        # Again and again: an interrupt between two statements ends neither.
+        while libraries.futures.wait([future], INTERRUPTED_S).not_done:
+            if (writer := self._writer) is not None:
+                self._interrupt(writer)
+
+    @abstractmethod
+    def _interrupt(self, connection: Connection) -> None:
+        """End the statement that another thread waits for; nothing happens if there is none."""
+
+    def _submit(self, job: Callable[[], object]) -> None:
         self.require_writable()
         with self._lock:
             self._require_open()
@@ -284,11 +310,7 @@ class Store(ABC):
                 self._thread = libraries.futures.ThreadPoolExecutor(
                     1, thread_name_prefix="qmd-writer"
                 )
-            return self._thread.submit(job)
-
-    def _wait(self, future: Future[T]) -> T:
-        with self._translating():
-            return future.result()
+            self._thread.submit(job)
 
     # -- upkeep ------------------------------------------------------------------------
 
@@ -430,6 +452,15 @@ class Store(ABC):
     @abstractmethod
     def _release(self) -> None:
         """Give up what is held besides connections; perhaps twice."""
+
+
+def _fulfil(future: Future[T], job: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(job())
+    except BaseException as error:  # noqa: BLE001 - whoever waits raises it
+        future.set_exception(error)
 
 
 #: The chunks of so many documents are put in order at once. A note that is saved while others

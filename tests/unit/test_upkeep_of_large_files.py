@@ -117,15 +117,27 @@ def test_a_large_file_is_written_anew_only_if_that_gives_back_much(
 
 
 ENDLESS = """
+import signal
 import sys
-from pathlib import Path
+import threading
 from qmd.store import open_store
-store = open_store(Path(sys.argv[1]))
+from qmd.values.location import database_location
+location, when = sys.argv[1:]
+store = open_store(database_location(location))
+runs = threading.Event()
 def write(writer):
     writer.meta.put("before", "the statement")
     print("it runs", flush=True)
+    runs.set()
     statement = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
     writer.connection.execute(f"{statement} SELECT count(*) FROM n").fetchone()
+def interrupt_before_it_is_waited_for(frame, event, _):
+    if event == "return" and frame.f_code.co_name == "submit":
+        sys.setprofile(None)
+        runs.wait()
+        signal.raise_signal(signal.SIGINT)
+if when == "before it is waited for":
+    sys.setprofile(interrupt_before_it_is_waited_for)
 try:
     store.write(write)
 except KeyboardInterrupt:
@@ -137,12 +149,22 @@ store.close()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_ctrl_c_ends_a_statement_that_takes_long(database: Path) -> None:
-    command = [sys.executable, "-c", ENDLESS, str(database)]
+@pytest.mark.parametrize("when", ["before it is waited for", "while it is waited for"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_ctrl_c_ends_a_statement_that_takes_long(
+    engine: str, when: str, request: pytest.FixtureRequest
+) -> None:
+    location = (
+        request.getfixturevalue("database")
+        if engine == "sqlite"
+        else request.getfixturevalue("postgres_database").url
+    )
+    command = [sys.executable, "-c", ENDLESS, str(location), when]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "it runs\n"
-        process.send_signal(signal.SIGINT)
+        if when == "while it is waited for":
+            process.send_signal(signal.SIGINT)
         try:
             assert process.communicate(timeout=60)[0] == "interrupted\nNone\n"
         finally:

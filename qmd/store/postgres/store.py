@@ -75,7 +75,7 @@ class PostgresStore(Store):
                 if not migrate.check(connection, location):
                     if read_only or not (create or migrate.applied(connection)):
                         migrate.require_current(connection, location)
-                    self._wait(self._submit(self._migrate))
+                    self._run(self._migrate)
         except BaseException:
             connection.close()
             self.close()
@@ -171,6 +171,9 @@ class PostgresStore(Store):
             connection.close()
 
     # -- writing -----------------------------------------------------------------------
+
+    def _interrupt(self, connection: library.Connection) -> None:
+        connection.cancel_safe()
 
     def _writing(self) -> library.Connection:
         if self._writer is None or library.is_lost(self._writer):

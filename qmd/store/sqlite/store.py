@@ -28,13 +28,9 @@ from qmd.store.store import LOCK_TIMEOUT_S, Store
 from qmd.system import cancellation
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from qmd.store.sqlite.common_word_build import CommonWordBuild, WordLimits
     from qmd.values.access import AccessScope
 
-#: After Ctrl-C a write has this many seconds to finish.
-INTERRUPTED_S = 1.0
 #: Connections of one scope that wait for readers.
 IDLE_READERS = 4
 T = TypeVar("T")
@@ -165,7 +161,7 @@ class SqliteStore(Store):
             self.require_current()
             return function(Writer(Sql(self._writing(), SQLITE)))
 
-        return self._wait(self._submit(run))
+        return self._run(run)
 
     def engine(self) -> str:
         """The SQLite library and its version."""
@@ -189,19 +185,8 @@ class SqliteStore(Store):
             raise replaced_error(self.path, Change.OTHER if self.path.exists() else Change.MISSING)
         super()._require_open()
 
-    def _wait(self, future: Future[T]) -> T:
-        try:
-            return super()._wait(future)
-        except KeyboardInterrupt:
-            self._end_long_statement(future)
-            raise
-
-    def _end_long_statement(self, future: Future[T]) -> None:
-        """After Ctrl-C, end a statement such as VACUUM; its transaction is rolled back."""
-        libraries.futures.wait([future], INTERRUPTED_S)
-        writer = self._writer
-        if writer is not None and future.running():
-            writer.interrupt()
+    def _interrupt(self, connection: Connection) -> None:
+        connection.interrupt()
 
     def _writing(self) -> Connection:
         if self._writer is None:
@@ -237,7 +222,7 @@ class SqliteStore(Store):
             migrate.migrate(self._writing(), self.path, progress=self._progress)
 
         try:
-            self._wait(self._submit(run))
+            self._run(run)
         except BaseException:
             self.close()
             raise
