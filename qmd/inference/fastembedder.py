@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from qmd import libraries
 from qmd.errors import InferenceError
-from qmd.inference.protocols import EmbeddedTexts, Role, TextEmbedder, TokenStates, no_states
+from qmd.inference.protocols import (
+    WHOLE,
+    EmbeddedTexts,
+    Role,
+    TextEmbedder,
+    TokenStates,
+    no_states,
+)
 from qmd.system import cancellation, telemetry
 from qmd.values import ModelSpec
-from qmd.values.text import whole
+from qmd.values.text import may_be_english, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,11 +67,18 @@ class FastEmbedder(TextEmbedder):
     Args:
         load: Loads the weights; called at the first text.
         threads: How many runs at once; None for as many as there are cores.
+        english: A model of English alone, which also says what an English question means.
     """
 
     def __init__(
-        self, spec: ModelSpec, load: Callable[[], TextModel], *, threads: int | None = None
+        self,
+        spec: ModelSpec,
+        load: Callable[[], TextModel],
+        *,
+        threads: int | None = None,
+        english: FastEmbedder | None = None,
     ) -> None:
+        self.english = english
         self._spec = spec
         self._load = load
         self._threads = threads or available_cores()
@@ -101,7 +115,19 @@ class FastEmbedder(TextEmbedder):
         pairs = self._each(lambda text: self._embed(prefix, text, has_states), texts)
         rows = libraries.np.array([vector for vector, _ in pairs], libraries.np.float32)
         states = tuple(states for _, states in pairs) if with_tokens else ()
+        if self.english is not None and role == "query":
+            states = tuple(map(self._with_whole, texts, states))
         return EmbeddedTexts(rows.reshape(len(texts), spec.dimension), states)
+
+    def _with_whole(self, text: str, states: TokenStates) -> TokenStates:
+        """With the vector that the model of English gives to an English question."""
+        if self.english is None or not may_be_english(text):
+            return states
+        np = libraries.np
+        vector = self.english.embed_query(text).astype(np.float16).astype(np.float32)
+        return TokenStates(
+            np.insert(states.ids, 0, WHOLE), np.concatenate([vector[None], states.states])
+        )
 
     def _each(self, work: Callable[[str], T], texts: Sequence[str]) -> list[T]:
         """What ``work`` makes of each text, on at most `threads` threads; in the order of texts."""

@@ -29,8 +29,8 @@ class Embedder(Protocol):
     weighted by their length. A text has the same vector whatever texts are embedded with it.
 
     An embedder may also say more of itself: ``gives_token_states`` (see `token_embedder`),
-    ``is_loaded`` (`is_in_memory`) and ``asks_server`` (`asks_server`). One that does not counts as
-    one where they are False.
+    ``is_loaded`` (`is_in_memory`), ``asks_server`` (`asks_server`) and ``english``
+    (`english_embedder`). One that does not counts as one where they are False or None.
     """
 
     @property
@@ -63,6 +63,10 @@ class Embedder(Protocol):
         ...
 
 
+#: The id of the row of `TokenStates` that stands for the question as a whole.
+WHOLE = -1
+
+
 @dataclass(frozen=True, slots=True)
 class TokenStates:
     """
@@ -71,6 +75,9 @@ class TokenStates:
     A state is what the last layer of the model says of a token in its context. The states are
     rounded to float16, so that they are the same whether they were kept, sent or just made. Special
     tokens and those of the prefix are left out. A model without a state per token has none: t is 0.
+
+    A question has one row more, with the id `WHOLE`, if there is a model of its language beside
+    this one: the vector that it gives the question as a whole (see `without_whole`).
 
     Attributes:
         ids: int32[t], ascending: the numbers of the tokens in the model's vocabulary.
@@ -87,6 +94,13 @@ def no_states(dimension: int) -> TokenStates:
         libraries.np.empty(0, libraries.np.int32),
         libraries.np.empty((0, dimension), libraries.np.float32),
     )
+
+
+def without_whole(states: TokenStates) -> tuple[TokenStates, NDArray[np.float32] | None]:
+    """The states of tokens alone, and the vector of the question as a whole; None without one."""
+    if not len(states.ids) or states.ids[0] != WHOLE:
+        return states, None
+    return TokenStates(states.ids[1:], states.states[1:]), states.states[0]
 
 
 class TokenEmbedder(Embedder, Protocol):
@@ -200,6 +214,10 @@ class EmbedderWrapper(TextEmbedder):
     def gives_token_states(self) -> bool:
         return token_embedder(self._inner) is not None
 
+    @property
+    def english(self) -> Embedder | None:
+        return english_embedder(self._inner)
+
     def embed(
         self, texts: Sequence[str], role: Role, *, with_tokens: bool = False
     ) -> EmbeddedTexts:
@@ -248,6 +266,11 @@ def token_embedder(embedder: Embedder) -> TokenEmbedder | None:
     if not getattr(embedder, "gives_token_states", False):
         return None
     return cast("TokenEmbedder", embedder)
+
+
+def english_embedder(embedder: Embedder) -> Embedder | None:
+    """The model of English beside an embedder (``english``); None if there is none."""
+    return cast("Embedder | None", getattr(embedder, "english", None))
 
 
 def is_in_memory(embedder: Embedder) -> bool:

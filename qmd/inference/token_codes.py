@@ -5,6 +5,9 @@ A state less the mean of all states is projected to `AXES` axes, the first princ
 the model's states, and of each coordinate only the sign is kept. So a token takes 24 bytes, not
 1.5 KB. The projection of the default model is part of this package. Another model's is fitted on
 the first passages of an index (`fit`) and kept in the database (`pack`).
+
+The codes of an English text may begin with its vector by the model of English that stands beside
+the default one: `MARK`, which no token has as its code, then int8[`ENGLISH_DIMENSION`].
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ CODE_BYTES = AXES // 8
 #: header of their row fill half of a page of 4 KB; with one more, a row would take a page of its
 #: own.
 MOST_TOKENS = 84
+#: What the codes of a text begin with that have a vector of English, in the length of a code.
+MARK = b"a vector of English text"
+ENGLISH_DIMENSION = 384
+_HEAD_BYTES = CODE_BYTES + ENGLISH_DIMENSION
 #: OpenBLAS computes a product of more multiplications on several cores, which then spin: on a busy
 #: machine that takes 16 ms for the states of one text, and on one core 0.3 ms.
 _ONE_CORE = 262_144
@@ -129,9 +136,40 @@ def encode(states: TokenStates, projection: TokenProjection) -> bytes:
     return np.packbits(coordinates >= 0, axis=1).tobytes()
 
 
+def with_english(codes: bytes, vector: NDArray[np.float32]) -> bytes:
+    """
+    Codes that begin with the vector of the text by the model of English.
+
+    So that they take no more bytes, those of the first tokens are left out if there are too many:
+    the vocabulary begins with the commonest tokens, and codes are in its order.
+
+    Args:
+        vector: float32[`ENGLISH_DIMENSION`], unit norm.
+    """
+    scale = np.float32(127) / max(np.abs(vector).max(), np.float32(1e-9))
+    tokens = without_english(codes)[-(MOST_TOKENS * CODE_BYTES - _HEAD_BYTES) :]
+    numbers: NDArray[np.int8] = np.round(vector * scale).astype(np.int8)
+    return b"".join((MARK, numbers.tobytes(), tokens))
+
+
+def without_english(codes: bytes) -> bytes:
+    """The codes of the tokens alone."""
+    return codes[_HEAD_BYTES:] if codes.startswith(MARK) else codes
+
+
+def english_vectors(codes: Sequence[bytes]) -> NDArray[np.float32]:
+    """Of texts that have one: float32[texts, ENGLISH_DIMENSION], rows of unit norm."""
+    packed = b"".join(each[CODE_BYTES:_HEAD_BYTES] for each in codes)
+    vectors = np.frombuffer(packed, np.int8).reshape(len(codes), -1).astype(np.float32)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = vectors / np.maximum(norms, np.float32(1e-9))
+    return unit
+
+
 def is_sound(codes: bytes) -> bool:
     """Whether codes have a possible length. A damaged row could fill gigabytes when unpacked."""
-    return len(codes) % CODE_BYTES == 0 and len(codes) <= MOST_TOKENS * CODE_BYTES
+    least = _HEAD_BYTES if codes.startswith(MARK) else 0
+    return len(codes) % CODE_BYTES == 0 and least <= len(codes) <= MOST_TOKENS * CODE_BYTES
 
 
 def decode(codes: Sequence[bytes]) -> TokenCodes:

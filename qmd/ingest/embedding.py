@@ -2,7 +2,7 @@
 Embeds the chunks that have no vector, with vectors from the cache or from the model.
 
 The codes of token states are made with the vectors. Vectors of earlier versions get theirs
-afterwards.
+afterwards. When all that is done, English texts get their vector by the model of English.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from qmd import inference
 from qmd.inference.embedded import build
-from qmd.inference.protocols import Embedder, TokenEmbedder, token_embedder
+from qmd.inference.protocols import Embedder, TokenEmbedder, english_embedder, token_embedder
+from qmd.inference.token_codes import MARK, with_english
 from qmd.parse.chunk import embedded_text
-from qmd.store.sql.models import ChunkText, StoredModel, StoredProjection
+from qmd.store.sql.models import ENGLISH_UP_TO, ChunkText, StoredModel, StoredProjection
 from qmd.store.sql.vectors import pack_vectors
 from qmd.system import cancellation
 from qmd.values import EmbedReport, Progress, ProgressCallback
+from qmd.values.text import is_english
 
 if TYPE_CHECKING:
     from qmd.inference.token_codes import TokenProjection
@@ -80,6 +82,8 @@ def embed(
         while run.make_token_states():
             run.make_vectors()  # new text comes first
             run.make_model_active()
+        while not collection_ids and run.make_vectors_of_english():
+            run.make_vectors()
     store.index_vectors()
     remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
     return EmbedReport(
@@ -133,6 +137,8 @@ class _Run:
         with self._store.reading() as reader:
             if are_expected(reader, self._model):
                 waiting += reader.tokens.count_waiting(self._model, self._collection_ids)
+            if english_embedder(self._embedder) is not None:
+                waiting += count_lacking_english(reader, self._model)
         self._add_done(0, waiting)
 
     def make_vectors(self) -> None:
@@ -197,6 +203,41 @@ class _Run:
         _vectors, codes = maker.make(texts_of(chunks))
         if self._store.write(lambda writer: self._put_codes(writer, maker, codes)):
             self.filled += len(chunks)
+        self._add_done(len(chunks))
+        return True
+
+    def make_vectors_of_english(self) -> bool:
+        """
+        Give a batch of chunks their vector by the model of English, those of them that are English.
+
+        Returns:
+            False if no chunk is left, or there is no such model.
+        """
+        english = english_embedder(self._embedder)
+        if english is None:
+            return False
+        with self._store.reading() as reader:
+            chunks, codes = _lacking_english(reader, self._model)
+        if not chunks:
+            return False
+        texts = {
+            digest: text
+            for digest, text in texts_of(chunks).items()
+            if digest in codes and not codes[digest].startswith(MARK) and is_english(text)
+        }
+        vectors = english.embed_passages(list(texts.values())) if texts else ()
+        made = {
+            digest: with_english(codes[digest], vector)
+            for digest, vector in zip(texts, vectors, strict=True)
+        }
+
+        def put(writer: Writer) -> None:
+            # Not if another process has made other codes meanwhile.
+            if writer.tokens.cached(self._model, codes) == codes:
+                writer.tokens.put(self._model, made)
+                writer.meta.put(f"{ENGLISH_UP_TO}{self._model.id}", str(chunks[-1].id))
+
+        self._store.write(put)
         self._add_done(len(chunks))
         return True
 
@@ -361,6 +402,23 @@ def are_outdated(reader: Reader, model: StoredModel) -> bool:
         projection is None
         or inference.token_codes.stored_form(model.fingerprint, projection) != stored
     )
+
+
+def count_lacking_english(reader: Reader, model: StoredModel) -> int:
+    """How many chunks nobody has looked at to give them a vector of English."""
+    return reader.tokens.count_after(model, _english_up_to(reader, model))
+
+
+def _english_up_to(reader: Reader, model: StoredModel) -> int:
+    return int(reader.meta.get(f"{ENGLISH_UP_TO}{model.id}") or 0)
+
+
+def _lacking_english(
+    reader: Reader, model: StoredModel
+) -> tuple[list[ChunkText], dict[bytes, bytes]]:
+    """The next chunks that nobody has looked at for that, and the codes of their texts by hash."""
+    chunks = reader.tokens.after(model, _english_up_to(reader, model), BATCH)
+    return chunks, reader.tokens.cached(model, [chunk.hash for chunk in chunks])
 
 
 def texts_of(chunks: Iterable[ChunkText]) -> dict[bytes, str]:

@@ -351,6 +351,15 @@ _DEFAULT_SPEC = ModelSpec(
 )
 
 
+#: The model of English beside the default one: it orders hits, and finds none.
+_ENGLISH_SPEC = ModelSpec(
+    name="all-MiniLM-L6-v2-int8",
+    fingerprint=f"all-MiniLM-L6-v2-int8-{build.ENGLISH_SHA256[:8]}",
+    dimension=384,
+    max_tokens=512,
+)
+
+
 _open_lock = threading.Lock()
 _open: dict[tuple[str, Path, int | None], FastEmbedder] = {}
 
@@ -452,7 +461,9 @@ def open_embedder(
             if name == DEFAULT_MODEL
             else hub.loader(name, cache_dir, download, progress)
         )
-        return _open.setdefault(key, FastEmbedder(spec_of(name), loader, threads=threads))
+        english = _english(threads) if name == DEFAULT_MODEL else None
+        embedder = FastEmbedder(spec_of(name), loader, threads=threads, english=english)
+        return _open.setdefault(key, embedder)
 
 
 def is_loaded(name: str, cache_dir: Path) -> bool:
@@ -473,6 +484,25 @@ def _of_plugin(name: str) -> Embedder:
 def _load_folder(folder: onnx_folder.OnnxFolder) -> TextModel:
     # Imported late: onnxruntime takes most of a second.
     return inference.onnx_model.OnnxTextModel(folder)
+
+
+def _english(threads: int | None) -> FastEmbedder | None:
+    """The model of English that comes with the default one; None if it is not on this machine."""
+    file = build.english_file()
+    if file is None:
+        return None
+    folder = onnx_folder.OnnxFolder(
+        path=build.ENGLISH_FOLDER,
+        file=file,
+        pooling="mean",
+        max_tokens=_ENGLISH_SPEC.max_tokens,
+        query_prefix="",
+        passage_prefix="",
+        dimension=_ENGLISH_SPEC.dimension,
+        has_dense_layer=False,
+        fingerprint=_ENGLISH_SPEC.fingerprint,
+    )
+    return FastEmbedder(_ENGLISH_SPEC, lambda: _load_folder(folder), threads=threads)
 
 
 def _embedded_loader(

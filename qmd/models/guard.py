@@ -270,7 +270,7 @@ class CheckedEmbedder(protocols.EmbedderWrapper):
         with np.errstate(over="ignore"):  # what is infinite now is refused below
             states = states.astype(np.float16).astype(np.float32)
         ids = ids.astype(np.int32)
-        if (np.diff(ids) <= 0).any() or not np.isfinite(states).all():
+        if ids[0] < 0 or (np.diff(ids) <= 0).any() or not np.isfinite(states).all():
             raise self._unusable("token states that are not finite, or not in the order of the ids")
         return protocols.TokenStates(ids, states)
 

@@ -31,9 +31,8 @@ from qmd.values.search import EvidencePart
 if TYPE_CHECKING:
     from qmd.inference.protocols import TokenStates
     from qmd.search.candidates import Candidate, Run
-    from qmd.search.meaning.nearness import WholeDocument
+    from qmd.search.meaning.nearness import QuestionVector, WholeDocument
     from qmd.store import Reader
-    from qmd.store.sql.models import StoredModel
 
 # --- all constants of the ranking of `query` ----------------------------------------------
 
@@ -44,6 +43,7 @@ WEIGHTS: Mapping[EvidencePart, float] = {
     "whole": 1.0,
     "opening": 0.9,
     "tokens": 1.1,
+    "english": 3.2,
 }
 #: What the first place in a run adds to the standardised value, if the query has at most
 #: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of that, the
@@ -236,14 +236,16 @@ def measure_documents(
             measures.append(_measure_best(part, embedded.text, values, best_ids))
 
     problem = None
-    if "tokens" not in without and embedded.tokens is not None:
+    if embedded.tokens is not None:
         best_ids = _best_ids(document_ids, measures, TOKENS_DEPTH)
         chunks = {each: _nearest_chunks(candidates[each], whole.get(each)) for each in best_ids}
-        by_chunk, problem = _compare_tokens(
-            reader, embedded.model, embedded.tokens, _nearest_first(chunks.values()), models
+        compared, problem = _compare_tokens(
+            reader, embedded, embedded.tokens, _nearest_first(chunks.values()), models
         )
-        values = _best_of(chunks, by_chunk)
-        measures.append(_measure_best("tokens", embedded.text, values, best_ids))
+        for part, by_chunk in compared.items():
+            if part not in without:
+                values = _best_of(chunks, by_chunk)
+                measures.append(_measure_best(part, embedded.text, values, best_ids))
     retrieved.set_relative_nearness(retrieved.nearest_chunks, unembedded_ids)
     return measures, problem
 
@@ -408,17 +410,23 @@ def _measure_best(
 
 def _compare_tokens(
     reader: Reader,
-    model: StoredModel,
+    embedded: QuestionVector,
     tokens: TokenStates,
     chunk_ids: Sequence[int],
     models: SearchModels,
-) -> tuple[dict[int, float], str | None]:
-    """Chunk id → nearness by tokens; or nothing, and a sentence that says what went wrong."""
+) -> tuple[dict[EvidencePart, dict[int, float]], str | None]:
+    """Part → chunk id → nearness; or nothing, and a sentence that says what went wrong."""
     try:
         embedder = models.embedder() if models.embedder is not None else None
-        nearness = meaning.nearness.token_nearness(
-            reader, model, tokens, chunk_ids, embedder, most=COMPUTED
+        codes = meaning.nearness.codes_of(
+            reader, embedded.model, chunk_ids, embedder, most=COMPUTED
         )
     except InferenceError as error:
         return {}, f"Tokens not compared: {error}"
-    return nearness, None
+    projection = meaning.nearness.projection_for(reader, embedded.model)
+    compared: dict[EvidencePart, dict[int, float]] = {"tokens": {}}
+    if projection is not None and len(tokens.ids):
+        compared["tokens"] = meaning.nearness.late_interaction(tokens, projection, codes)
+    if embedded.english is not None:
+        compared["english"] = meaning.nearness.english_nearness(embedded.english, codes)
+    return compared, None

@@ -31,7 +31,7 @@ Match = Literal["exact", "relaxed", "semantic"]
 Source = Literal["fts", "vec"]
 SearchCommand = Literal["search", "vsearch", "query"]
 #: The parts of the evidence that orders the hits of `query` (`qmd.search.evidence`).
-EvidencePart = Literal["words", "nearest", "whole", "opening", "tokens"]
+EvidencePart = Literal["words", "nearest", "whole", "opening", "tokens", "english"]
 #: How the notice of a reply begins whose hits are those of a suggestion.
 SHOWING = "Showing results for:"
 #: What `query` can be asked to go without: a part of the evidence, or the reranker's model.

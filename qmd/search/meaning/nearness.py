@@ -28,7 +28,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from qmd.inference.protocols import is_in_memory, token_embedder
-from qmd.inference.token_codes import decode, encode, is_sound, product, projection_of
+from qmd.inference.token_codes import (
+    MARK,
+    decode,
+    encode,
+    english_vectors,
+    is_sound,
+    product,
+    projection_of,
+    without_english,
+)
 from qmd.parse.chunk import embedded_text
 from qmd.search.candidates import Candidate
 from qmd.values import ModelSpec
@@ -68,6 +77,8 @@ class QuestionVector:
         text: The question; empty if it is a vector only.
         spec: The model, by whose cosines nearness is scaled.
         tokens: The token states of the text; None if they are not needed, or the model has none.
+        english: float32[n], unit norm: the vector of an English question by the model of English
+            that stands beside the default one; None without it.
     """
 
     model: StoredModel
@@ -77,6 +88,7 @@ class QuestionVector:
     text: str = ""
     spec: ModelSpec = PLAIN
     tokens: TokenStates | None = None
+    english: NDArray[np.float32] | None = None
 
     @property
     def direction(self) -> NDArray[np.float32]:
@@ -252,20 +264,17 @@ def projection_for(reader: Reader, model: StoredModel) -> TokenProjection | None
     )
 
 
-def token_nearness(
+def codes_of(
     reader: Reader,
     model: StoredModel,
-    tokens: TokenStates,
     chunk_ids: Sequence[int],
     embedder: Embedder | None = None,
     most: int = 0,
     *,
     clock: Callable[[], float] = monotonic,
-) -> dict[int, float]:
+) -> dict[int, bytes]:
     """
-    Chunk id → how near the tokens of the chunk are to those of the question, -1..1.
-
-    Chunks without token states are left out; all are, if the model has none.
+    Chunk id → the codes of its text; chunks without any are left out.
 
     Args:
         chunk_ids: The most important first.
@@ -277,14 +286,23 @@ def token_nearness(
         InferenceError: The embedder failed.
     """
     projection = projection_for(reader, model)
-    if projection is None or not len(tokens.ids):
+    if projection is None:
         return {}
     stored = reader.tokens.of_chunks(model, chunk_ids, projection.recipe)
     codes = {chunk_id: code for chunk_id, code in stored.items() if is_sound(code)}
     missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in codes][:most]
     if missing and embedder is not None:
         codes |= _compute_codes(reader, projection, missing, embedder, clock)
-    return late_interaction(tokens, projection, codes)
+    return codes
+
+
+def english_nearness(question: NDArray[np.float32], codes: Mapping[int, bytes]) -> dict[int, float]:
+    """Chunk id → the cosine of its vector of English to that of the question; some have none."""
+    english = {chunk_id: each for chunk_id, each in codes.items() if each.startswith(MARK)}
+    if not english:
+        return {}
+    cosines = products(english_vectors(list(english.values())), question)
+    return dict(zip(english, cosines.tolist(), strict=True))
 
 
 def _compute_codes(
@@ -343,10 +361,11 @@ def late_interaction(
     coordinates = projection.project_question(tokens.states)
     weights = projection.weights(tokens.ids).tolist()
     total = fsum(weights)
-    chunk_ids = [chunk_id for chunk_id, packed in codes.items() if packed]
+    of_tokens = {chunk_id: without_english(packed) for chunk_id, packed in codes.items()}
+    chunk_ids = [chunk_id for chunk_id, packed in of_tokens.items() if packed]
     if not chunk_ids:
         return {}
-    decoded = decode([codes[chunk_id] for chunk_id in chunk_ids])
+    decoded = decode([of_tokens[chunk_id] for chunk_id in chunk_ids])
     ends = [*decoded.starts[1:].tolist(), len(decoded.signs)]
     nearness = {}
     for chunk_id, start, end in zip(chunk_ids, decoded.starts.tolist(), ends, strict=True):

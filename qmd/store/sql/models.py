@@ -23,6 +23,10 @@ class StoredModel(NamedTuple):
     dimension: int
 
 
+_GREATEST_ID = 2**63 - 1
+#: In ``z_meta``, followed by the id of a model: the id of the chunk up to which English texts have
+#: their vector of English in their codes. New chunks have greater ids.
+ENGLISH_UP_TO = "english_up_to_"
 #: In ``z_meta``: the name of the model that was chosen for this database.
 CHOICE = "model"
 
@@ -325,6 +329,7 @@ class EmbeddingsWriter(Embeddings):
             ModelMismatchError: The model is neither the active nor the coming one.
         """
         column = self._column(model)
+        MetaWriter(self._sql).put(f"{ENGLISH_UP_TO}{model.id}", "0")
         condition, values = self._of_collections(collection_ids)
         if condition:
             condition = (
@@ -542,6 +547,27 @@ class Tokens:
             [*values, after, limit],
         )
 
+    def after(self, model: StoredModel, chunk_id: int, limit: int) -> list[ChunkText]:
+        """
+        The chunks with a vector of this model that have a greater id, the first of them, by id.
+
+        None comes after a chunk that still waits for its vector: that one would be passed over.
+        """
+        return chunk_texts(
+            self._sql,
+            " WHERE k.id > ? AND k.model_id = ? AND k.next_hash IS NULL AND k.id <"
+            " (SELECT coalesce(min(id), ?) FROM chunks WHERE model_id IS NULL)"
+            " ORDER BY k.id LIMIT ?",
+            [chunk_id, model.id, _GREATEST_ID, limit],
+        )
+
+    def count_after(self, model: StoredModel, chunk_id: int) -> int:
+        """How many chunks with a vector of this model have a greater id."""
+        return self._sql.number(
+            "SELECT count(*) FROM chunks WHERE id > ? AND model_id = ? AND next_hash IS NULL",
+            [chunk_id, model.id],
+        )
+
     def count_waiting(self, model: StoredModel, collection_ids: Sequence[int] = ()) -> int:
         """How many chunks `waiting` has; a scan of all chunks. Raises as `waiting`."""
         clauses, values = self._waiting(model, collection_ids)
@@ -597,6 +623,7 @@ class TokensWriter(Tokens):
 
     def forget(self, model: StoredModel) -> None:
         """Drop all codes of a model."""
+        MetaWriter(self._sql).put(f"{ENGLISH_UP_TO}{model.id}", "0")
         self._sql.run(
             "DELETE FROM z_token_states"
             " WHERE embedding_id IN (SELECT id FROM z_embeddings WHERE model_id = ?)",
