@@ -43,7 +43,7 @@ WEIGHTS: Mapping[EvidencePart, float] = {
     "whole": 1.0,
     "opening": 0.9,
     "tokens": 1.1,
-    "english": 3.2,
+    "english": 2.0,
 }
 #: What the first place in a run adds to the standardised value, if the query has at most
 #: `FEW_WORDS` words (in Chinese: pairs of characters); the second place adds half of that, the

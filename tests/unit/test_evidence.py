@@ -246,7 +246,7 @@ def test_contributions_fall_with_the_rank_in_a_run(corpus: Corpus) -> None:
 
 
 #: The embedder of the corpus gives no token states; test_late_interaction.py leaves them out.
-MEASURED = [part for part in get_args(EvidencePart) if part != "tokens"]
+MEASURED = [part for part in get_args(EvidencePart) if part not in ("tokens", "english")]
 
 
 @pytest.mark.parametrize("without", [(), *((part,) for part in MEASURED), tuple(MEASURED)])
