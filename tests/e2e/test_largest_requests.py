@@ -132,7 +132,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-#: The texts that `/query` and `search_posts` get every day; `/search`, of the same parser, gets all.
+#: The texts that `/query` and `search_posts` get every day: `/search` gets all, by the same parser.
 DAILY = ("Chinese", "lines")
 
 
