@@ -60,7 +60,10 @@ def test_keys_without_ctrl_can_be_switched_off(served: Served, page: Page) -> No
     expect(dialog).to_be_visible()
 
 
-@pytest.mark.parametrize(("locale", "heading"), [("en-GB", "Help"), ("zh-CN", "帮助")])
+@pytest.mark.parametrize(
+    ("locale", "heading"),
+    [pytest.param("en-GB", "Help", marks=pytest.mark.nightly), ("zh-CN", "帮助")],
+)
 def test_the_help_is_accessible_and_fits(
     served: Served, new_page: Callable[..., Page], locale: str, heading: str
 ) -> None:
