@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qmd.inference import token_codes
 from qmd.inference.embedded import build
@@ -101,12 +101,39 @@ def measure(arguments: argparse.Namespace, cache_dir: Path) -> None:
     embedder = open_embedder(DEFAULT_MODEL, cache_dir=cache_dir, threads=threads)
     print(f"load           {timed(lambda: embedder.embed_query('first')):6.2f} s")
     print(f"RSS after load {resident_mib():6.0f} MiB")
+    variants = compare(cache_dir, arguments.texts, arguments.rounds, threads)
+    print(f"\n{arguments.texts} texts of 200 to 400 tokens, {threads} threads:")
+    for name, variant in variants.items():
+        print(
+            f"{name:36} {variant.texts_a_second:6.1f} texts/s, {variant.cpu_ms:5.1f} ms CPU a text;"
+            f" qmd is {variants[QMD].texts_a_second / variant.texts_a_second:5.0%} of it"
+        )
+    queries = [
+        timed(lambda number=n: embedder.embed_query(f"如何恢复备份 after crash {number}"))  # type: ignore[misc]
+        for n in range(100)
+    ]
+    print(f"\nquery p50 {statistics.median(queries) * 1000:.1f} ms", end=", ")
+    print(f"p95 {statistics.quantiles(queries, n=20)[-1] * 1000:.1f} ms")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak RSS {peak:.0f} MiB with the bare sessions and the build", file=sys.stdout)
 
+
+QMD, BARE = "qmd", "bare, a text a thread"
+
+
+class Variant(NamedTuple):
+    texts_a_second: float
+    cpu_ms: float
+
+
+def compare(cache_dir: Path, count: int, rounds: int, threads: int) -> dict[str, Variant]:
+    """The best of the rounds of each variant."""
     import numpy as np
     from tokenizers import Tokenizer
 
+    embedder = open_embedder(DEFAULT_MODEL, cache_dir=cache_dir, threads=threads)
     tokenizer = Tokenizer.from_file(str(build.model_directory(cache_dir) / "tokenizer.json"))
-    texts = sample_texts(arguments.texts, lambda text: len(tokenizer.encode(text).ids))
+    texts = sample_texts(count, lambda text: len(tokenizer.encode(text).ids))
     prefix = spec_of(DEFAULT_MODEL).passage_prefix
     encodings = [tokenizer.encode(prefix + text) for text in texts]
     inputs = [
@@ -126,37 +153,23 @@ def measure(arguments: argparse.Namespace, cache_dir: Path) -> None:
             token_codes.encode(states, projection)
 
     with ThreadPoolExecutor(threads) as pool:
-        variants: dict[str, Callable[[], object]] = {
-            "qmd": lambda: embedder.embed_passages(texts),
+        actions: dict[str, Callable[[], object]] = {
+            QMD: lambda: embedder.embed_passages(texts),
             "qmd, with token states": with_token_states,
             "bare, a text shared by the threads": lambda: [shared.run(None, i) for i in inputs],
-            "bare, a text a thread": lambda: list(pool.map(run_single, inputs)),
+            BARE: lambda: list(pool.map(run_single, inputs)),
         }
-        seconds: dict[str, list[float]] = {name: [] for name in variants}
-        cpu_seconds: dict[str, list[float]] = {name: [] for name in variants}
-        for _ in range(arguments.rounds):
-            for name, action in variants.items():
+        seconds: dict[str, list[float]] = {name: [] for name in actions}
+        cpu_seconds: dict[str, list[float]] = {name: [] for name in actions}
+        for _ in range(rounds):
+            for name, action in actions.items():
                 began = time.process_time()
                 seconds[name].append(timed(action))
                 cpu_seconds[name].append(time.process_time() - began)
-
-    tokens = statistics.mean(len(e.ids) for e in encodings)
-    print(f"\n{len(texts)} texts of {tokens:.0f} tokens on average, {threads} threads:")
-    rates = {name: len(texts) / min(values) for name, values in seconds.items()}
-    for name, rate in rates.items():
-        cpu_ms = min(cpu_seconds[name]) / len(texts) * 1000
-        print(
-            f"{name:36} {rate:6.1f} texts/s, {cpu_ms:5.1f} ms CPU a text;"
-            f" qmd is {rates['qmd'] / rate:5.0%} of it"
-        )
-    queries = [
-        timed(lambda number=n: embedder.embed_query(f"如何恢复备份 after crash {number}"))  # type: ignore[misc]
-        for n in range(100)
-    ]
-    print(f"\nquery p50 {statistics.median(queries) * 1000:.1f} ms", end=", ")
-    print(f"p95 {statistics.quantiles(queries, n=20)[-1] * 1000:.1f} ms")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"peak RSS {peak:.0f} MiB with the bare sessions and the build", file=sys.stdout)
+    return {
+        name: Variant(count / min(seconds[name]), min(cpu_seconds[name]) / count * 1000)
+        for name in actions
+    }
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ The goals of version 2 in one run, beside tobi/qmd and the limits of the machine
 
 FOLDER holds English Markdown and nothing else (the goals were set for 11,760 pages of Windows
 documentation), FIXTURE long questions (`judgments/report-en.json`). With `--files 100000` so many
-generated files are indexed, too, which takes minutes. `embed.py` and `engines_scale.py` have the
-rest: vectors and PostgreSQL.
+generated files are indexed, too, which takes minutes. `engines_scale.py` has the rest: PostgreSQL.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
+import embed
 import index
 import knn
 import measure
@@ -33,6 +33,8 @@ INDEX, RE_INDEX, SIZE, SIZE_ELSEWHERE = 0.30, 0.08, 2.0, 3.5
 #: CPU of a `qmd search` beside a bare Python with one MATCH, and of a nearest-neighbour search
 #: beside numpy.
 PROCESS, KNN = 1.6, 0.4
+#: CPU of a vector beside bare onnxruntime, which is what one took before.
+VECTOR = 0.5
 #: p50 and p95 of a search beside the server's simplest reply: 4 and 8 ms beside .9 ms of `/health`,
 #: 5 and 9 ms beside 1.4 ms of a ping.
 REST = {50: 4 / 0.9, 95: 8 / 0.9}
@@ -86,6 +88,12 @@ def benchmark(arguments: argparse.Namespace, work: Path) -> None:
     rows += served(searches, None if peer is None else peer.name)
     nearest, raw["knn"] = knn.searched([100_000], 40)
     rows += [row.with_target(KNN) for row in nearest]
+    with tempfile.TemporaryDirectory() as cache:
+        variants = embed.compare(Path(cache), 60, arguments.rounds, embed.available_cores())
+    ours, bare = variants[embed.QMD].cpu_ms, variants[embed.BARE].cpu_ms
+    rows.append(
+        Row("vector of a text, CPU", ours, bare, "ms", "bare onnxruntime", VECTOR, "60 texts")
+    )
     measure.report("goals", rows, raw, [f"{arguments.rounds} rounds, {CALLS} questions"])
 
 
