@@ -75,13 +75,6 @@ def test_the_help_is_accessible_and_fits(
     assert_fits(page)
 
 
-def test_the_help_is_a_page_without_a_script(served: Served, new_page: Callable[..., Page]) -> None:
-    page = new_page(java_script_enabled=False)
-    page.goto(served.url)
-    page.get_by_role("link", name="Help").click()
-    expect(page.get_by_role("heading", name="What a query may say")).to_be_visible()
-
-
 def test_the_palette_leads_to_notes_and_commands(
     served: Served, new_page: Callable[..., Page]
 ) -> None:
