@@ -251,12 +251,12 @@ class Operation:
         words = self.command_name or " "
         return self.section or ("" if " " in words else "Search and read")
 
-    @property
+    @cached_property
     def method(self) -> str:
         """Of its endpoint."""
         return self.route.partition(" ")[0] or ("POST" if self.writes or self.bodies else "GET")
 
-    @property
+    @cached_property
     def path(self) -> str:
         """Of its endpoint, with the names of arguments in braces."""
         return self.route.partition(" ")[2] or f"/{self.name}"

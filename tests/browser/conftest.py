@@ -7,6 +7,7 @@ and say how to install it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,20 +37,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.unmeasured)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    # For one module: as long as it runs, this thread cannot run another event loop.
+@pytest.fixture(scope="session")
+def launched() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """
+    The browser, and the event loop by which this thread speaks to it.
+
+    Its driver takes a second of CPU to start, so one serves all modules. Between them this thread
+    has no loop, so that other tests can run one.
+    """
     path = program()
     if path is None:
         pytest.skip(
             "NO CHROMIUM: THE PAGE IS NOT TESTED. Install it with: apt-get install chromium"
         )
     with sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         browser = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else []
         )
-        yield browser
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(launched: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """For one module: as long as it runs, this thread cannot run another event loop."""
+    browser, loop = launched
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture

@@ -28,14 +28,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
     files: dict[str, str | bytes] = {
         "a.pdf": pdf(pages, marks=marks),
         "b.csv": f"{names}\n" + f"{','.join(['words'] * 30)}\n" * 300,
-        "narrow.csv": "name 0,name 1\n" + "words,words\n" * 300,
+        "narrow.csv": "name 0,name 1\n" + "words,words\n" * 210,
         "c.mbox": mails,
     }
     with serve(tmp_path, files, embed=False, mask="**/*.{pdf,csv,mbox}") as server:
         yield server
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_hit_shows_the_mark_on_the_picture(
     served: Served, new_page: Callable[..., Page], has_scripts: bool
 ) -> None:
@@ -78,7 +78,7 @@ def test_the_view_is_accessible_and_fits(
     page = new_page(locale="zh-CN", viewport={"width": width, "height": 800})
     for address, text in (
         ("a.pdf?page=2&q=quagga", "本页文字"),
-        ("narrow.csv?line=150#at", "后面的行"),  # axe looks at each cell
+        ("narrow.csv?line=225#at", "前面的行"),  # axe looks at each cell, here at few
         ("c.mbox", "会话：2"),
         ("c.mbox?message=2", "发件人"),
     ):

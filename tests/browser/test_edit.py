@@ -102,7 +102,9 @@ def test_tags_and_properties_are_completed(served: Served, page: Page) -> None:
     expect(text).to_have_value(re.compile("\n#wo\n$"))
 
 
-@pytest.mark.parametrize("width", [360, pytest.param(768, marks=pytest.mark.nightly), 1280])
+@pytest.mark.parametrize(
+    "width", [360, *(pytest.param(each, marks=pytest.mark.nightly) for each in (768, 1280))]
+)
 def test_what_is_typed_is_seen_with_its_colours_and_choices(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:
@@ -250,15 +252,18 @@ def test_without_scripts_the_forms_do_the_same(
     assert "- [x] paint" in _text(served, "Harbour.md")
 
 
+@pytest.mark.parametrize(
+    ("width", "language"),
+    [(360, "zh-CN"), pytest.param(1280, "en-GB", marks=pytest.mark.nightly)],
+)
 def test_the_views_that_write_are_accessible_and_narrow(
-    served: Served, new_page: Callable[..., Page]
+    served: Served, new_page: Callable[..., Page], width: int, language: str
 ) -> None:
-    for width, language in ((1280, "en-GB"), (360, "zh-CN")):
-        page = new_page(viewport={"width": width, "height": 740}, locale=language)
-        for path in ("edit/notes/plan.md", "new", "tick/notes/Harbour.md", "move/notes/plan.md"):
-            page.goto(f"{served.url}/{path}")
-            assert_accessible(page)
-            assert_fits(page)
+    page = new_page(viewport={"width": width, "height": 740}, locale=language)
+    for path in ("edit/notes/plan.md", "new", "tick/notes/Harbour.md", "move/notes/plan.md"):
+        page.goto(f"{served.url}/{path}")
+        assert_accessible(page)
+        assert_fits(page)
 
 
 def test_the_editor_saves_by_itself_until_there_is_a_conflict(

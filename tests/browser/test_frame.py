@@ -9,13 +9,6 @@ from support.axe import assert_accessible, assert_fits
 from support.site import Served
 
 
-def test_a_search_leads_to_a_note(served: Served, page: Page) -> None:
-    page.goto(served.url)
-    page.get_by_role("combobox", name="Search", exact=True).fill("boat")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("link", name="Harbour")).to_be_visible()
-
-
 def test_the_language_is_that_of_the_browser_until_the_person_chooses(
     served: Served, new_page: Callable[..., Page]
 ) -> None:
@@ -25,15 +18,6 @@ def test_the_language_is_that_of_the_browser_until_the_person_chooses(
     page.get_by_role("link", name="English").click()
     page.goto(f"{served.url}/overview")
     expect(page.get_by_role("heading", name="Health")).to_be_visible()
-
-
-def test_an_unknown_address_is_a_page_with_a_way_on(served: Served, page: Page) -> None:
-    page.expected.append("404")  # type: ignore[attr-defined]
-    response = page.goto(f"{served.url}/nowhere")
-    assert response is not None
-    assert response.status == 404
-    page.get_by_role("link", name="To the search", exact=True).click()
-    expect(page.get_by_role("combobox", name="Search", exact=True)).to_be_visible()
 
 
 def test_the_frame_is_accessible_and_fits_a_narrow_window(

@@ -243,7 +243,7 @@ def test_the_tree_beside_a_note_opens_folders_and_can_be_hidden(
         assert_fits(page)
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.nightly)])
 def test_another_note_is_read_beside_this_one(
     served: Served, new_page: Callable[..., Page], width: int
 ) -> None:

@@ -60,7 +60,10 @@ def test_keys_without_ctrl_can_be_switched_off(served: Served, page: Page) -> No
     expect(dialog).to_be_visible()
 
 
-@pytest.mark.parametrize(("locale", "heading"), [("en-GB", "Help"), ("zh-CN", "帮助")])
+@pytest.mark.parametrize(
+    ("locale", "heading"),
+    [pytest.param("en-GB", "Help", marks=pytest.mark.nightly), ("zh-CN", "帮助")],
+)
 def test_the_help_is_accessible_and_fits(
     served: Served, new_page: Callable[..., Page], locale: str, heading: str
 ) -> None:
@@ -70,13 +73,6 @@ def test_the_help_is_accessible_and_fits(
     expect(page.get_by_role("dialog", name=heading)).to_be_visible()
     assert_accessible(page)
     assert_fits(page)
-
-
-def test_the_help_is_a_page_without_a_script(served: Served, new_page: Callable[..., Page]) -> None:
-    page = new_page(java_script_enabled=False)
-    page.goto(served.url)
-    page.get_by_role("link", name="Help").click()
-    expect(page.get_by_role("heading", name="What a query may say")).to_be_visible()
 
 
 def test_the_palette_leads_to_notes_and_commands(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from playwright.sync_api import Page, expect
 from support.axe import assert_accessible, assert_fits
-from support.site import Served, serve
+from support.site import Served
 
 
 def test_hits_come_while_typing_and_their_words_are_marked(served: Served, page: Page) -> None:
@@ -83,12 +82,6 @@ def test_the_filters_suggest_tags_and_properties(served: Served, page: Page) -> 
     expect(page.locator(".hit")).to_have_count(1)
 
 
-def test_an_error_in_the_query_is_shown_in_its_place(served: Served, page: Page) -> None:
-    page.goto(f"{served.url}/?q=boat&after=tomorrowish")
-    expect(page.get_by_role("alert")).to_contain_text("tomorrowish")
-    expect(page.get_by_role("combobox", name="Search", exact=True)).to_have_value("boat")
-
-
 def test_searching_needs_no_script(served: Served, new_page: Callable[..., Page]) -> None:
     page = new_page(java_script_enabled=False)
     page.goto(served.url)
@@ -97,13 +90,6 @@ def test_searching_needs_no_script(served: Served, new_page: Callable[..., Page]
     assert button.evaluate("each => each.scrollHeight <= 48 && each.clientWidth > 60"), "one line"
     button.click()
     expect(page.get_by_role("link", name="Harbour", exact=True)).to_be_visible()
-
-
-def test_nothing_indexed_says_what_to_do(tmp_path: Path, page: Page) -> None:
-    with serve(tmp_path, {}) as served:
-        served.kb.remove_collection("notes")
-        page.goto(served.url)
-        expect(page.get_by_role("link", name="Add a folder")).to_be_visible()
 
 
 def test_the_view_is_accessible_and_fits(served: Served, new_page: Callable[..., Page]) -> None:

@@ -171,9 +171,12 @@ def test_a_call_has_a_hundred_arguments_at_most(kb: KnowledgeBase, tool: Tool[An
 def test_the_name_of_an_argument_is_shown_in_part_if_it_is_long(
     kb: KnowledgeBase, tool: Tool[Any]
 ) -> None:
+    assert len(refusal(kb, tool, {"q" * 10_000: 1})) < 500
+
+
+def test_the_name_of_an_argument_may_have_any_length(kb: KnowledgeBase) -> None:
     began = time.process_time()
-    said = refusal(kb, tool, {"q" * 10_000_000: 1})
-    assert len(said) < 500
+    refusal(kb, TOOLS["multi_get"], {"q" * 10_000_000: 1})
     assert time.process_time() - began < 0.5  # looking for one like it took twice as long
 
 

@@ -16,11 +16,12 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from support.cli import Scratch, installed_command
-from support.http_server import WAIT_S
+from support.http_server import WAIT_S, WITHOUT_MODEL
 
 import qmd
 from integrations import build
 from qmd.tools.toolsets import select
+from tests.support.warm import warm
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -116,7 +117,7 @@ def test_the_same_files_make_the_same_bundle(bundle: Path, tmp_path: Path) -> No
 
 @pytest.mark.unmeasured
 def test_the_bundle_makes_collections_of_the_folders(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path)
+    scratch = Scratch(tmp_path, WITHOUT_MODEL)
     scratch.write("notes/plan.md", "# Plan\n")
     scratch.write("notes/sub/more.md", "# More\n")
     folders = [str(tmp_path / name) for name in ("notes", "notes/sub", "missing", "notes")]
@@ -226,7 +227,7 @@ def test_the_command_of_the_image_serves_and_its_health_check_passes(
     command = [*installed_command(), *json.loads(moved(stage["CMD"])), "--port", "0"]
     assert json.loads(stage["ENTRYPOINT"]) == ["qmd"]
     with (tmp_path / "stderr").open("wb") as stderr:
-        server = subprocess.Popen(
+        server = warm.popen(
             command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=stderr, text=True
         )
     try:

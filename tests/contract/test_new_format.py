@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from support.changed_copy import ChangedCopy
 from support.cli import Scratch
-
-REPOSITORY = Path(__file__).parents[2]
+from support.http_server import WITHOUT_MODEL
 
 #: What runs is a copy, which no fork has.
 pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
@@ -39,56 +34,26 @@ def convert(path, data):
     return Converted(text, title=title and title[1], encoding=decoded.encoding)
 """,
 }
-#: ``python -m qmd`` would take the package of the current directory.
-LAUNCH = "import sys; sys.path.insert(0, {!r}); from qmd.__main__ import run; run()"
-
-
-class Copy:
-    """A folder of notes with the format, and the command of the copy."""
-
-    def __init__(self, scratch: Scratch, code: Path) -> None:
-        self.scratch = scratch
-        self._command = [sys.executable, "-c", LAUNCH.format(str(code))]
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self._command, *arguments],
-            cwd=self.scratch.root,
-            env=self.scratch.environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
-        )
-
-    def json(self, *arguments: str) -> Any:
-        done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    code = tmp_path_factory.mktemp("code")
-    for name in ("qmd", "migrations"):
-        shutil.copytree(REPOSITORY / name, code / name)  # with what is compiled
-    for name, text in ADDED.items():
-        with (code / name).open("a", encoding="utf-8") as file:
-            file.write(text)
-    copy = Copy(Scratch(tmp_path_factory.mktemp("outline")), code)
-    copy.scratch.write("notes/b.md", "# B\n")
-    copy.scratch.write("notes/plan.outline", "* Plan\n\nA zebra, see [[file:b.md]].\n")
-    assert copy.run("collection", "add", "notes", "--mask", "**/*.{md,outline}").returncode == 0
-    return copy
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangedCopy]:
+    """A copy with the format, and a folder of notes."""
+    scratch = Scratch(tmp_path_factory.mktemp("outline"), WITHOUT_MODEL)
+    scratch.write("notes/b.md", "# B\n")
+    scratch.write("notes/plan.outline", "* Plan\n\nA zebra, see [[file:b.md]].\n")
+    with ChangedCopy(tmp_path_factory.mktemp("code"), scratch, ADDED) as copy:
+        copy.ok("collection", "add", "notes", "--mask", "**/*.{md,outline}")
+        yield copy
 
 
-def test_searches_show_the_converted_text(copy: Copy) -> None:
+def test_searches_show_the_converted_text(copy: ChangedCopy) -> None:
     [hit] = copy.json("search", "zebra")
     assert (hit["file"], hit["title"]) == ("notes/plan.outline", "Plan")
-    assert "[b.md](b.md)" in copy.run("get", "notes/plan.outline").stdout
+    assert "[b.md](b.md)" in copy.ok("get", "notes/plan.outline")
 
 
-def test_a_docid_is_that_of_the_converted_text(copy: Copy) -> None:
+def test_a_docid_is_that_of_the_converted_text(copy: ChangedCopy) -> None:
     [hit] = copy.json("search", "zebra")
     for command in (("rm", "notes/plan.outline"), ("mv", "notes/plan.outline", "other")):
         would_be = copy.json(*command, "--if-docid", hit["docid"], "--preview")
@@ -96,15 +61,15 @@ def test_a_docid_is_that_of_the_converted_text(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("note", ["notes/b.md", "notes/plan.outline"])
-def test_a_move_lists_the_links_that_it_cannot_rewrite(copy: Copy, note: str) -> None:
+def test_a_move_lists_the_links_that_it_cannot_rewrite(copy: ChangedCopy, note: str) -> None:
     [left] = copy.json("mv", note, "notes/folder/c", "--preview")["unchanged"]
     assert (left["line"], left["link"]) == (3, "[b.md](b.md)")
     assert left["reason"] == "links in files of this format are not rewritten"
 
 
-def test_what_is_only_read_is_not_edited(copy: Copy) -> None:
+def test_what_is_only_read_is_not_edited(copy: ChangedCopy) -> None:
     before = (copy.scratch.root / "notes/plan.outline").read_bytes()
     done = copy.run("note", "edit", "notes/plan.outline", "append", "--text", "x")
-    assert done.returncode == 1
-    assert "notes/plan.outline is only read here: its format is Outline." in done.stderr
+    assert done.code == 1
+    assert "notes/plan.outline is only read here: its format is Outline." in done.err
     assert (copy.scratch.root / "notes/plan.outline").read_bytes() == before

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
+from support.changed_copy import COMMAND, ChangedCopy
 from support.cli import Scratch
-from support.http_server import Serving
+from support.http_server import WITHOUT_MODEL, Serving
 from support.mcp_client import with_client
-
-REPOSITORY = Path(__file__).parents[2]
 
 #: What runs is a copy, which no fork has.
 pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]
@@ -86,79 +81,48 @@ NOTES = {
     "a.md": "# A\n\n[[hub]]\n",
     "b.md": "# B\n\n[[hub]]\n",
 }
-#: ``python -m qmd`` would take the package of the current directory.
-LAUNCH = "import sys; sys.path.insert(0, {!r}); from qmd.__main__ import run; run()"
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command line of a copy with the operation."""
-    directory = tmp_path_factory.mktemp("copy")
-    for name in ("qmd", "migrations"):
-        shutil.copytree(REPOSITORY / name, directory / name)  # with what is compiled
-    for name, text in ADDED.items():
-        with (directory / name).open("a", encoding="utf-8") as file:
-            file.write(text)
-    return [sys.executable, "-c", LAUNCH.format(str(directory))]
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory, command: list[str]) -> Scratch:
-    scratch = Scratch(tmp_path_factory.mktemp("hubs"))
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangedCopy]:
+    """A copy with the operation, and its notes."""
+    scratch = Scratch(tmp_path_factory.mktemp("hubs"), WITHOUT_MODEL)
     for name, text in NOTES.items():
         scratch.write(f"notes/{name}", text)
-    run(scratch, command, "collection", "add", "notes")
-    return scratch
+    with ChangedCopy(tmp_path_factory.mktemp("copy"), scratch, ADDED) as copy:
+        copy.ok("collection", "add", "notes")
+        yield copy
 
 
 @pytest.fixture(scope="module")
-def server(scratch: Scratch, command: list[str]) -> Iterator[Serving]:
-    arguments = ["--db", str(scratch.database), "server", "--transport", "http", "--port", "0"]
-    with Serving([*command, *arguments], environment=scratch.environment) as serving:
+def server(copy: ChangedCopy) -> Iterator[Serving]:
+    with copy.serve("--toolset", "graph", "--lang", "zh") as serving:
         assert serving.url
         yield serving
 
 
-def run(scratch: Scratch, command: list[str], *arguments: str, **variables: str) -> str:
-    done = subprocess.run(
-        [*command, *arguments],
-        cwd=scratch.root,
-        env={**scratch.environment, **variables},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
-
-
-def test_the_shell_has_the_command(scratch: Scratch, command: list[str]) -> None:
-    assert run(scratch, command, "hubs") == "notes/hub.md  Hub\n"
-    both = json.loads(run(scratch, command, "hubs", "--backlinks", "1", "--json"))
+def test_the_shell_has_the_command(copy: ChangedCopy) -> None:
+    assert copy.ok("hubs") == "notes/hub.md  Hub\n"
+    both = copy.json("hubs", "--backlinks", "1")
     assert [each["file"] for each in both["documents"]] == ["notes/a.md", "notes/hub.md"]
-    path = run(scratch, command, "hubs", "--full-path").split()[0]
-    assert path == str(scratch.root / "notes/hub.md")
-    help_text = run(scratch, command, "hubs", "--help")
+    path = copy.ok("hubs", "--full-path").split()[0]
+    assert path == str(copy.scratch.root / "notes/hub.md")
+    help_text = copy.ok("hubs", "--help")
     assert "Least backlinks." in help_text and "They may be maps of content." in help_text
-    assert "hubs" in run(scratch, command, "help", "--all")
+    assert "hubs" in copy.ok("help", "--all")
 
 
-def test_the_tab_key_completes_it(scratch: Scratch, command: list[str]) -> None:
+def test_the_tab_key_completes_it(copy: ChangedCopy) -> None:
     typed = {"_QMD_COMPLETE": "bash_complete", "COMP_LINE": "qmd hu", "COMP_WORD": "hu"}
-    assert "hubs" in run(scratch, command, **typed)
+    environment = {**copy.scratch.environment, **typed}
+    assert b"hubs" in subprocess.check_output(copy.python(COMMAND), env=environment, timeout=60)
 
 
-def test_models_have_the_tool(scratch: Scratch, command: list[str]) -> None:
-    server = ["--db", str(scratch.database), "mcp", "--toolset", "graph", "--lang", "zh"]
-    program, *arguments = [*command, *server]
-    parameters = StdioServerParameters(
-        command=program, args=arguments, env=scratch.environment, cwd=scratch.root
-    )
-
+def test_models_have_the_tool(server: Serving) -> None:
     async def use(client: Client) -> tuple[Any, Any]:
         return await client.list_tools(), await client.call_tool("hubs", {"limit": 1})
 
-    listed, result = with_client(parameters, use)
+    listed, result = with_client(f"{server.url}/mcp", use)
     tool = next(each for each in listed.tools if each.name == "hubs")
     assert tool.description == "链接最多的文档。"
     assert tool.input_schema["properties"]["backlinks"]["description"] == "最少的反向链接"
@@ -167,21 +131,17 @@ def test_models_have_the_tool(scratch: Scratch, command: list[str]) -> None:
     assert result.structured_content["total"] == 1
 
 
-def test_programs_have_the_endpoint(scratch: Scratch, command: list[str], server: Serving) -> None:
+def test_programs_have_the_endpoint(copy: ChangedCopy, server: Serving) -> None:
     reply = server.ask("GET", "/hubs?backlinks=1").json()
     assert reply["total"] == 2
     assert server.ask("GET", "/hubs?backlinks=0").status == 400
     described = server.ask("GET", "/openapi.json").json()
     assert described["paths"]["/hubs"]["get"]["summary"] == "List the documents with many backlinks"
     assert "Hubs" in described["components"]["schemas"]
-    line = ["hubs", "--backlinks", "1", "--json", "--mode", "server"]
-    assert json.loads(run(scratch, command, *line)) == reply
+    assert copy.json("hubs", "--backlinks", "1", "--mode", "server") == reply
 
 
-def test_a_token_for_some_collections_opens_it(
-    scratch: Scratch, command: list[str], server: Serving
-) -> None:
-    line = ["server", "token", "create", "reader", "--read", "notes", "--json"]
-    token = json.loads(run(scratch, command, *line))["token"]
+def test_a_token_for_some_collections_opens_it(copy: ChangedCopy, server: Serving) -> None:
+    token = copy.json("server", "token", "create", "reader", "--read", "notes")["token"]
     answer = server.ask("GET", "/hubs", Authorization=f"Bearer {token}")
     assert answer.json()["total"] == 1

@@ -19,7 +19,7 @@ from qmd.cli.main import cli
 from qmd.cli.man import man_page
 from qmd.store.migrations import migrations_folder
 from qmd.store.sqlite.migrate import WHOLE
-from tests.support.source_trees import source_trees
+from tests.support.source_trees import source_nodes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -117,8 +117,8 @@ def requirement_names() -> list[str]:
 def imported() -> set[str]:
     """Top-level modules that qmd imports, by statement or by name."""
     found: set[str] = set()
-    for tree in source_trees().values():
-        for node in ast.walk(tree):
+    for of_module in source_nodes().values():
+        for node in of_module:
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

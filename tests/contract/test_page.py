@@ -46,6 +46,17 @@ def test_a_page_lets_nothing_run_and_loads_only_from_this_server(client: httpx.C
     assert not re.search(r"<[^>]+ (style|on\w+)=", answer.text)
 
 
+def test_an_unknown_address_is_a_page_with_a_way_on(client: httpx.Client) -> None:
+    answer = client.get("/nowhere", headers={"accept": "text/html"})
+    assert answer.status_code == 404
+    assert '<a class="button" href="/">To the search</a>' in answer.text
+
+
+def test_the_help_is_a_page_without_a_script(client: httpx.Client) -> None:
+    assert '<a href="/help"' in client.get("/").text
+    assert ">What a query may say</h" in client.get("/help").text
+
+
 @pytest.mark.parametrize("address", ["/", "/?q=boat", "/ask", "/overview"])
 def test_the_first_view_is_light(client: httpx.Client, address: str) -> None:
     """At most 150 KB over the wire: the page, its styles and icon, and the scripts they import."""

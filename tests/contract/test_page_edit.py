@@ -497,8 +497,11 @@ def test_a_preview_is_rendered_as_the_note_would_be(client: httpx.Client) -> Non
 
 def test_what_the_rules_leave_out_cannot_be_opened(tmp_path: Path) -> None:
     files = {"a.md": "# A\n", ".git/config": "[secret]", "b.txt": "secret", "x.svg": "<svg/>"}
-    with serve(tmp_path, {**files, ".gitignore": "own.md\n", "own.md": "secret"}) as served:
+    with (
+        serve(tmp_path, {**files, ".gitignore": "own.md\n", "own.md": "secret"}) as served,
+        http_client(served.url) as client,
+    ):
         for name in (".git/config", "b.txt", "x.svg", "own.md", ".gitignore"):
             for view in ("edit", "move", "delete"):
-                answer = httpx.get(f"{served.url}/{view}/notes/{name}", timeout=60)
+                answer = client.get(f"/{view}/notes/{name}")
                 assert (answer.status_code, "secret" in answer.text) == (404, False), (view, name)

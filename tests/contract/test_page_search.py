@@ -108,6 +108,13 @@ def test_a_wrong_filter_is_explained_in_chinese(client: httpx.Client) -> None:
     assert "不是属性条件" in answer.text and "请写成" in answer.text
 
 
+def test_an_error_in_the_query_is_shown_in_its_place(client: httpx.Client) -> None:
+    html = client.get("/", params={"q": "boat", "after": "tomorrowish"}).text
+    alert = html.partition('role="alert">')[2].partition("</div>")[0]
+    assert "tomorrowish" in alert
+    assert 'name="q" value="boat"' in html
+
+
 def test_each_missing_name_is_told_in_chinese(client: httpx.Client) -> None:
     answer = client.get(
         "/part/hits",
@@ -123,3 +130,10 @@ def test_a_collection_without_notes_is_a_beginning(tmp_path: Path) -> None:
         html = client.get("/", headers={"accept-language": "en"}).text
         assert "<strong>There are no notes yet.</strong>" in html and "<h2>Changed last" not in html
         assert '<a class="button" href="/new">' in html
+
+
+def test_nothing_indexed_says_what_to_do(tmp_path: Path) -> None:
+    with serve(tmp_path, {}, embed=False) as served, http_client(served.url) as client:
+        served.kb.remove_collection("notes")
+        html = client.get("/", headers={"accept-language": "en"}).text
+        assert '<a class="button" href="/overview#collections">Add a folder</a>' in html

@@ -210,8 +210,8 @@ def test_public_signatures_name_their_types() -> None:
 
 def test_a_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
-    for file, tree in source_trees().items():
-        for node in ast.walk(tree):
+    for file, of_module in source_nodes().items():
+        for node in of_module:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(file)
     several = {name: files for name, files in homes.items() if len(files) > 1}

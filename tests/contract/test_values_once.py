@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
+from support.changed_copy import ChangedCopy
 from support.cli import Scratch
-from support.http_server import Serving
+from support.http_server import WITHOUT_MODEL, Serving
 from support.mcp_client import with_client
-
-REPOSITORY = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.unmeasured, pytest.mark.cold]  # what runs is a copy, which no fork has
 
@@ -40,87 +35,47 @@ def _answer_in_tongue(self, command, request, _answer=KnowledgeBase.run_search):
 KnowledgeBase.run_search = _answer_in_tongue
 """
 
-#: ``python -m qmd`` would take the package of the current directory.
-LAUNCH = "import sys; sys.path.insert(0, {!r}); from qmd.__main__ import run; run()"
-
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with the field and the option."""
-    directory = tmp_path_factory.mktemp("copy")
-    for name in ("qmd", "migrations"):
-        shutil.copytree(REPOSITORY / name, directory / name)  # with what is compiled
-    values = directory / "qmd/values/search.py"
-    text = values.read_text(encoding="utf-8")
-    for line, next_line in ((FIELD, BEFORE_FIELD), (OPTION, BEFORE_OPTION)):
-        assert text.count(next_line) == 1
-        text = text.replace(next_line, line + next_line)
-    values.write_text(text, encoding="utf-8")
-    with (directory / "qmd/kb/knowledge_base.py").open("a", encoding="utf-8") as engine:
-        engine.write(STEP)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def command(copy: Path) -> list[str]:
-    return [sys.executable, "-c", LAUNCH.format(str(copy))]
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory, command: list[str]) -> Scratch:
-    scratch = Scratch(tmp_path_factory.mktemp("values"))
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChangedCopy]:
+    """A copy with the field and the option, and a note."""
+    scratch = Scratch(tmp_path_factory.mktemp("values"), WITHOUT_MODEL)
     scratch.write("notes/boat.md", "# A boat\n\nIt floats.\n")
-    run(scratch, command, "collection", "add", "notes")
-    return scratch
+    added = {"qmd/kb/knowledge_base.py": STEP}
+    with ChangedCopy(tmp_path_factory.mktemp("copy"), scratch, added) as copy:
+        values = copy.folder / "qmd/values/search.py"
+        text = values.read_text(encoding="utf-8")
+        for line, next_line in ((FIELD, BEFORE_FIELD), (OPTION, BEFORE_OPTION)):
+            assert text.count(next_line) == 1
+            text = text.replace(next_line, line + next_line)
+        values.write_text(text, encoding="utf-8")
+        copy.ok("collection", "add", "notes")
+        yield copy
 
 
 @pytest.fixture(scope="module")
-def server(scratch: Scratch, command: list[str]) -> Iterator[Serving]:
-    arguments = ["--db", str(scratch.database), "server", "--transport", "http", "--port", "0"]
-    with Serving([*command, *arguments], environment=scratch.environment) as serving:
+def server(copy: ChangedCopy) -> Iterator[Serving]:
+    with copy.serve("--toolset", "qmd") as serving:
         assert serving.url
         yield serving
 
 
-def run(scratch: Scratch, command: list[str], *arguments: str) -> str:
-    done = subprocess.run(
-        [*command, *arguments],
-        cwd=scratch.root,
-        env=scratch.environment,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
-
-
-def test_the_command_line_takes_the_option_and_prints_the_field(
-    scratch: Scratch, command: list[str]
-) -> None:
-    (hit,) = json.loads(run(scratch, command, "search", "boat", "--json"))
+def test_the_command_line_takes_the_option_and_prints_the_field(copy: ChangedCopy) -> None:
+    (hit,) = copy.json("search", "boat")
     assert hit["tongue"] == "unknown"
-    (hit,) = json.loads(run(scratch, command, "search", "boat", "--tongue", "en", "--json"))
+    (hit,) = copy.json("search", "boat", "--tongue", "en")
     assert hit["tongue"] == "en"
-    help_text = run(scratch, command, "search", "--help")
+    help_text = copy.ok("search", "--help")
     assert "--tongue" in help_text
     assert "Only texts in this language." in help_text
 
 
-def test_mcp_describes_the_argument_and_answers_with_the_field(
-    scratch: Scratch, command: list[str]
-) -> None:
-    server = ["--db", str(scratch.database), "mcp", "--toolset", "qmd"]
-    program, *arguments = [*command, *server]
-    parameters = StdioServerParameters(
-        command=program, args=arguments, env=scratch.environment, cwd=scratch.root
-    )
-
+def test_mcp_describes_the_argument_and_answers_with_the_field(server: Serving) -> None:
     async def use(client: Client) -> tuple[Any, Any]:
         listed = await client.list_tools()
         return listed, await client.call_tool("search", {"query": "boat", "tongue": "en"})
 
-    listed, result = with_client(parameters, use)
+    listed, result = with_client(f"{server.url}/mcp", use)
     tool = next(each for each in listed.tools if each.name == "search")
     assert tool.input_schema["properties"]["tongue"] == {
         "type": "string",
@@ -148,25 +103,26 @@ def test_rest_describes_the_option_and_answers_with_the_field(server: Serving) -
 
 
 def test_the_client_of_a_running_server_sends_the_option_and_reads_the_field(
-    scratch: Scratch, command: list[str], server: Serving
+    copy: ChangedCopy, server: Serving
 ) -> None:
-    options = ("search", "boat", "--mode", "server", "--tongue", "en", "--json")
-    (hit,) = json.loads(run(scratch, command, *options))
+    assert server.url
+    (hit,) = copy.json("search", "boat", "--mode", "server", "--tongue", "en")
     assert hit["tongue"] == "en"
 
 
-def test_python_takes_the_option_and_shows_it_in_the_signature(
-    scratch: Scratch, copy: Path
-) -> None:
+def test_python_takes_the_option_and_shows_it_in_the_signature(copy: ChangedCopy) -> None:
     script = """
-import inspect, sys
-sys.path.insert(0, sys.argv[1])
+import inspect
 from qmd import KnowledgeBase
 print(inspect.signature(KnowledgeBase.vsearch).parameters["tongue"])
-with KnowledgeBase.open(sys.argv[2]) as kb:
+with KnowledgeBase.open(sys.argv[1]) as kb:
     print([hit.tongue for hit in kb.search("boat", tongue="en").hits])
 """
-    printed = run(
-        scratch, [sys.executable, "-c", script], str(copy), str(scratch.database)
-    ).splitlines()
-    assert printed == ["tongue: str | None = None", "['en']"]
+    done = subprocess.run(
+        [*copy.python(script), str(copy.scratch.database)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["tongue: str | None = None", "['en']"]

@@ -35,7 +35,7 @@ def test_an_entry_is_tried_added_found_by_doctor_and_taken_out(scratch: Scratch)
     file = file_of(scratch, "zed")
     scratch.write(str(file.relative_to(scratch.root)), SETTINGS)
     file.chmod(0o640)
-    scratch.write("notes/a.md", "# A\n")
+    (scratch.root / "notes").mkdir()  # without a note, whose vector a server would make
     scratch.ok("collection", "add", "notes")
     shown = scratch.ok("mcp", "install", "zed", "--yes").out
     assert '+    "qmd": {' in shown
@@ -134,8 +134,9 @@ def test_a_file_that_cannot_be_changed_stops_no_other(scratch: Scratch) -> None:
 
 def test_an_undo_takes_the_entry_out_whatever_the_earlier_file_is(scratch: Scratch) -> None:
     file = file_of(scratch, "gemini")
-    scratch.write(str(file.relative_to(scratch.root)), '{"a": 1}\n')
-    scratch.ok("mcp", "install", "gemini", "--yes")
+    file.parent.mkdir(parents=True)
+    entry = json.loads(scratch.ok("mcp", "install", "gemini", "--print").out)
+    file.write_text(json.dumps({"a": 1, **entry}))
     file.with_name(f"{file.name}.before-qmd").write_bytes(b"\xff no JSON")
     scratch.ok("mcp", "install", "gemini", "--undo", "--yes")
     assert json.loads(file.read_text()) == {"a": 1, "mcpServers": {}}

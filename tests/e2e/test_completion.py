@@ -34,13 +34,11 @@ NOTES = {
 #: What is typed before Tab, and the arguments that the shell then has.
 TYPED = {
     "qmd compl": ["completion"],
-    "qmd query --no-rer": ["query", "--no-rerank"],
     "qmd get no": ["get", "notes/"],
     "qmd get notes/2025/my": ["get", "notes/2025/my plan.md"],
     "qmd get 'notes/2025/my p": ["get", "notes/2025/my plan.md"],
     "qmd get notes/2025/a:": ["get", "notes/2025/a: b, c.md"],
     "qmd get notes/2025/备": ["get", "notes/2025/备份.md"],
-    "qmd get todo": ["get", "todo.md"],
     "qmd search -c work": ["search", "-c", "work notes"],
     "qmd search --collection=no": ["search", "--collection=notes"],
     "qmd search -p stat": ["search", "-p", "status:"],

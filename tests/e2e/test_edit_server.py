@@ -9,7 +9,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from support import child
 from support.cli import Scratch
-from support.mcp_client import qmd_mcp, with_client
+from support.http_server import WITHOUT_MODEL
+from support.mcp_client import RawClient, qmd_mcp, with_client
 
 from qmd import KnowledgeBase
 
@@ -27,9 +28,8 @@ def notes(tmp_path: Path) -> Path:
     return root
 
 
-def server(tmp_path: Path, *options: str) -> StdioServerParameters:
-    command, *arguments = [*qmd_mcp(tmp_path / "index.sqlite"), *options]
-    return StdioServerParameters(command=command, args=arguments)
+def server(tmp_path: Path) -> list[str]:
+    return [*qmd_mcp(tmp_path / "index.sqlite"), "--toolset", "edit"]
 
 
 async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
@@ -69,7 +69,9 @@ def test_an_agent_reads_edits_and_takes_it_back(tmp_path: Path, notes: Path, mod
         undone = await call(client, "undo", session=True)
         assert len(undone["undone"]) == 3
 
-    with_client(server(tmp_path, "--toolset", "edit"), use, mode=mode)
+    command, *arguments = server(tmp_path)
+    process = StdioServerParameters(command=command, args=arguments, env=WITHOUT_MODEL)
+    with_client(process, use, mode=mode)
     assert (notes / "plan.md").read_bytes() == b"# Plan\r\n\r\n- [ ] call the bank\r\n"
     with KnowledgeBase.open(tmp_path / "index.sqlite") as kb:
         sessions = {change.session for change in kb.undo.changes()}
@@ -78,10 +80,9 @@ def test_an_agent_reads_edits_and_takes_it_back(tmp_path: Path, notes: Path, mod
 
 
 def test_the_command_undoes_what_an_agent_wrote(tmp_path: Path, notes: Path) -> None:
-    async def use(client: Client) -> None:
-        await call(client, "edit_note", file="plan", action="append", text="by the agent")
-
-    with_client(server(tmp_path, "--toolset", "edit"), use)
+    with RawClient(server(tmp_path), tmp_path / "stderr") as client:
+        client.handshake()
+        client.tool("edit_note", file="plan", action="append", text="by the agent")
     scratch = Scratch(tmp_path)
     database = str(tmp_path / "index.sqlite")
     (listed,) = scratch.ok("undo", "--list", "--json", "--db", database).json()

@@ -13,11 +13,17 @@ import pytest
 
 from qmd.store.sqlite.library import dbapi
 from tests.support.cli import Scratch
+from tests.support.warm import warm
 
 if sys.platform == "win32":
     pytest.skip("has no limit for the size of a file", allow_module_level=True)
 
+LIMITED = """
 import resource
+from qmd.__main__ import run
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+run()
+"""
 
 
 @pytest.fixture
@@ -31,15 +37,8 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
 
 def run(scratch: Scratch, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command that can write to no file, as on a full disk."""
-    return subprocess.run(
-        [sys.executable, "-m", "qmd", "--db", "kb.sqlite", *arguments],
-        cwd=scratch.root,
-        env=scratch.environment,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", LIMITED, "--db", "kb.sqlite", *arguments]
+    return warm.run(command, cwd=scratch.root, env=scratch.environment, text=True)
 
 
 @pytest.mark.parametrize("unfinished", [False, True], ids=["closed", "with a log"])

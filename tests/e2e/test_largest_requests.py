@@ -132,7 +132,25 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", REST)
+#: The texts that `/query` and `search_posts` get every day: `/search` gets all, by the same parser.
+DAILY = ("Chinese", "lines")
+
+
+def names(requests: dict[str, Any]) -> list[Any]:
+    """What is asked every day, and what only every night."""
+    nightly = {
+        f"{begin} {text}"
+        for begin in ("query", "search_posts")
+        for text in QUERIES
+        if text not in DAILY
+    }
+    return [
+        pytest.param(name, marks=pytest.mark.nightly) if name in nightly else name
+        for name in requests
+    ]
+
+
+@pytest.mark.parametrize("name", names(REST))
 def test_the_largest_request_takes_little(serving: Serving, name: str) -> None:
     path, body = REST[name]
     before = cpu_s(serving)
@@ -141,7 +159,7 @@ def test_the_largest_request_takes_little(serving: Serving, name: str) -> None:
     assert cpu_s(serving) - before < MAX_CPU_S
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", names(TOOLS))
 def test_the_largest_call_takes_little(serving: Serving, name: str) -> None:
     called, arguments = TOOLS[name]
     before = cpu_s(serving)

@@ -22,6 +22,7 @@ from support.mcp_client import WAIT_S, Mode, RawClient, qmd_mcp, with_client
 from support.vault import FILES, make_index
 
 from qmd import KnowledgeBase, __version__
+from tests.support.warm import warm
 
 #: Other tests take the same branches.
 pytestmark = pytest.mark.unmeasured
@@ -94,7 +95,10 @@ def test_the_stateless_era_is_served_without_a_handshake(start: Start) -> None:
     assert result["content"][0]["resource"]["name"] == "notes/2025/plan.md"
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+@pytest.mark.parametrize(
+    "mode",
+    ["auto", *(pytest.param(era, marks=pytest.mark.nightly) for era in ("legacy", "2026-07-28"))],
+)
 def test_the_sdks_client_works_over_a_process(database: Path, mode: Mode) -> None:
     async def use(client: Client) -> str:
         await client.list_tools()
@@ -103,7 +107,7 @@ def test_the_sdks_client_works_over_a_process(database: Path, mode: Mode) -> Non
         return str(result.structured_content["results"][0]["file"])
 
     command, *args = qmd_mcp(database)
-    server = StdioServerParameters(command=command, args=args)
+    server = StdioServerParameters(command=command, args=args, env=WITHOUT_MODEL)
     assert with_client(server, use, mode=mode) == "notes/2025/回顾.md"
 
 
@@ -298,7 +302,7 @@ def test_a_client_that_is_gone_ends_it_even_if_the_input_stays_open(
 ) -> None:
     read_fd, write_fd = os.pipe()
     with (tmp_path / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
+        process = warm.popen(
             qmd_mcp(database), stdin=subprocess.PIPE, stdout=write_fd, stderr=stderr
         )
     os.close(write_fd)

@@ -111,10 +111,10 @@ def _commands(tour: Tour) -> None:
     tour.run("index", "--no-embed")
     tour.run("search", "database")
     assert "multilingual-e5" in tour.run("models", "list")
+    tour.run("up", "--once", "docs")  # makes the model, and the vectors of all
     tour.run("embed")
     assert tour.run("query", QUESTION, "--json") != "[]\n"
     tour.run("update")
-    tour.run("up", "--once", "docs")
     tour.run("status")
     tour.run("doctor")
 

@@ -43,7 +43,7 @@ print("done")
 def text(number: int, version: int = 0) -> str:
     return (
         f"---\ntags: [t{number % 7}]\n---\n# Note {number} v{version}\n\n"
-        f"sourdough 数据库 [[{(number * 7) % FILES}]]\n\n" + f"## Part\n\nword{number} \n" * 40
+        f"sourdough 数据库 [[{(number * 7) % FILES}]]\n\n" + f"## Part\n\nword{number} \n" * 10
     )
 
 

@@ -72,8 +72,10 @@ def taken() -> Iterator[int]:
 
 
 @posix
-@pytest.mark.cold
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGTERM, 0, marks=pytest.mark.cold), (signal.SIGINT, 130)],
+)
 def test_a_signal_ends_it_with_nothing_on_stdout(
     start: Start, number: signal.Signals, code: int
 ) -> None:
@@ -246,7 +248,6 @@ def test_a_port_taken_by_this_databases_server_is_told_so(start: Start) -> None:
     assert f"(process {first.process.pid})" in second.stderr
 
 
-@pytest.mark.cold
 def test_mcp_takes_the_options_of_server(database: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qmd", "--db", str(database), "mcp"]
     options = ["--no-watch", "--read-only", "--toolset", "qmd", "--log-format", "json"]
@@ -286,7 +287,6 @@ def test_with_a_token_every_route_but_health_asks_for_it(start: Start, database:
     assert "s3cret" not in server.stderr
 
 
-@pytest.mark.cold
 @posix
 def test_it_can_be_found_while_it_runs_and_no_longer(start: Start, database: Path) -> None:
     server = start()

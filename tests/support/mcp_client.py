@@ -31,7 +31,7 @@ Mode = Literal["legacy", "auto", "2026-07-28"]
 
 
 def with_client(
-    server: Server[Any] | StdioServerParameters,
+    server: Server[Any] | StdioServerParameters | str,
     use: Callable[[Client], Awaitable[T]],
     *,
     mode: Mode = "legacy",
@@ -39,6 +39,8 @@ def with_client(
 ) -> T:
     """
     Connect the SDK's client, use it, and close it; never waits longer than `WAIT_S`.
+
+    ``server``: also the URL of one over HTTP.
 
     Raises:
         MCPError: As ``use`` raised it, not wrapped into the groups of the client's tasks.

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
+@contextmanager
+def _all_stays() -> Iterator[None]:
+    """Nobody looks for garbage among the nodes: that takes twice as long as to make them."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+@functools.cache
+def source_files() -> Mapping[str, Path]:
+    """``qmd/NAME.py`` → its path."""
+    paths = sorted((ROOT / "qmd").rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): path for path in paths}
+
+
 @functools.cache
 def source_trees() -> Mapping[str, ast.Module]:
     """``qmd/NAME.py`` → its tree. It takes a second, which no other test should wait for."""
-    return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted((ROOT / "qmd").rglob("*.py"))
-    }
+    with _all_stays():
+        return {
+            name: ast.parse(path.read_text(encoding="utf-8"))
+            for name, path in source_files().items()
+        }
 
 
 @functools.cache
 def source_nodes() -> Mapping[str, Sequence[ast.AST]]:
     """The nodes of each tree, from the module down: read once, for all tests that look at them."""
-    return {name: nodes(tree) for name, tree in source_trees().items()}
+    trees = source_trees()
+    with _all_stays():
+        return {name: nodes(tree) for name, tree in trees.items()}
 
 
 def nodes(tree: ast.AST) -> Sequence[ast.AST]:
