@@ -102,6 +102,12 @@ def split(text: str) -> Frontmatter:
     return (_toml if is_toml else _yaml)(source, closed.end())
 
 
+def is_unended(text: str) -> bool:
+    """Whether a text begins with properties that no line ends."""
+    front = split(text)
+    return not front.body_start and bool(front.warnings)
+
+
 def _never_ends(fence: str, source: str) -> tuple[str, ...]:
     """A warning about properties behind a line that may as well be a rule above prose."""
     lines = itertools.takewhile(str.strip, _LINE_END.split(source))
