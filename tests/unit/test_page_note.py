@@ -30,7 +30,8 @@ NOTES = {
     "empty.md": "",
     "unclosed.md": "---\ntitle: Boat\n\nShe leaks: badly <b>\n\nPump her.\n\n---\n\nMore.\n",
     "numbers.md": (
-        "---\nver: 1.10\nprices: [2.50, 3, 0.5]\nsteps:\n- 4.200\n---\nWeighs.\n\nload:: 7.70\n"
+        "---\nver: 1.10\nprices: [2.50, 3, 0.5]\nsteps:\n- 4.200\nlarge: 1e3\nwhole: 4.\n---\n"
+        "Weighs.\n\nload:: 7.70\n"
     ),
     "endless.md": "---\ntitle: Boat\n\nShe sails.\n",
 }
@@ -88,8 +89,10 @@ def test_damaged_frontmatter_is_shown_as_written_below_its_warning(client: httpx
 
 def test_a_number_is_shown_with_the_digits_that_are_written(client: httpx.Client) -> None:
     page = client.get("/note/notes/numbers.md").text
-    shown = re.findall(r'<a href="/\?q=(?:ver|prices|steps|load)%3A[\d.]+">([^<]+)</a>', page)
-    assert shown == ["1.10", "2.50", "3", "0.5", "4.200", "7.70"]
+    shown = re.findall(
+        r'<a href="/\?q=(?:ver|prices|steps|large|whole|load)%3A[\de.]+">([^<]+)</a>', page
+    )
+    assert shown == ["1.10", "2.50", "3", "0.5", "4.200", "1e3", "4.", "7.70"]
     assert 'href="/?q=ver%3A1.10"' in page
 
 

@@ -259,7 +259,7 @@ MAX_SEARCHED = 30
 MAX_IN_A_ROW = 12
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
-_FRACTION = re.compile(r"(?<![\w.])[-+]?\d*\.\d+(?![\w.])")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
 
 
@@ -313,10 +313,10 @@ def shown_properties(
 
 
 def _written(key: str, value: float, lines: Sequence[str]) -> str:
-    """A number with the digits that its note has: ``1.10``, not "1.1"."""
+    """A number with the digits that its note has: ``1.10``, not "1.1", and ``1e3``."""
     at = property_line(lines, len(lines), (fold_key(key),))
     near = "" if at is None else "\n".join(lines[at : at + MOST_VALUES])
-    return next((each for each in _FRACTION.findall(near) if float(each) == value), str(value))
+    return next((each for each in _NUMBER.findall(near) if float(each) == value), str(value))
 
 
 def _shown(key: str, value: object) -> ShownValue:
