@@ -68,6 +68,9 @@ _PERMALINKS = frozenset(("¶", "#", "§", "🔗", "link", "permalink"))
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:?)[-_ ]?([\w+#.-]+)"
 )
+#: Between these MathJax and KaTeX find the source of a formula in the text of a page.
+_FORMULA_SIGN = re.compile(r"(?<!\\)(\\[()\[\]])")
+_FORMULA_ENDS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 _LINE_NUMBERS = re.compile(
     r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-numbers?|gutter|lineno)(?:$|[\s_-])"
 )
@@ -175,6 +178,7 @@ class ElementWriter:
         pictures: For what becomes a note, in which tags, wikilinks, fields and tasks would count:
             the source of each picture, and the target that is written for it. Those that are not
             there are added, with their addresses.
+        has_formulas: Whether a script of the page shows formulas that its text has as TeX.
     """
 
     def __init__(
@@ -185,8 +189,10 @@ class ElementWriter:
         skipped: frozenset[Element] = frozenset(),
         only_web: bool = False,
         pictures: dict[str, str] | None = None,
+        has_formulas: bool = False,
     ) -> None:
         self._pictures = pictures
+        self._has_formulas = has_formulas
         self._blocks = blocks
         self._base = base
         self._skipped = skipped
@@ -263,8 +269,23 @@ class ElementWriter:
             self._pre.append(text)
         elif self._code is not None:
             self._code.append(text)
+        elif self._has_formulas and "\\" in text:
+            self._text_with_formulas(text)
         else:
             self._parts.append(_Inline(text, is_text=True, emphasis=self._signs()))
+
+    def _text_with_formulas(self, text: str) -> None:
+        pieces = _FORMULA_SIGN.split(text)
+        at = 0
+        while at < len(pieces):
+            closing, sign = _FORMULA_ENDS.get(pieces[at], ("", ""))
+            source = pieces[at + 1].strip() if closing else ""
+            if source and not source.endswith("\\") and pieces[at + 2 : at + 3] == [closing]:
+                self._formula(source, sign)
+                at += 3
+            else:
+                self._parts.append(_Inline(pieces[at], is_text=True, emphasis=self._signs()))
+                at += 1
 
     def _mark(self, markdown: str) -> None:
         if markdown:
@@ -312,11 +333,12 @@ class ElementWriter:
             self._code = None
             self._mark(code_span(text) if self._pictures is None else code_in_note(text))
 
-    def _formula(self, source: str) -> None:
+    def _formula(self, source: str, sign: str = "$") -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
             written = inert(source)
-            self._mark(f"${written if self._pictures is None else formula_in_note(written)}$")
+            written = written if self._pictures is None else formula_in_note(written)
+            self._mark(f"{sign}{written}{sign}")
 
     # What begins.
 

@@ -26,16 +26,19 @@ _OF_NOTES = re.compile(
 )
 #: Languages that programs for notes colour and do not run.
 _COLOURED = """
-    ada apache applescript arduino asm assembly awk bash basic bat batch bibtex c c# c++ cfg clj
-    clojure cmake cmd cobol coffeescript conf console cpp crystal cs csharp css csv cuda cython
-    d dart diff docker dockerfile dot elisp elixir elm erb erlang f# fish fortran fsharp gherkin
-    glsl go golang gradle graphql groovy haml handlebars haskell hcl hs html http ini java
-    javascript jinja js json json5 jsonc jsx julia kotlin kt latex less lisp lua makefile
-    markdown matlab md mermaid nginx nim nix objc objective-c objectivec ocaml pascal patch perl
-    php pl plain plaintext postgresql powershell prolog properties proto protobuf ps1 py pycon
-    python python3 r racket rb regex rs rst ruby rust sass scala scheme scss sh shell
-    shell-session solidity sql svelte svg swift systemd tcl terraform tex text tf toml ts tsx
-    txt typescript v vb vbnet verilog vhdl vim vue wasm xhtml xml yaml yml zig zsh
+    abap ada ahk apache applescript arduino asciidoc asm assembly astro autohotkey awk bash basic
+    bat batch bibtex c c# c++ cfg clj clojure cmake cmd cobol coffeescript conf console cpp crystal
+    cs csharp css csv cuda cython d dart diff docker dockerfile dockerignore dot dotenv ebnf ejs
+    elisp elixir elm erb erlang f# f90 fish fortran fsharp gdscript gherkin gitignore glsl go golang
+    gradle graphql groovy haml handlebars haskell hcl hlsl hs html http ini java javascript jinja
+    jinja2 js json json5 jsonc jsonl jsx julia kotlin kt latex less liquid lisp log lua makefile
+    markdown matlab md mermaid mysql nasm nginx nim nix objc objective-c objectivec ocaml octave
+    odin pascal patch perl php pl plain plaintext plpgsql plsql postgresql powershell prolog
+    properties proto protobuf ps1 pug purescript pwsh py pycon python python3 qml r racket raku rb
+    regex rs rst ruby rust sas sass scala scheme scss sh shell shell-session solidity sql stata
+    stylus svelte svg swift systemd systemverilog tcl terraform tex text tf toml ts tsql tsx twig
+    txt typescript v vb vba vbnet verilog vhdl vim vue wasm wat wgsl x86asm xhtml xml yaml yml zig
+    zsh
 """
 _SHOWN = frozenset(_COLOURED.split())
 _PASSES = 4
