@@ -30,11 +30,12 @@ from qmd.parse.convert.blocks import (
 )
 from qmd.parse.convert.in_note import (
     code_in_note,
-    formula_in_note,
+    formula,
     in_note,
     inert_in_note,
     inert_item,
     language_in_note,
+    with_formulas,
 )
 
 Element = etree._Element  # lxml has no other name for their type
@@ -68,9 +69,6 @@ _PERMALINKS = frozenset(("¶", "#", "§", "🔗", "link", "permalink"))
 _LANGUAGE = re.compile(
     r"(?:^|\s)(?:language|lang|highlight-source|highlight|brush:?)[-_ ]?([\w+#.-]+)"
 )
-#: Between these MathJax and KaTeX find the source of a formula in the text of a page.
-_FORMULA_SIGN = re.compile(r"(?<!\\)(\\[()\[\]])")
-_FORMULA_ENDS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 _LINE_NUMBERS = re.compile(
     r"(?:^|[\s_-])(?:linenos?|linenumbers?|line-numbers?|gutter|lineno)(?:$|[\s_-])"
 )
@@ -269,23 +267,12 @@ class ElementWriter:
             self._pre.append(text)
         elif self._code is not None:
             self._code.append(text)
-        elif self._has_formulas and "\\" in text:
-            self._text_with_formulas(text)
         else:
-            self._parts.append(_Inline(text, is_text=True, emphasis=self._signs()))
-
-    def _text_with_formulas(self, text: str) -> None:
-        pieces = _FORMULA_SIGN.split(text)
-        at = 0
-        while at < len(pieces):
-            closing, sign = _FORMULA_ENDS.get(pieces[at], ("", ""))
-            source = pieces[at + 1].strip() if closing else ""
-            if source and not source.endswith("\\") and pieces[at + 2 : at + 3] == [closing]:
-                self._formula(source, sign)
-                at += 3
-            else:
-                self._parts.append(_Inline(pieces[at], is_text=True, emphasis=self._signs()))
-                at += 1
+            for sign, part in with_formulas(text) if self._has_formulas else (("", text),):
+                if sign:
+                    self._formula(part, sign)
+                else:
+                    self._parts.append(_Inline(part, is_text=True, emphasis=self._signs()))
 
     def _mark(self, markdown: str) -> None:
         if markdown:
@@ -336,9 +323,7 @@ class ElementWriter:
     def _formula(self, source: str, sign: str = "$") -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
-            written = inert(source)
-            written = written if self._pictures is None else formula_in_note(written)
-            self._mark(f"{sign}{written}{sign}")
+            self._mark(formula(source, sign, is_in_note=self._pictures is not None))
 
     # What begins.
 

@@ -8,7 +8,7 @@ facts, and other programs would run its queries, scripts and templates. So only 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from qmd.parse.convert.blocks import code_span, inert
 from qmd.parse.markdown import outline
@@ -76,6 +76,9 @@ _ITEM_BEGINNING = re.compile(rf"(?P<sign>{_BOX})|(?P<word>{WORD})")
 _TEMPLATE = re.compile(r"<(?=%)")
 #: What would act where a reader takes a formula for text, as one that holds a dollar sign.
 _IN_FORMULA = re.compile(rf"\\.|`|\$|{_TAG}|(?<=:):(?=\s)|\[(?=\[)|\{{(?=\{{)", re.DOTALL)
+#: Between these MathJax and KaTeX find the source of a formula.
+_FORMULA_SIGN = re.compile(r"(?<!\\)(\\[()\[\]])")
+_FORMULA_ENDS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 #: Such commands, and what would make a property a link or a macro.
 _IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()|\{(?=\{)")
 _NO_BREAK = "\xa0"
@@ -159,9 +162,32 @@ def code_in_note(text: str) -> str:
     return f"\\`{inside}\\`"
 
 
-def formula_in_note(source: str) -> str:
-    """The source of a formula in a note, which neither ends it nor acts if it is text."""
-    return _IN_FORMULA.sub(_marked_in_formula, source)
+def formula(source: str, sign: str, *, is_in_note: bool) -> str:
+    """A formula; in a note its source neither ends it nor acts if it is text."""
+    written = inert(source)
+    if is_in_note:
+        written = _IN_FORMULA.sub(_marked_in_formula, written)
+    return f"{sign}{written}{sign}"
+
+
+def with_formulas(text: str) -> Iterator[tuple[str, str]]:
+    """
+    The parts of a text of which MathJax or KaTeX makes formulas.
+
+    Returns:
+        The sign of a formula and its source, or "" and what stays text.
+    """
+    pieces = _FORMULA_SIGN.split(text)
+    at = 0
+    while at < len(pieces):
+        closing, sign = _FORMULA_ENDS.get(pieces[at], ("", ""))
+        source = pieces[at + 1].strip() if closing else ""
+        if source and not source.endswith("\\") and pieces[at + 2 : at + 3] == [closing]:
+            yield sign, source
+            at += 3
+        else:
+            yield "", pieces[at]
+            at += 1
 
 
 def _marked_in_formula(match: re.Match[str]) -> str:

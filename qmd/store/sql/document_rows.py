@@ -206,7 +206,6 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
         [
             (number, property_rows(parsed.properties, parsed.numbers))
             for number, parsed in documents
-            if parsed.properties
         ],
     )
     properties.put_tasks(
