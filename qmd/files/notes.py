@@ -148,7 +148,7 @@ class Notes:
             )
         files = self._files()
         # The tool create_note has no such refusal in its specification: it gets the `problem`.
-        exclusion = exclusion_of_file(files.store, place.target)
+        exclusion = exclusion_of_file(files.store, place.target, vault.roots.get(""))
         if mode == "new":
             require_shown(requested, exclusion)
         try:

@@ -336,13 +336,14 @@ def exclusion_in(collection: Collection, path: str) -> str | None:
     return None if verdict is None else sentences(verdict.reason, verdict.remedy)
 
 
-def exclusion_of_file(store: Store, file: Path) -> str | None:
+def exclusion_of_file(store: Store, file: Path, vault: Path | None = None) -> str | None:
     """
-    `exclusion_in` for a path on the disk; None also if it is in no collection, or in several of
-    which one takes it.
+    `exclusion_in` for a path on the disk; None also if it is in several collections of which one
+    takes it, or in none, unless it is hidden in a vault, whose notes no collection would take.
 
     Args:
         file: Absolute, with all links followed.
+        vault: The directory that the path is in, if that is no collection.
     """
     collections = store.read(lambda reader: reader.collections.all())
     roots = [(each, Path(os.path.realpath(each.path))) for each in collections]
@@ -351,7 +352,11 @@ def exclusion_of_file(store: Store, file: Path) -> str | None:
         for collection, root in roots
         if file.is_relative_to(root)
     ]
-    return exclusions[0] if exclusions and all(exclusions) else None
+    if exclusions or vault is None or not file.is_relative_to(vault):
+        return exclusions[0] if exclusions and all(exclusions) else None
+    path = file.relative_to(vault).as_posix()
+    verdict = exclusion_of_new_file(Rules(vault, "**/*"), path) if is_hidden(path) else None
+    return None if verdict is None else sentences(verdict.reason, verdict.remedy)
 
 
 def require_shown(file: str, exclusion: str | None) -> None:

@@ -14,6 +14,7 @@ from qmd.engine_text import engine_text, sentences, with_cause
 from qmd.errors import ExifToolError, InputError, NotFoundError, QmdError, StoreError
 from qmd.files.photos.exiftool import ExifTool
 from qmd.health import clients
+from qmd.health.status import folder_state
 from qmd.ingest import parse_workers
 from qmd.ingest.keep import freshness
 from qmd.ingest.keep.freshness import is_kept, lock_name
@@ -124,14 +125,22 @@ def _collections(store: Store) -> Iterator[Check]:
         )
     for collection in stored_collections:
         name = f"collection {collection.name}"
-        if not Path(collection.path).is_dir():
+        state = folder_state(Path(collection.path))
+        if state == "silent":
+            yield Check(
+                name,
+                "error",
+                engine_text("The disk of {path} does not answer.", path=collection.path),
+                "Connect it again, or unmount it.",
+            )
+        elif state == "missing":
             yield Check(
                 name,
                 "error",
                 engine_text("Its directory {path} is not there.", path=collection.path),
                 "Mount its disk, or 'qmd collection remove' it and add it where it is now.",
             )
-        elif not is_readable(collection.path):
+        elif state == "unreadable":
             yield Check(
                 name,
                 "error",
@@ -329,6 +338,8 @@ def keeping_checks(store: Store) -> Iterator[Check]:
     collections = store.read(lambda reader: reader.collections.all())
     directories = 0
     for collection in collections:
+        if folder_state(Path(collection.path)) == "silent":
+            continue  # a walk would wait for its disk
         try:
             drift = find_drift(store, collection)
         except (NotFoundError, InputError):

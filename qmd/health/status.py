@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
 from qmd.ingest.embedding import are_expected, left_s
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
     from qmd.values.pictures import Recogniser
 
 
+FolderState = Literal["sound", "missing", "unreadable", "silent"]
+
+
 def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | str) -> Status:
     """The status of the database at ``location``; ``chosen_ocr``: as of the settings."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
     coming = reader.models.coming()
     missing = counts.chunks if coming is None else reader.embeddings.count_waiting(coming)
-    collections = [
-        replace(each, missing=_is_missing(Path(each.path))) for each in reader.collections.all()
-    ]
+    collections = _collections(reader)
     pictures = reader.pictures.counts()
     problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
     return Status(
@@ -66,9 +69,35 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     )
 
 
-def _is_missing(folder: Path) -> bool:
-    """Whether a folder cannot be read; one of another machine is not asked, it may never answer."""
-    return file_system(folder) not in REMOTE and not (folder.is_dir() and is_readable(str(folder)))
+def _collections(reader: Reader) -> list[Collection]:
+    """All, with whether their folders can be read; one of another machine is not asked."""
+    return [
+        replace(
+            each,
+            missing=file_system(Path(each.path)) not in REMOTE
+            and _look(Path(each.path)) != "sound",
+        )
+        for each in reader.collections.all()
+    ]
+
+
+def folder_state(
+    folder: Path, patience_s: float = 3.0, look: Callable[[Path], FolderState] | None = None
+) -> FolderState:
+    """What is wrong with the folder of a collection, if its disk says so in time."""
+    answers: SimpleQueue[FolderState] = SimpleQueue()
+    work = look or _look
+    Thread(target=lambda: answers.put(work(folder)), name="qmd-folder", daemon=True).start()
+    try:
+        return answers.get(timeout=patience_s)
+    except Empty:
+        return "silent"
+
+
+def _look(folder: Path) -> FolderState:
+    if not folder.is_dir():
+        return "missing"
+    return "sound" if is_readable(str(folder)) else "unreadable"
 
 
 def _count_documents(reader: Reader, of_all_collections: int) -> int:
@@ -95,7 +124,7 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
     """The figures of the database at ``location`` that an index answers."""
     model = reader.models.active()
     coming = reader.models.coming()
-    collections = tuple(reader.collections.all())
+    collections = tuple(_collections(reader))
     chunks = reader.upkeep.count_chunks()
     missing = chunks if coming is None else reader.embeddings.count_waiting(coming)
     pictures = reader.pictures.counts()

@@ -140,7 +140,11 @@ def read_note(
 
 
 def _created(created: WrittenNote) -> Reply:
-    return _reply(NoteResult(success=True, data=written(created), problem=created.problem))
+    reply = _reply(NoteResult(success=True, data=written(created), problem=created.problem))
+    if created.problem is None:
+        return reply
+    notice = TextBlock(f"Not searchable: {one_line(created.problem)}")
+    return replace(reply, blocks=(*reply.blocks, notice))
 
 
 @operation(

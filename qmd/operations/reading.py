@@ -402,6 +402,7 @@ def _status_reply(replied: Replied, dialect: Dialect) -> Reply:
         texts.status_text(reply.status),
         texts.status_replica(reply.freshness),
         texts.status_excluded(reply.status),
+        texts.status_missing(reply.status),
         texts.status_advice(reply.status, reply.freshness),
     )
     blocks = tuple(TextBlock(text) for text in sentences if text is not None)

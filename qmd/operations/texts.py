@@ -267,6 +267,17 @@ def status_excluded(status: Status) -> str | None:
     return f"Searches look in these only if collection names them: {one_line(', '.join(names))}."
 
 
+def status_missing(status: Status) -> str | None:
+    """Which collections have no folder that can be read; None if none."""
+    missing = [f"{each.name} ({each.path})" for each in status.collections if each.missing]
+    if not missing:
+        return None
+    folders = one_line(", ".join(missing))
+    return (
+        f"These folders cannot be read; their documents are as they were last indexed: {folders}."
+    )
+
+
 # --- errors --------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ from qmd.parse.frontmatter import (
     may_have_fields,
     merged,
     page_properties,
+    written_numbers,
 )
 from qmd.parse.lines import line_starts
 from qmd.parse.links import DocumentLinks, find_links, mask_code, mask_comments, may_have_links
@@ -108,6 +109,7 @@ def parse_markdown(path: str, decoded: Decoded) -> ParsedDocument:
         aliases=notation.find_aliases(page),
         date=date or _inline_date(fields) or journal_day(path),
         properties=properties,
+        numbers=written_numbers(properties, structure.lines),
         links=notation.with_relations(links.links, structure),
         chunks=chunk(text, structure),
         warnings=limit_warnings(

@@ -102,6 +102,12 @@ def split(text: str) -> Frontmatter:
     return (_toml if is_toml else _yaml)(source, closed.end())
 
 
+def is_unended(text: str) -> bool:
+    """Whether a text begins with properties that no line ends."""
+    front = split(text)
+    return not front.body_start and bool(front.warnings)
+
+
 def _never_ends(fence: str, source: str) -> tuple[str, ...]:
     """A warning about properties behind a line that may as well be a rule above prose."""
     lines = itertools.takewhile(str.strip, _LINE_END.split(source))
@@ -292,6 +298,8 @@ _LINKS = re.compile(rf"{_LINK}(?:[ \t]*[,，][ \t]*{_LINK})+")
 _EACH_LINK = re.compile(_LINK)
 
 _COMMA = re.compile("[,，]")
+_WRITTEN = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_MOST_NUMBERS = 50
 
 _LISTS_OF_NAMES = NAMES - {"title"}
 # Logseq keeps the state of a bullet under these keys; they say nothing about the page.
@@ -505,6 +513,35 @@ _BEFORE_KEY = " \t->*+\"'"
 _KEY_OF_LINE = lazy.pattern(rf"([^:=\"'\n]{{1,{MAX_KEY}}})[\"']?(::?|=)")
 #: A field inside a line: ``[key:: value]`` or ``(key:: value)``.
 _KEY_IN_LINE = lazy.pattern(rf"[\[(]([^:\[\]()\n]{{1,{MAX_KEY}}})::")
+
+
+def written_numbers(
+    properties: Mapping[str, Any], lines: Sequence[str]
+) -> tuple[tuple[str, float, str], ...]:
+    """
+    Numbers as the text has them, if that is not as Python writes them: ``1.10`` and ``1e3``.
+
+    Returns:
+        The key, the value and what is written of each; of the first 50 keys with such numbers.
+    """
+    written = []
+    keys = (key for key, value in properties.items() if any(map(_is_float, _as_list(value))))
+    for key in itertools.islice(keys, _MOST_NUMBERS):
+        at = property_line(lines, len(lines), (fold_key(key),))
+        near = [] if at is None else _WRITTEN.findall("\n".join(lines[at : at + _MOST_NUMBERS]))
+        for value in filter(_is_float, _as_list(properties[key])):
+            text = next((each for each in near if float(each) == value), None)
+            if text is not None and text != str(value):
+                written.append((key, value, text))
+    return tuple(written)
+
+
+def _as_list(value: object) -> list[Any]:
+    return value[:_MOST_NUMBERS] if isinstance(value, list) else [value]
+
+
+def _is_float(value: object) -> bool:
+    return isinstance(value, float)
 
 
 def property_line(lines: Sequence[str], first: int, keys: Collection[str]) -> int | None:

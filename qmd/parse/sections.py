@@ -78,7 +78,7 @@ def _matches(
 
 def block_ids(text: str) -> tuple[tuple[str, int], ...]:
     """The names that blocks have (``^name`` at the end of a line), with the name's line."""
-    return tuple(_Text(text).block_ids())
+    return tuple(_Text(text).block_ids()) if "^" in text else ()
 
 
 def block(text: str, block_id: str) -> TextSpan | None:

@@ -5,7 +5,7 @@ Renders the Markdown of a document as HTML that is safe to show in a browser.
 the links lead, and removes from the HTML whatever is not on a list (`clean`). It reads nothing.
 """
 
-from qmd.render.rendering import render_note
+from qmd.render.rendering import end_within, render_note
 from qmd.render.values import (
     Embedded,
     LinkResolver,
@@ -29,6 +29,7 @@ __all__ = [
     "RenderedHeading",
     "Target",
     "WrittenTarget",
+    "end_within",
     "heading_id",
     "link_id",
     "render_note",

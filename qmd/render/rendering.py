@@ -7,8 +7,10 @@ text: a server that shows no note needs none of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from markdown_it.token import Token
@@ -23,6 +25,9 @@ MAX_EMBEDS = 30
 MAX_VIEWS = 10
 MAX_EMBED_DEPTH = 3
 MAX_EMBEDDED_CHARACTERS = 200_000  # of all embedded texts of a note
+#: A line takes as long as so many characters do, however short it is.
+_LINE = 15
+_LINE_END = re.compile(r"\r\n?|\n")
 _MAX_RAW_IMAGES = 200  # images in raw HTML whose address is asked for
 
 _ENTITY_LINES = ("paragraph_open", "heading_open", "tr_open", "fence", "code_block", "math_block")
@@ -103,9 +108,10 @@ class Rendering:
     def _inner(
         self, embedded: values.Embedded, options: values.Options, inside: tuple[str, ...]
     ) -> str | None:
-        if len(embedded.text) > self.characters_left:
+        size = max(len(embedded.text), _LINE * len(_LINE_END.findall(embedded.text)))
+        if size > self.characters_left:
             return None
-        self.characters_left -= len(embedded.text)
+        self.characters_left -= size
         html, _ = self.render(embedded.text, embedded.links, options, (*inside, embedded.identity))
         return html
 
@@ -206,6 +212,18 @@ def _mark_lines(tokens: Sequence[Token], lines: tuple[int, int] | None, first_li
 MAX_CHARACTERS = 300_000
 
 
+def end_within(text: str, start: int, characters: int) -> int:
+    """
+    Where a text from ``start`` on ends that takes no longer than so many characters usually do.
+
+    Many short lines take longer than their characters: of these there are fewer in it.
+    """
+    end = min(len(text), start + characters)
+    most = characters // _LINE
+    line_end = next(islice(_LINE_END.finditer(text, start, end), most - 1, None), None)
+    return end if line_end is None else line_end.end()
+
+
 def render_note(
     text: str, links: values.LinkResolver, options: values.Options = values.Options()
 ) -> values.Rendered:
@@ -216,6 +234,6 @@ def render_note(
     """
 
     run = Rendering()
-    left_out = max(0, len(text) - MAX_CHARACTERS)
-    html, headings = run.render(text[:MAX_CHARACTERS], links, options, ())
-    return values.Rendered(run.clean(html, links), headings, left_out)
+    end = end_within(text, 0, MAX_CHARACTERS)
+    html, headings = run.render(text[:end], links, options, ())
+    return values.Rendered(run.clean(html, links), headings, len(text) - end)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cache
+from types import ModuleType
 
-from markdown_it import MarkdownIt
+from markdown_it import MarkdownIt, helpers
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
@@ -81,6 +83,8 @@ def _common() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING})
     markdown.enable(["table"])
     markdown.core.ruler.at("inline", _inline)
+    markdown.helpers = ModuleType(helpers.__name__)
+    markdown.helpers.__dict__.update(vars(helpers), parseLinkLabel=_label_end)
     return markdown
 
 
@@ -104,6 +108,36 @@ def _pieces(content: str) -> list[str]:
         at = cut
     pieces.append(content[at:])
     return pieces
+
+
+def _label_end(state: StateInline, start: int, disableNested: bool = False) -> int:
+    """
+    Where the label of a link or an image ends; -1 without an end, as in markdown-it.
+
+    That one looks at twenty tokens behind every bracket of a long row of them. This one gives up
+    where more brackets are open than the text has closing ones.
+    """
+    source, cache, before = state.src, state.cache, state.pos
+    closing = source.count("]", start, state.posMax)
+    depth, at = 1, start + 1
+    while depth <= closing and at < state.posMax:
+        sign = source[at]
+        if sign == "]":
+            depth, closing = depth - 1, closing - 1
+            if not depth:
+                return at
+        behind = cache.get(at)
+        if behind is None:
+            state.pos = at
+            state.md.inline.skipToken(state)
+            behind, state.pos = state.pos, before
+        if sign == "[":
+            if behind == at + 1:
+                depth += 1
+            elif disableNested:
+                break
+        at = behind
+    return -1
 
 
 def _bounded_footnote(state: StateInline, silent: bool) -> bool:
@@ -170,12 +204,16 @@ def _math_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _closing_line(state: StateBlock, start: int, end: int) -> int:
-    for number in range(start + 1, min(end, start + MAX_FORMULA_LINES)):
-        if state.sCount[number] < state.blkIndent:
-            break
-        if _line(state, number).rstrip().endswith("$$"):
-            return number
-    return -1
+    ends = state.env.get("formula_ends")
+    if ends is None:  # all at once: a text may have thousands of `$$` that nothing closes
+        lines = enumerate(zip(state.bMarks, state.eMarks, strict=True))
+        ends = [at for at, marks in lines if state.src[slice(*marks)].rstrip().endswith("$$")]
+        state.env["formula_ends"] = ends
+    place = bisect_right(ends, start)
+    if place == len(ends) or ends[place] >= min(end, start + MAX_FORMULA_LINES):
+        return -1
+    inside = state.sCount[start + 1 : ends[place] + 1]
+    return ends[place] if min(inside) >= state.blkIndent else -1
 
 
 def _wikilink(state: StateInline, silent: bool) -> bool:

@@ -21,7 +21,7 @@ from qmd.engine_text import engine_text, sentences
 from qmd.parse import segment
 from qmd.parse.segment import cjk_runs, is_cjk
 from qmd.search import graph
-from qmd.search.words import QueryWords, phrase, stem
+from qmd.search.words import QueryWords, phrase, stem, tells_nothing
 from qmd.values import Filters, SearchReply, SearchRequest
 from qmd.values.properties import PropertyCondition, parse_filter
 from qmd.values.search import SHOWING
@@ -74,7 +74,7 @@ def with_spelling(
         selection: The documents that may be hits.
         again: The same search, for another request.
     """
-    if any(hit.match == "exact" for hit in reply.hits):
+    if any(hit.match == "exact" for hit in reply.hits) or tells_nothing(words.query):
         return reply
     held = any(hit.match == "relaxed" for hit in reply.hits)
     # Beside words that documents hold, a word with two mistakes is more likely one they lack.

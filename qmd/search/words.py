@@ -198,6 +198,16 @@ ASKING = frozenset(
     """.split()  # noqa: SIM905  a list of a hundred quoted words is no easier to read
 )
 FILLERS = frozenset("的了是在有吗嗎呢吧啊和这這那我你他她它谁誰")
+#: What requests for an answer are made with. Beside stop words and `ASKING` they look for nothing;
+#: their weights are those of other words, as a document may be about them.
+REQUESTS = STOP_WORDS | frozenset(("describe", "explain", "know", "like", "please", "tell", "want"))
+_REQUESTING = ASKING | frozenset(
+    """
+    告诉 知道 请问 解释 介绍 说说 讲讲 谈谈 聊聊 说一 讲一 谈一 告訴 請問 解釋 介紹 說說 講講 談談
+    說一 講一 談一
+    """.split()  # noqa: SIM905
+)
+_REQUEST_FILLERS = FILLERS | frozenset("请請想给給帮幫")
 #: With these, pairs that are typical of Chinese questions. They are rare in documents, so their idf
 #: is too high; it is multiplied by `QUIET`. This raised the MRR@10 of two sets of Chinese questions
 #: from .647 to .672; without the pairs full text alone gets worse.
@@ -301,28 +311,35 @@ class QueryWords(NamedTuple):
 
 def tells_nothing(query: ParsedQuery) -> bool:
     """
-    Whether the query has stop words alone, or what Chinese questions are asked with.
+    Whether the query has stop words alone, or what questions and requests are made with.
 
     In capitals they are names: ``WHO``, ``IT``.
     """
     return bool(query.terms) and all(
         not (term.quoted or term.field)
-        and (_only_asks(term.text) if is_cjk(term.text) else _only_stop_words(term.text))
+        and (
+            _only_asks(term.text, _REQUESTING, _REQUEST_FILLERS)
+            if is_cjk(term.text)
+            else _only_stop_words(term.text)
+        )
         for term in query.terms
     )
 
 
 def _only_stop_words(text: str) -> bool:
     is_name = text.isupper() and len(text) > 1
-    return not is_name and STOP_WORDS.issuperset(text.casefold().split("'"))
+    return not is_name and REQUESTS.issuperset(text.casefold().split("'"))
 
 
-def _only_asks(text: str) -> bool:
-    """Whether all Chinese characters of a text are `FILLERS` or in pairs of `ASKING`, if any is."""
+def _only_asks(
+    text: str, pairs: Collection[str] = ASKING, fillers: Collection[str] = FILLERS
+) -> bool:
+    """Whether a text has Chinese characters, all of which are fillers or in one of the pairs."""
     runs = [match[0] for match in cjk_runs(text)]
     return bool(runs) and all(
-        run[place] in FILLERS
-        or not ASKING.isdisjoint((run[place : place + 2], run[place - 1 : place + 1]))
+        run[place] in fillers
+        or run[place : place + 2] in pairs
+        or run[place - 1 : place + 1] in pairs
         for run in runs
         for place in range(len(run))
     )

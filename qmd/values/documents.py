@@ -120,6 +120,7 @@ class ParsedDocument:
         body_start: The character at which the text behind the frontmatter begins; 0 without one.
         date: ISO 8601, such as ``2025-03-01`` or ``2025-03-01T10:00:00+08:00``; None without one.
         properties: The frontmatter, as values that JSON can hold.
+        numbers: What is written of some of their numbers: key, value and text.
         warnings: Sentences for people, shown by `qmd why`.
         anchors: By their places, ascending; none for a format that has lines alone.
         pictures: The pages of the file, from 1, that are pictures; a photo has one.
@@ -144,6 +145,7 @@ class ParsedDocument:
     pictures: tuple[int, ...] = ()
     tasks: tuple[Task, ...] = ()
     observations: tuple[Observation, ...] = ()
+    numbers: tuple[tuple[str, float, str], ...] = ()
 
 
 class FileState(NamedTuple):

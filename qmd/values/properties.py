@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date as Date
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -182,16 +182,24 @@ def year_of(folded: str) -> str | None:
 # --- rows -------------------------------------------------------------------------------
 
 
-def property_rows(properties: Mapping[str, object]) -> list[PropertyRow]:
+def property_rows(
+    properties: Mapping[str, object], numbers: Iterable[tuple[str, float, str]] = ()
+) -> list[PropertyRow]:
     """
     The values of a document's properties, at most `MAX_VALUES` of them.
 
     Args:
         properties: JSON values by key.
+        numbers: What is written of some numbers, with their keys.
     """
     rows: list[PropertyRow] = []
     _add_rows(rows, "", properties, 0)
-    return rows
+    written: dict[tuple[str, float | None], str] = {
+        (fold_key(key), value): text for key, value, text in numbers
+    }
+    if not written:
+        return rows
+    return [row._replace(value=written.get((row.key, row.number), row.value)) for row in rows]
 
 
 def _add_rows(rows: list[PropertyRow], key: str, value: object, depth: int) -> None:

@@ -320,7 +320,7 @@ class CollectionStatus:
     """A collection, and when it last changed."""
 
     collection: Annotated[
-        Collection, Inline("name", "path", "pattern", "documents", "last_updated")
+        Collection, Inline("name", "path", "pattern", "documents", "last_updated", "missing")
     ]
 
 

@@ -159,6 +159,9 @@ def test_status_advises_what_to_do_next_and_is_silent_when_all_is_done() -> None
     assert texts.status_excluded(filled) is None
     excluded = replace(filled, collections=(replace(filled.collections[0], included=False),))
     assert filled.collections[0].name in str(texts.status_excluded(excluded))
+    assert texts.status_missing(filled) is None
+    gone = replace(filled, collections=(replace(filled.collections[0], missing=True),))
+    assert str(texts.status_missing(gone)).endswith("last indexed: a (/a).")
 
 
 def test_a_missing_document_lists_its_suggestions() -> None:

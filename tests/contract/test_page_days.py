@@ -123,6 +123,16 @@ def test_a_view_says_that_it_is_empty_or_cut_off_or_wrong(
     assert "视图不完整。" in post(client, "/part/preview", **typed).text
 
 
+def test_what_a_link_or_another_app_fills_in_acts_no_more(client: httpx.Client) -> None:
+    shared = {"title": "<% tp %> #t", "text": "- [ ] not mine\n```dataviewjs\nx\n```\n![[plan]]"}
+    form = client.get("/add", params=shared).text
+    match = re.search(r'<textarea[^>]*name="text"[^>]*>(.*?)</textarea>', form, re.DOTALL)
+    assert match is not None
+    assert html.unescape(match[1]).lstrip("\n") == (
+        "< % tp %> \\#t\n- \\[ ] not mine\n```text\nx\n```\n\\!\\[[plan]]"
+    )
+
+
 def test_what_is_quoted_from_a_page_is_no_task(served: Served, client: httpx.Client) -> None:
     before = {each.text for each in served.kb.tasks().tasks}
     chosen = "- [ ] not mine #tag\n- [fact] y\n- TODO z\n[[plan]] k:: v <% tp %>"

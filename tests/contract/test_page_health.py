@@ -76,6 +76,14 @@ def test_the_view_shows_figures_and_where_programs_connect(
     assert "/openapi.json" in text
 
 
+def test_a_folder_that_is_gone_is_named(served: Served, client: httpx.Client) -> None:
+    gone = "This folder is not there, or cannot be read."
+    assert gone not in text_of(client, "/overview")
+    served.folder.rename(served.folder.with_name("elsewhere"))
+    text = text_of(client, "/overview")
+    assert gone in text and "All is well" not in text
+
+
 def test_scans_and_photos_that_wait_are_counted_if_there_are_any(
     served: Served, client: httpx.Client
 ) -> None:

@@ -316,6 +316,16 @@ def test_the_listing_goes_page_by_page(client: httpx.Client, kb: KnowledgeBase) 
 # --- status and models ---------------------------------------------------------------
 
 
+def test_status_tells_that_a_folder_is_gone(client: httpx.Client, notes: Path) -> None:
+    (before,) = client.get("/status").json()["collections"]
+    moved = notes.rename(notes.with_name("moved"))
+    try:
+        reply = client.get("/status").json()
+    finally:
+        moved.rename(notes)
+    assert reply["collections"] == [{**before, "missing": True}]
+
+
 def test_status_tells_what_is_indexed_and_how_fresh(
     client: httpx.Client, kb: KnowledgeBase, notes: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -309,6 +310,33 @@ def test_the_last_property_takes_the_frontmatter_along() -> None:
     remove = NoteEdit("remove_property", property="a")
     assert edited("---\na: 1\n---\nBody.\n", remove) == "Body.\n"
     assert edited("---\n# why\na: 1\n---\nBody.\n", remove) == "---\n# why\n---\nBody.\n"
+
+
+@pytest.mark.parametrize(
+    ("fence", "line"), [("---", "a: 1"), ("+++", "a = 1")], ids=["YAML", "TOML"]
+)
+def test_where_the_frontmatter_never_ends_no_edit_moves_or_ends_it_unasked(
+    fence: str, line: str
+) -> None:
+    note = f"{fence}\n{line}\n\n# Plan\n\nText.\n"
+    rule = f"x\n\n{fence}\n\ny"
+    with pytest.raises(EditError, match="never ends") as refused:
+        edited(note, NoteEdit("prepend", text="x"))
+    assert f"'{fence}' below them" in str(refused.value.hint)
+    for edit in (
+        NoteEdit("append", text=rule),
+        NoteEdit("append", text=rule, heading="Plan"),
+        NoteEdit("insert_before", text=rule, heading="Plan"),
+        NoteEdit("insert_after", text=rule, heading="Plan"),
+        NoteEdit("replace_section", text=rule, heading="Plan"),
+    ):
+        with pytest.raises(EditError, match="would end it"):
+            edited(note, edit)
+        assert edited(note, replace(edit, text="x")).startswith(f"{fence}\n{line}\n\n")
+    mended = edited(note, NoteEdit("replace", old=line, text=f"{line}\n{fence}"))
+    assert edited(mended, NoteEdit("prepend", text="x")).startswith(
+        f"{fence}\n{line}\n{fence}\n\nx\n"
+    )
 
 
 @pytest.mark.parametrize(

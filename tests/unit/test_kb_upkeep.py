@@ -12,6 +12,7 @@ import pytest
 
 from qmd import KnowledgeBase, Settings
 from qmd.errors import StoreError
+from qmd.health.status import FolderState, folder_state
 from qmd.ingest.collection_indexer import BATCH_DOCUMENTS
 from qmd.store import Writer
 from qmd.store.sqlite import library as sqlite
@@ -237,6 +238,19 @@ def doctor(kb: KnowledgeBase) -> dict[str, str]:
     assert all(check.message for check in checks)
     assert all(check.remedy for check in checks if check.status != "ok")
     return {check.name: check.status for check in checks}
+
+
+def test_the_disk_of_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    answer = threading.Event()
+
+    def dead_disk(_: Path) -> FolderState:
+        answer.wait()
+        return "sound"
+
+    assert folder_state(tmp_path, 0.01, dead_disk) == "silent"
+    answer.set()
+    assert folder_state(tmp_path) == "sound"
+    assert folder_state(tmp_path / "gone") == "missing"
 
 
 def test_doctor_finds_what_is_wrong_and_nothing_else(

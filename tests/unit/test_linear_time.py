@@ -357,6 +357,23 @@ def test_it_does_so_with_each_unit_in_each_shape(name: str) -> None:
     assert not too_slow(name, itertools.product(PARSERS[name][2], growth.UNITS))
 
 
+@pytest.mark.parametrize("text", ["[" * 4_000, "![" * 2_000, "[" * 3_900 + "]" * 100])
+def test_a_row_of_brackets_takes_as_few_steps_as_other_signs(text: str) -> None:
+    render_note(text, NoLinks())
+    steps = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    sys.setprofile(count)
+    try:
+        render_note(text, NoLinks())
+    finally:
+        sys.setprofile(None)
+    assert steps < 60 * len(text)
+
+
 @pytest.mark.parametrize(
     "unit",
     [

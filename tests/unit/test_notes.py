@@ -683,6 +683,17 @@ def test_a_note_that_no_search_will_show_is_refused_where_its_tool_allows_it(
     assert [hit.file for hit in many.search("quagga").hits] == ["home/seen.md"]
 
 
+def test_a_hidden_note_of_a_vault_that_is_no_collection_is_refused_or_named(
+    kb: KnowledgeBase, vault: Path
+) -> None:
+    for path in (".obsidian/app.json", ".git/x.md", "a/.hidden"):
+        with pytest.raises(ConflictError, match=r"would not be shown: .* is hidden"):
+            kb.notes.create(path, "x", mode="new")
+        written = kb.notes.create(path, "x")
+        assert "is hidden" in str(written.problem)
+    assert kb.notes.create("a/seen", "x").problem is None
+
+
 def test_a_note_in_two_collections_is_shown_if_one_of_them_takes_it(
     many: KnowledgeBase, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from support.site import Served, http_client, serve
 
-from qmd.render import NoLinks
+from qmd.render import NoLinks, render_note
 from qmd.server.page.note import lines_of
 from qmd.server.page.note_text import PART, part_with_line, parts_of, shown_markdown, shown_plain
 from qmd.system import clock
@@ -30,7 +30,8 @@ NOTES = {
     "empty.md": "",
     "unclosed.md": "---\ntitle: Boat\n\nShe leaks: badly <b>\n\nPump her.\n\n---\n\nMore.\n",
     "numbers.md": (
-        "---\nver: 1.10\nprices: [2.50, 3, 0.5]\nsteps:\n- 4.200\n---\nWeighs.\n\nload:: 7.70\n"
+        "---\nver: 1.10\nprices: [2.50, 3, 0.5]\nsteps:\n- 4.200\nlarge: 1e3\nwhole: 4.\n---\n"
+        "Weighs.\n\nload:: 7.70\n"
     ),
     "endless.md": "---\ntitle: Boat\n\nShe sails.\n",
 }
@@ -88,8 +89,10 @@ def test_damaged_frontmatter_is_shown_as_written_below_its_warning(client: httpx
 
 def test_a_number_is_shown_with_the_digits_that_are_written(client: httpx.Client) -> None:
     page = client.get("/note/notes/numbers.md").text
-    shown = re.findall(r'<a href="/\?q=(?:ver|prices|steps|load)%3A[\d.]+">([^<]+)</a>', page)
-    assert shown == ["1.10", "2.50", "3", "0.5", "4.200", "7.70"]
+    shown = re.findall(
+        r'<a href="/\?q=(?:ver|prices|steps|large|whole|load)%3A[\de.]+">([^<]+)</a>', page
+    )
+    assert shown == ["1.10", "2.50", "3", "0.5", "4.200", "1e3", "4.", "7.70"]
     assert 'href="/?q=ver%3A1.10"' in page
 
 
@@ -157,7 +160,8 @@ def test_a_long_note_comes_in_parts_that_hold_all_of_it(client: httpx.Client) ->
 
 
 def test_a_block_of_code_is_not_cut() -> None:
-    before, code, after = "text\n\n" * 20_000, "# comment\n\n" * 4_000, "text\n\n" * 20_000
+    before, code = "a line of text that goes\n\n" * 4_500, "# comment\n\n" * 4_000
+    after = "a text\n\n" * 4_500
     text = f"{before}```sh\n{code}```\n{after}"
     parts = parts_of(text)
     assert "".join(text[part.start : part.end] for part in parts) == text
@@ -178,8 +182,22 @@ def test_a_line_longer_than_a_part_is_cut() -> None:
     assert [part.end - part.start for part in parts_of(text)] == [PART, PART, 5]
 
 
+def test_a_part_has_fewer_characters_of_a_text_of_short_lines() -> None:
+    for end in ("\n", "\r\n", "\r"):
+        text = f"- a{end}" * 45_000
+        parts = parts_of(text)
+        assert "".join(text[part.start : part.end] for part in parts) == text
+        assert [part.first_line for part in parts] == [1, 10_001, 20_001, 30_001, 40_001]
+    assert len(parts_of("some words\n" * 9_999)) == 1
+
+
+def test_a_text_of_short_lines_is_previewed_and_embedded_within_the_same_limits() -> None:
+    assert render_note("- a\n" * 30_000, NoLinks()).left_out == 4 * 10_000
+    assert not render_note("words that fill a line\n" * 13_000, NoLinks()).left_out
+
+
 def test_a_part_that_begins_like_frontmatter_is_shown_whole() -> None:
-    text = "a\n" * (PART // 2 - 1) + "\n---\nkey: value\n---\n" + "b\n" * 50
+    text = "aaaa bbbb cccc dddd\n" * (PART // 20 - 1) + "\n---\nkey: value\n---\n" + "b\n" * 50
     shown = shown_markdown(text, NoLinks(), lines=None, number=2)
     assert "key: value" in shown.html
 

@@ -10,6 +10,8 @@ import pytest
 from qmd.parse.converted import group_warnings
 from qmd.parse.document import parse_document
 from qmd.parse.frontmatter import split
+from qmd.values.properties import property_rows
+from tests.support import growth
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -310,3 +312,40 @@ def test_a_warning_about_many_documents_is_told_once() -> None:
     pairs = [*((f"v/{name}.md", "Same.") for name in "abc"), ("v/d.md", "Other.")]
     assert group_warnings(pairs) == ["3 documents, such as v/a.md: Same.", "v/d.md: Other."]
     assert group_warnings(pairs[1:]) == ["v/b.md: Same.", "v/c.md: Same.", "v/d.md: Other."]
+
+
+def test_numbers_keep_the_digits_that_are_written() -> None:
+    text = "---\nver: 1.10\nbig: 1e3\nlist: [2.50, 3, 0.5]\nn: 7\nplain: 1.5\n---\n\nload:: 7.70\n"
+    parsed = parse_document("a.md", text.encode())
+    assert parsed.numbers == (
+        ("ver", 1.1, "1.10"),
+        ("big", 1000.0, "1e3"),
+        ("list", 2.5, "2.50"),
+        ("load", 7.7, "7.70"),
+    )
+    rows = {
+        (row.key, row.text): row.value for row in property_rows(parsed.properties, parsed.numbers)
+    }
+    assert rows == {
+        ("ver", "1.1"): "1.10",
+        ("big", "1000"): "1e3",
+        ("list", "2.5"): "2.50",
+        ("list", "3"): "3",
+        ("list", "0.5"): "0.5",
+        ("n", "7"): "7",
+        ("plain", "1.5"): "1.5",
+        ("load", "7.7"): "7.70",
+    }
+    assert parse_document("a.md", b"+++\nver = 1.30\n+++\n").numbers == (("ver", 1.3, "1.30"),)
+
+
+def test_many_numbers_take_linear_time() -> None:
+    def index(text: str) -> None:
+        parsed = parse_document("a.md", text.encode())
+        property_rows(parsed.properties, parsed.numbers)
+
+    def make(size: int) -> str:
+        keys = "".join(f"k{number}: [{'1.10, ' * 20}1.0]\n" for number in range(size // 130))
+        return f"---\n{keys}---\n"
+
+    assert growth.problem(index, make, 20_000, most_per_kb=0.02) is None

@@ -189,7 +189,13 @@ def test_a_reply_with_a_likely_answer_has_no_notice(search: Search, query: str) 
     assert reply.notice is None
 
 
-@pytest.mark.parametrize("query", ["the", "The to", "or the", "to it's", "的", "这是什么"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("the", "The to", "or the", "to it's", "的", "这是什么"),
+        *("tell me about", "explain", "I want to know", "请告诉我", "我想知道", "请问", "介绍一下"),
+    ],
+)
 def test_words_that_say_nothing_answer_nothing(search: Search, query: str) -> None:
     reply = search(query, min_score=0)
     assert all(hit.relevance <= BY_CHANCE for hit in reply.hits)

@@ -112,9 +112,41 @@ def test_nothing_of_a_page_acts(kb: KnowledgeBase, site: Site, notes: Path) -> N
     assert not kb.tags().tags and not kb.tasks().tasks
 
 
-def test_nothing_of_plain_text_acts(kb: KnowledgeBase, site: Site, notes: Path) -> None:
-    head = '<meta name="author" content="{{query x}}">'
-    site.pages["/x"] = page("A `= a` {{query a}}", ACTIVE_TEXT, head=head)
+#: The same, where a script makes formulas of the text.
+MATHJAX = '<script src="https://cdn.example.org/mathjax@3/tex-mml-chtml.js"></script>'
+FORMULAS = r"""<p>See \(e^{i\pi}+1=0\) and
+\[ \begin{matrix} a \\[2pt] &lt; b \end{matrix} \] for $5.</p>
+<p>An open \( and \(x, <code>\(c\)</code>.</p><pre>\(d\)</pre>"""
+ACTIVE_FORMULAS = (
+    ACTIVE_TEXT
+    + r"""<p>\(k$ `= k` [[k]] {{query k}} #k $k\) #+BEGIN</p>
+<p>\[l$$ `= l` [[l]] $$ {{query l}}\] `= m`</p><ul><li>\(n\\) `$= n` \[ {{o}}</li></ul>
+<p>\(p\</p><p>) `= p` $\(q\)$ {{r}}</p>"""
+)
+
+
+def test_formulas_of_a_page_are_formulas_of_the_note(
+    kb: KnowledgeBase, site: Site, notes: Path
+) -> None:
+    site.pages |= {
+        "/math": page("On math", FORMULAS, head=MATHJAX),
+        "/plain": page("On escapes", r"<p>find . \( -name a \) and \[x\].</p>"),
+    }
+    text = (notes.parent / kb.save_page(f"{site.url}/math").file).read_text()
+    assert r"See $e^{i\pi}+1=0$ and $$\begin{matrix} a \\[2pt] < b \end{matrix}$$ for" in text
+    assert r"An open \( and \(x, `\(c\)`." in text and "```\n\\(d\\)\n```" in text
+    text = (notes.parent / kb.save_page(f"{site.url}/plain").file).read_text()
+    assert r"find . \( -name a \) and" in text and "$" not in text
+
+
+@pytest.mark.parametrize(
+    ("head", "active"), [("", ACTIVE_TEXT), (MATHJAX, ACTIVE_FORMULAS)], ids=["text", "formulas"]
+)
+def test_nothing_of_plain_text_acts(
+    kb: KnowledgeBase, site: Site, notes: Path, head: str, active: str
+) -> None:
+    head += '<meta name="author" content="{{query x}}">'
+    site.pages["/x"] = page("A `= a` {{query a}}", active, head=head)
     text = (notes.parent / kb.save_page(f"{site.url}/x").file).read_text()
     assert not re.search(r"(?<!\\)`|(?<!\\)#\+|\[\[|\{\{", text.partition("\n---\n")[2])
     assert "{ {query x}}" in text

@@ -106,3 +106,16 @@ def test_an_unknown_property_is_an_error_with_a_hint(kb: KnowledgeBase) -> None:
         kb.documents(group_by="nothing")
     with pytest.raises(InputError):
         kb.documents(properties=["rating"])
+
+
+def test_equal_numbers_are_one_group_and_one_value_as_it_is_written(tmp_path: Path) -> None:
+    for name, written in {"a": "1.10", "b": "1.1", "c": "4.0", "d": "4"}.items():
+        (tmp_path / f"{name}.md").write_text(f"---\nver: {written}\n---\n")
+    with KnowledgeBase.open(tmp_path / "index.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path, name="n")
+        kb.index()
+        groups = [each.group for each in kb.documents(group_by="ver", sort="ver")]
+        assert groups == ["1.1", "1.1", "4", "4"]
+        (tmp_path / "b.md").unlink()
+        kb.index()
+        assert [each.value for each in kb.property_values("ver")] == ["4", "1.10"]

@@ -372,4 +372,7 @@ def edited(text: str, edit: NoteEdit) -> str:
                 f"The action {edit.action} does not take {name}.",
                 hint=f"It takes {', '.join(fields)}.",
             )
-    return action.apply(text, *(getattr(edit, name) for name in fields))
+    new = action.apply(text, *(getattr(edit, name) for name in fields))
+    if edit.action != "replace":  # which writes the missing line
+        operations.require_same_frontmatter(text, new)
+    return new

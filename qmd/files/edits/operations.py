@@ -118,10 +118,29 @@ def append(text: str, content: str, heading: str | None = None) -> str:
 
 def prepend(text: str, content: str) -> str:
     """Insert lines at the beginning of the note, below its frontmatter."""
+    require_end_of_frontmatter(text)
     start = frontmatter.split(text).body_start
     if start:
         start += len(_blank_lines(text, start))
     return _inserted(text, start, content)
+
+
+def require_end_of_frontmatter(text: str) -> None:
+    """Raises EditError: properties begin the text, and no line ends them."""
+    if frontmatter.is_unended(text):
+        raise EditError(
+            "The frontmatter never ends, so its properties are text.",
+            hint=f"Write the line '{text[:3]}' below them, with the action replace.",
+        )
+
+
+def require_same_frontmatter(text: str, new: str) -> None:
+    """Raises EditError: a line that an edit adds would make all above it frontmatter."""
+    if frontmatter.is_unended(text) and frontmatter.split(new).body_start:
+        raise EditError(
+            f"The frontmatter never ends: the new line '{text[:3]}' would end it.",
+            hint=f"First write '{text[:3]}' below its properties, with the action replace.",
+        )
 
 
 def find_section(text: str, heading: str) -> Section:

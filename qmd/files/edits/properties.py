@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from qmd import parse
 from qmd.errors import EditError
+from qmd.files.edits.operations import require_end_of_frontmatter
 from qmd.files.edits.text_file import line_end
 from qmd.parse import frontmatter
 from qmd.parse.links import mask_code
@@ -167,13 +168,8 @@ def _require_numbers(value: PropertyValue) -> None:
 
 
 def _require_yaml(text: str) -> None:
-    front = frontmatter.split(text)
-    if not front.body_start and front.warnings:
-        raise EditError(
-            "The frontmatter never ends, so its properties are text.",
-            hint=f"Write the line '{text[:3]}' below them, with the action replace.",
-        )
-    if text.startswith("+++") and front.body_start:
+    require_end_of_frontmatter(text)
+    if text.startswith("+++") and frontmatter.split(text).body_start:
         raise EditError(
             "The frontmatter is TOML, whose properties are not edited.",
             hint="Use the action replace on its text.",

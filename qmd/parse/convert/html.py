@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from email import policy
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -93,12 +94,16 @@ def convert_page(
     if title and next(_elements(article.root, "h1"), None) is None:
         blocks.markdown(heading_line(1, title))
     base = meta.base or address
-    writer = html_blocks.ElementWriter(
-        blocks, base=base, skipped=article.skipped, pictures=pictures
+    write = partial(
+        html_blocks.ElementWriter,
+        blocks,
+        base=base,
+        pictures=pictures,
+        has_formulas=pictures is not None and _shows_formulas(elements),
     )
-    writer.write(article.root)
+    write(skipped=article.skipped).write(article.root)
     if blocks.is_empty:  # a page of nothing but links
-        html_blocks.ElementWriter(blocks, base=base, pictures=pictures).write(article.root)
+        write().write(article.root)
     return blocks.converted(
         title=title,
         date=meta.date(),
@@ -108,6 +113,16 @@ def convert_page(
             "source": address,
         },
         warnings=warnings,
+    )
+
+
+def _shows_formulas(elements: Iterable[html_blocks.Element]) -> bool:
+    """Whether a page loads what makes formulas of ``\\(…\\)`` in its text."""
+    scripts = (each for each in elements if html_blocks.local_name(each) == "script")
+    return any(
+        name in f"{each.get('src')} {each.text}"
+        for each in scripts
+        for name in ("mathjax", "MathJax", "katex", "renderMathInElement")
     )
 
 

@@ -30,11 +30,12 @@ from qmd.parse.convert.blocks import (
 )
 from qmd.parse.convert.in_note import (
     code_in_note,
-    formula_in_note,
+    formula,
     in_note,
     inert_in_note,
     inert_item,
     language_in_note,
+    with_formulas,
 )
 
 Element = etree._Element  # lxml has no other name for their type
@@ -175,6 +176,7 @@ class ElementWriter:
         pictures: For what becomes a note, in which tags, wikilinks, fields and tasks would count:
             the source of each picture, and the target that is written for it. Those that are not
             there are added, with their addresses.
+        has_formulas: Whether a script of the page shows formulas that its text has as TeX.
     """
 
     def __init__(
@@ -185,8 +187,10 @@ class ElementWriter:
         skipped: frozenset[Element] = frozenset(),
         only_web: bool = False,
         pictures: dict[str, str] | None = None,
+        has_formulas: bool = False,
     ) -> None:
         self._pictures = pictures
+        self._has_formulas = has_formulas
         self._blocks = blocks
         self._base = base
         self._skipped = skipped
@@ -264,7 +268,11 @@ class ElementWriter:
         elif self._code is not None:
             self._code.append(text)
         else:
-            self._parts.append(_Inline(text, is_text=True, emphasis=self._signs()))
+            for sign, part in with_formulas(text) if self._has_formulas else (("", text),):
+                if sign:
+                    self._formula(part, sign)
+                else:
+                    self._parts.append(_Inline(part, is_text=True, emphasis=self._signs()))
 
     def _mark(self, markdown: str) -> None:
         if markdown:
@@ -312,11 +320,10 @@ class ElementWriter:
             self._code = None
             self._mark(code_span(text) if self._pictures is None else code_in_note(text))
 
-    def _formula(self, source: str) -> None:
+    def _formula(self, source: str, sign: str = "$") -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
-            written = inert(source)
-            self._mark(f"${written if self._pictures is None else formula_in_note(written)}$")
+            self._mark(formula(source, sign, is_in_note=self._pictures is not None))
 
     # What begins.
 

@@ -8,7 +8,7 @@ facts, and other programs would run its queries, scripts and templates. So only 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from qmd.parse.convert.blocks import code_span, inert
 from qmd.parse.markdown import outline
@@ -26,16 +26,19 @@ _OF_NOTES = re.compile(
 )
 #: Languages that programs for notes colour and do not run.
 _COLOURED = """
-    ada apache applescript arduino asm assembly awk bash basic bat batch bibtex c c# c++ cfg clj
-    clojure cmake cmd cobol coffeescript conf console cpp crystal cs csharp css csv cuda cython
-    d dart diff docker dockerfile dot elisp elixir elm erb erlang f# fish fortran fsharp gherkin
-    glsl go golang gradle graphql groovy haml handlebars haskell hcl hs html http ini java
-    javascript jinja js json json5 jsonc jsx julia kotlin kt latex less lisp lua makefile
-    markdown matlab md mermaid nginx nim nix objc objective-c objectivec ocaml pascal patch perl
-    php pl plain plaintext postgresql powershell prolog properties proto protobuf ps1 py pycon
-    python python3 r racket rb regex rs rst ruby rust sass scala scheme scss sh shell
-    shell-session solidity sql svelte svg swift systemd tcl terraform tex text tf toml ts tsx
-    txt typescript v vb vbnet verilog vhdl vim vue wasm xhtml xml yaml yml zig zsh
+    abap ada ahk apache applescript arduino asciidoc asm assembly astro autohotkey awk bash basic
+    bat batch bibtex c c# c++ cfg clj clojure cmake cmd cobol coffeescript conf console cpp crystal
+    cs csharp css csv cuda cython d dart diff docker dockerfile dockerignore dot dotenv ebnf ejs
+    elisp elixir elm erb erlang f# f90 fish fortran fsharp gdscript gherkin gitignore glsl go golang
+    gradle graphql groovy haml handlebars haskell hcl hlsl hs html http ini java javascript jinja
+    jinja2 js json json5 jsonc jsonl jsx julia kotlin kt latex less liquid lisp log lua makefile
+    markdown matlab md mermaid mysql nasm nginx nim nix objc objective-c objectivec ocaml octave
+    odin pascal patch perl php pl plain plaintext plpgsql plsql postgresql powershell prolog
+    properties proto protobuf ps1 pug purescript pwsh py pycon python python3 qml r racket raku rb
+    regex rs rst ruby rust sas sass scala scheme scss sh shell shell-session solidity sql stata
+    stylus svelte svg swift systemd systemverilog tcl terraform tex text tf toml ts tsql tsx twig
+    txt typescript v vb vba vbnet verilog vhdl vim vue wasm wat wgsl x86asm xhtml xml yaml yml zig
+    zsh
 """
 _SHOWN = frozenset(_COLOURED.split())
 _PASSES = 4
@@ -73,6 +76,9 @@ _ITEM_BEGINNING = re.compile(rf"(?P<sign>{_BOX})|(?P<word>{WORD})")
 _TEMPLATE = re.compile(r"<(?=%)")
 #: What would act where a reader takes a formula for text, as one that holds a dollar sign.
 _IN_FORMULA = re.compile(rf"\\.|`|\$|{_TAG}|(?<=:):(?=\s)|\[(?=\[)|\{{(?=\{{)", re.DOTALL)
+#: Between these MathJax and KaTeX find the source of a formula.
+_FORMULA_SIGN = re.compile(r"(?<!\\)(\\[()\[\]])")
+_FORMULA_ENDS = {"\\(": ("\\)", "$"), "\\[": ("\\]", "$$")}
 #: Such commands, and what would make a property a link or a macro.
 _IN_VALUE = re.compile(r"<(?=%)|\[(?=\[)|\](?=\()|\{(?=\{)")
 _NO_BREAK = "\xa0"
@@ -156,9 +162,32 @@ def code_in_note(text: str) -> str:
     return f"\\`{inside}\\`"
 
 
-def formula_in_note(source: str) -> str:
-    """The source of a formula in a note, which neither ends it nor acts if it is text."""
-    return _IN_FORMULA.sub(_marked_in_formula, source)
+def formula(source: str, sign: str, *, is_in_note: bool) -> str:
+    """A formula; in a note its source neither ends it nor acts if it is text."""
+    written = inert(source)
+    if is_in_note:
+        written = _IN_FORMULA.sub(_marked_in_formula, written)
+    return f"{sign}{written}{sign}"
+
+
+def with_formulas(text: str) -> Iterator[tuple[str, str]]:
+    """
+    The parts of a text of which MathJax or KaTeX makes formulas.
+
+    Returns:
+        The sign of a formula and its source, or "" and what stays text.
+    """
+    pieces = _FORMULA_SIGN.split(text)
+    at = 0
+    while at < len(pieces):
+        closing, sign = _FORMULA_ENDS.get(pieces[at], ("", ""))
+        source = pieces[at + 1].strip() if closing else ""
+        if source and not source.endswith("\\") and pieces[at + 2 : at + 3] == [closing]:
+            yield sign, source
+            at += 3
+        else:
+            yield "", pieces[at]
+            at += 1
 
 
 def _marked_in_formula(match: re.Match[str]) -> str:

@@ -63,7 +63,8 @@ def _from_address(visit: Visit) -> tuple[str, str]:
     text, title = (visit.query(name).strip()[:100_000] for name in ("text", "title"))
     url = visit.query("url").strip() or next(addresses_in(text), "")
     if urlsplit(url).scheme not in ("http", "https"):
-        return "\n".join(filter(None, (title, text))), ""
+        # Any page may link here, and another app shares what somebody wrote to the person.
+        return inert_markdown("\n".join(filter(None, (title, text)))), ""
     rest = text.replace(url, "").strip()
     # Of what the page says nothing is the person's task, tag or fact.
     quoted = "\n".join(f"> {line}".rstrip() for line in split_lines(inert_markdown(rest)))

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse
 
 from qmd import errors
 from qmd.parse import formats
-from qmd.parse.frontmatter import property_line
+from qmd.parse.frontmatter import written_numbers
 from qmd.parse.lines import split_lines
 from qmd.render import RenderedHeading, WrittenTarget
 from qmd.server.page import beside, note_text
@@ -29,7 +29,6 @@ from qmd.server.page.views import Answer, PageView, Shown, Visit
 from qmd.server.security import is_loopback
 from qmd.system.editors import program_link
 from qmd.values.graph import NoteLink, NoteLinks, SimilarDocument
-from qmd.values.properties import fold_key
 from qmd.values.reading import DocumentDetails, DocumentSlice
 from qmd.values.text import fold
 
@@ -259,7 +258,6 @@ MAX_SEARCHED = 30
 MAX_IN_A_ROW = 12
 
 _SHOWN_ELSEWHERE = frozenset({"tags", "tag", "aliases", "alias", "title"})
-_FRACTION = re.compile(r"(?<![\w.])[-+]?\d*\.\d+(?![\w.])")
 _WIKILINK = re.compile(r"\s*\[\[([^\[\]|\n]{1,500})(?:\|([^\[\]\n]{1,500}))?\]\]\s*")
 
 
@@ -300,23 +298,19 @@ def shown_properties(
         lines: Those of the text; a number is shown as they have it.
     """
     shown = []
+    written = {
+        (key, value): text for key, value, text in written_numbers(details.properties, lines)
+    }
     for key, value in list(details.properties.items())[:MOST_VALUES]:
         if key.casefold() in _SHOWN_ELSEWHERE:
             continue
         values = value if isinstance(value, list) else [] if value is None else [value]
         texts = [
-            _shown(key, _written(key, each, lines) if isinstance(each, float) else each)
+            _shown(key, written.get((key, each), each) if isinstance(each, float) else each)
             for each in values[:MOST_VALUES]
         ]
         shown.append(ShownProperty(key, texts, len(values) - len(texts)))
     return _with_notes(shown, links)
-
-
-def _written(key: str, value: float, lines: Sequence[str]) -> str:
-    """A number with the digits that its note has: ``1.10``, not "1.1"."""
-    at = property_line(lines, len(lines), (fold_key(key),))
-    near = "" if at is None else "\n".join(lines[at : at + MOST_VALUES])
-    return next((each for each in _FRACTION.findall(near) if float(each) == value), str(value))
 
 
 def _shown(key: str, value: object) -> ShownValue:

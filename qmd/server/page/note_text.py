@@ -10,9 +10,9 @@ from html import escape
 from typing import NamedTuple
 
 from qmd.parse.lines import split_lines
-from qmd.render import LinkResolver, Options, RenderedHeading, render_note, shown_target
+from qmd.render import LinkResolver, Options, RenderedHeading, end_within, render_note, shown_target
 
-#: Characters of a text that one page shows, about; a longer text has several parts.
+#: Characters of a text that one page shows, about; of one with very short lines, fewer.
 PART = 150_000
 
 _MARKED = re.compile(
@@ -71,13 +71,15 @@ def parts_of(text: str) -> list[PagePart]:
     """
     parts = []
     start, line, fence = 0, 1, ""
-    blocks = _code_blocks(text) if len(text) > PART else []
-    while len(text) - start > PART:
-        end = _cut(text, start + PART // 2, start + PART, blocks)
+    limit = end_within(text, 0, PART)
+    blocks = _code_blocks(text) if limit < len(text) else []
+    while limit < len(text):
+        end = _cut(text, (start + limit) // 2, limit, blocks)
         parts.append(PagePart(start, end, line, fence))
         line += _newlines(text, start, end)
         block = _block_around(blocks, end)
         start, fence = end, "" if block is None else block.opening
+        limit = end_within(text, start, PART)
     parts.append(PagePart(start, len(text), line, fence))
     return parts
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from qmd.store.sql import Sql, links, pictures, properties, shared
 from qmd.system import clock
 from qmd.values import NewDocument, ParsedDocument
+from qmd.values.properties import property_rows
 from qmd.values.text import fold, name_key
 
 if TYPE_CHECKING:
@@ -200,7 +201,13 @@ def _put_parsed(sql: Sql, documents: Sequence[tuple[int, ParsedDocument]]) -> No
             for seq, anchor in enumerate(parsed.anchors)
         ],
     )
-    properties.put_properties(sql, [(number, parsed.properties) for number, parsed in documents])
+    properties.put_properties(
+        sql,
+        [
+            (number, property_rows(parsed.properties, parsed.numbers))
+            for number, parsed in documents
+        ],
+    )
     properties.put_tasks(
         sql, [(number, parsed.tasks) for number, parsed in documents if parsed.tasks]
     )

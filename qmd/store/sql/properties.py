@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from qmd.store.sql import Sql
@@ -11,19 +11,18 @@ from qmd.values.documents import Observation, Task, TaskStatus
 from qmd.values.properties import (
     LINE_COLUMNS,
     PropertyCondition,
+    PropertyRow,
     PropertySummary,
     PropertyValue,
-    property_rows,
 )
 
 
-def put_properties(sql: Sql, documents: Sequence[tuple[int, Mapping[str, object]]]) -> None:
-    """Store the values of documents that have none stored: pairs of id and properties."""
+def put_properties(sql: Sql, documents: Sequence[tuple[int, Sequence[PropertyRow]]]) -> None:
+    """Store the values of documents that have none stored: pairs of id and rows."""
     rows = [
         (document_id, seq, *row)
-        for document_id, properties in documents
-        if properties
-        for seq, row in enumerate(property_rows(properties))
+        for document_id, of_document in documents
+        for seq, row in enumerate(of_document)
     ]
     if not sql.dialect.text_index:
         sql.insert(
@@ -120,10 +119,15 @@ class Properties:
         return [PropertyValue(*row) for row in rows]
 
     def written(self, key: str, document_ids: Sequence[int]) -> dict[int, list[str]]:
-        """Document id → its values for a key as written, in their order; no entry without one."""
+        """
+        Document id → its values for a key, in their order; no entry without one.
+
+        They are as written, but equal numbers are equal texts.
+        """
         written: dict[int, list[str]] = {}
         for document_id, value in self._sql.run(
-            "SELECT document_id, coalesce(value, text) FROM properties WHERE key = ?"
+            "SELECT document_id, CASE kind WHEN 'number' THEN text ELSE coalesce(value, text) END"
+            " FROM properties WHERE key = ?"
             f" AND document_id {self._sql.among} ORDER BY document_id, seq",
             [key, self._sql.array(document_ids)],
         ):
