@@ -133,6 +133,11 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
         (table((paragraph("Alone", "U1") + paragraph("text"),)), "# Alone\n\ntext\n"),
         (paragraph("a = 1", "Code") + paragraph("b = #2", "Code"), "```\na = 1\nb = #2\n```\n"),
         (paragraph(f"<m:oMath><m:r><m:t>x=1</m:t></m:r></m:oMath>{run(' ok')}"), "x=1 ok\n"),
+        (
+            paragraph(f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('hàn')}</w:rt>"
+                      f"<w:rubyBase>{run('漢')}</w:rubyBase></w:ruby></w:r>"),
+            "漢\n",
+        ),
         (paragraph(f"<m:oMath>{FRACTION}</m:oMath>"), "10^-6/2\n"),
         (table((paragraph("a"), paragraph(FRACTION))), "| a | 10^-6/2 |\n|---|---|\n"),
         (paragraph("# no heading [a](b)"), "\\# no heading [a]\\(b)\n"),

@@ -363,15 +363,8 @@ class _CellFormat:
     """
 
     def __init__(self, code: str) -> None:
-        sections: list[list[tuple[str, str]]] = [[]]
-        for match in _FORMAT_PART.finditer(code[:_MAX_FORMAT]):
-            kind = match.lastgroup
-            if kind == "end":
-                sections.append([])
-            elif kind is not None:
-                sections[-1].append(("text" if kind in _TEXTS else kind, match[kind]))
-        self._sections = sections
-        self._parts = sections[0]
+        self._sections = _sections(code)
+        self._parts = self._sections[0]
         kinds = {kind for kind, _ in self._parts}
         self._is_conditional = "condition" in kinds
         self._is_date = not kinds.isdisjoint(("date", "elapsed")) and "general" not in kinds
@@ -385,7 +378,7 @@ class _CellFormat:
         self._zeros = whole.count("0") if digits else 0
         last = digits[-1] if digits else ""
         self._thousands = len(last) - len(last.rstrip(","))
-        self.is_plain = len(sections) == 1 and not (
+        self.is_plain = len(self._sections) == 1 and not (
             self._is_date or self._before or self._behind or self._zeros > 1 or self._thousands
         )
 
@@ -425,19 +418,26 @@ class _CellFormat:
         days = number + 1 if epoch.year == 1899 and 0 < number < 60 else number  # no 1900-02-29
         if not 0 <= days < (datetime.max - epoch).days:
             return ""
-        has_time = not kinds.isdisjoint("hns")
         if number < 1 or kinds.isdisjoint("ymdw"):
-            has_words = self._has_words and kinds.isdisjoint("ymdwe")
-            moment = _Moment(epoch, round(number % 1 * 86_400))
-            time = moment.at.strftime("%H:%M:%S").removesuffix(":00")
-            return (self._rendered(moment) if has_words else time) if has_time else ""
-        moment = _Moment(epoch, round(days * 86_400))
+            return self._time(_Moment(epoch, round(number % 1 * 86_400)))
+        return self._date(_Moment(epoch, round(days * 86_400)))
+
+    def _time(self, moment: _Moment) -> str:
+        """The time of a day; empty if the format shows none."""
+        if self._kinds.isdisjoint("hns"):
+            return ""
+        if self._has_words and self._kinds.isdisjoint("ymdwe"):
+            return self._rendered(moment)
+        return moment.at.strftime("%H:%M:%S").removesuffix(":00")
+
+    def _date(self, moment: _Moment) -> str:
+        """The parts of a date that the format shows."""
+        kinds = self._kinds
         if "e" in kinds or (not self._has_words and kinds.issuperset("ymd")):
             text = moment.at.isoformat(sep=" ")
+            has_time = not kinds.isdisjoint("hns")
             return text.removesuffix(" 00:00:00").removesuffix(":00") if has_time else text[:10]
-        if self._has_words or not kinds.isdisjoint("dw"):
-            return self._rendered(moment)
-        if "y" not in kinds:
+        if self._has_words or "y" not in kinds or not kinds.isdisjoint("dw"):
             return self._rendered(moment)
         return moment.at.strftime("%Y-%m" if "m" in kinds else "%Y")
 
@@ -449,6 +449,18 @@ class _CellFormat:
             elif kind != "digits":
                 pieces.append(moment.field(kind, text.lower(), is_noon="noon" in self._kinds))
         return "".join(pieces).strip()
+
+
+def _sections(code: str) -> list[list[tuple[str, str]]]:
+    """The parts of each section of a format: what they are, and their text."""
+    sections: list[list[tuple[str, str]]] = [[]]
+    for match in _FORMAT_PART.finditer(code[:_MAX_FORMAT]):
+        kind = match.lastgroup
+        if kind == "end":
+            sections.append([])
+        elif kind is not None:
+            sections[-1].append(("text" if kind in _TEXTS else kind, match[kind]))
+    return sections
 
 
 def _date_fields(parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
