@@ -249,19 +249,13 @@ class _Parts:
         """Add a part; True for a text of the message."""
         kind = part.get_content_type()
         name = _file_name(part)
+        is_named = bool(name) and not (kind == "text/plain" and _is_disposed(part, "inline"))
         if kind == "text/calendar" and not _is_disposed(part, "attachment"):
             self.calendars.append(part)
-            if name:
-                self.attached.append(name)
+            self.attached += [name] * is_named
         elif kind == "message/rfc822":
-            payload = part.get_payload()
-            if isinstance(payload, list):
-                self.forwarded += (each for each in payload if isinstance(each, Message))
-        elif (
-            part.get_content_maintype() != "text"
-            or _is_disposed(part, "attachment")
-            or (name and not (kind == "text/plain" and _is_disposed(part, "inline")))
-        ):
+            self.forwarded += _inner(part)
+        elif part.get_content_maintype() != "text" or _is_disposed(part, "attachment") or is_named:
             self.attached.append(name or kind)
         elif kind in ("text/html", "text/plain"):
             (self.html if kind == "text/html" else self.plain).append(part)
@@ -363,6 +357,11 @@ def _parts(message: Message) -> Iterator[tuple[Message, int]]:
             )
         else:
             yield part, alternative
+
+
+def _inner(part: Message) -> list[Message]:
+    payload = part.get_payload()
+    return [each for each in payload if isinstance(each, Message)] if part.is_multipart() else []
 
 
 def _payload(part: Message) -> bytes:

@@ -374,9 +374,8 @@ class _CellFormat:
         self._kinds = {kind for kind, _ in self._parts}
         self._percents = sum(kind == "percent" for kind, _ in self._parts)
         self._before, digits, self._behind = _around_digits(self._parts)
-        whole = digits[0].partition(".")[0] if digits else ""
-        self._zeros = whole.count("0") if digits else 0
-        last = digits[-1] if digits else ""
+        self._zeros = "".join(digits[:1]).partition(".")[0].count("0")
+        last = "".join(digits[-1:])
         self._thousands = len(last) - len(last.rstrip(","))
         self.is_plain = len(self._sections) == 1 and not (
             self._is_date or self._before or self._behind or self._zeros > 1 or self._thousands
@@ -470,22 +469,23 @@ def _date_fields(parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     ``y`` year, ``m`` month, ``d`` day, ``w`` day of the week, ``h`` hour, ``n`` minute, ``s``
     second, ``e`` era.
     """
-    letters = [text[0].lower() if kind in ("date", "elapsed") else "" for kind, text in parts]
-    fields = [(place, letter) for place, letter in enumerate(letters) if letter]
-    kinds = dict(fields)
-    for number, (place, letter) in enumerate(fields):
-        before = fields[number - 1][1] if number else ""
-        behind = fields[number + 1][1] if number + 1 < len(fields) else ""
-        length = len(parts[place][1])
-        if letter == "m" and length < 3 and (before == "h" or behind == "s"):
-            kinds[place] = "n"
-        elif letter == "d" and length > 2:
-            kinds[place] = "w"
-        elif letter in "gb":
-            kinds[place] = "e"
-    return [
-        (kinds[place] if kind == "date" else kind, text) for place, (kind, text) in enumerate(parts)
-    ]
+    fields = [text.lower() for kind, text in parts if kind in ("date", "elapsed")]
+    kinds = []
+    for number, field in enumerate(fields):
+        before = fields[number - 1][0] if number else ""
+        behind = fields[number + 1][0] if number + 1 < len(fields) else ""
+        if field in ("m", "mm") and (before == "h" or behind == "s"):
+            kinds.append("n")
+        elif field[0] == "d" and len(field) > 2:
+            kinds.append("w")
+        else:
+            kinds.append("e" if field[0] in "gb" else field[0])
+    of_fields = iter(kinds)
+    fielded = []
+    for kind, text in parts:
+        field_kind = next(of_fields) if kind in ("date", "elapsed") else ""
+        fielded.append((field_kind if kind == "date" else kind, text))
+    return fielded
 
 
 class _Moment:
