@@ -265,8 +265,14 @@ class _Run:
             is_done = not reader.pictures.are_waiting(self._recogniser.name, job.document_id)
         if self._unjoined[key] and (is_done or self._unjoined[key] >= _JOINED_PAGES):
             self._join(job.collection, job.path)
+            self._join_copies(job.source)
         if is_done or self._unjoined[key] >= _JOINED_PAGES:
             del self._unjoined[key]
+
+    def _join_copies(self, source: bytes) -> None:
+        """Parse the other documents with these pictures again: no page of theirs is read."""
+        for collection, path in self._store.read(lambda reader: reader.pictures.to_join(source)):
+            self._join(collection, path)
 
     def _join(self, collection: str, path: str) -> None:
         place = self._store.read(lambda reader: reader.collections.by_name(collection))

@@ -116,7 +116,7 @@ HTML = FileFormat(
     "HTML",
     (".html", ".htm", ".xhtml", ".shtml", ".mhtml", ".mht"),
     parser="qmd.parse.convert.html:convert",
-    version=3,
+    version=4,
     remedy="Save the page again",
 )
 PDF = FileFormat(
@@ -134,12 +134,12 @@ EPUB = FileFormat(
     "EPUB",
     (".epub",),
     parser="qmd.parse.convert.epub:convert",
-    version=1,
+    version=2,
     max_bytes=100 * MB,
     remedy="Open it in a reader of books and save it again",
 )
 TABLE = FileFormat(
-    "CSV", (".csv", ".tsv", ".tab"), "qmd.parse.convert.delimited:convert", version=1
+    "CSV", (".csv", ".tsv", ".tab"), "qmd.parse.convert.delimited:convert", version=2
 )
 NOTEBOOK = FileFormat(
     "notebook",
@@ -152,7 +152,7 @@ MAIL = FileFormat(
     "e-mail",
     (".eml", ".mbox", ".mbx"),
     parser="qmd.parse.convert.mail:convert",
-    version=3,
+    version=4,
     max_bytes=100 * MB,
     remedy="Save the message again in the program that wrote it",
 )
@@ -172,15 +172,15 @@ def _office(name: str, suffixes: tuple[str, ...], parser: str, version: int = 1)
     )
 
 
-WORD = _office("Word", (".docx", ".docm"), "word:convert", version=2)
-SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "office:convert_slides")
-SHEETS = _office("Excel", (".xlsx", ".xlsm"), "office:convert_sheets")
-OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument:convert")
+WORD = _office("Word", (".docx", ".docm"), "word:convert", version=3)
+SLIDES = _office("PowerPoint", (".pptx", ".pptm"), "office:convert_slides", version=2)
+SHEETS = _office("Excel", (".xlsx", ".xlsm"), "office:convert_sheets", version=2)
+OPEN_DOCUMENT = _office("OpenDocument", (".odt", ".ods", ".odp"), "opendocument:convert", version=2)
 RICH_TEXT = FileFormat(
     "RTF",
     (".rtf",),
     parser="qmd.parse.convert.rich_text:convert",
-    version=1,
+    version=2,
     max_bytes=100 * MB,
     remedy="Open it in a word processor and save it again",
 )

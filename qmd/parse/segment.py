@@ -20,7 +20,7 @@ from qmd import lazy
 from qmd.records import NamedTuple
 
 #: Raise this number when the result of `segment` changes; the store then indexes anew.
-SEGMENTER_VERSION = 3
+SEGMENTER_VERSION = 4
 
 _CJK = (
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"  # 々〆〇, numerals, kana repeats
@@ -70,13 +70,14 @@ SIGNS = lazy.pattern(
     "\ufbc2-\ufbd2\U00010190-\U000101cf\U0001d800-\U0001daff"
     "\U0001f000-\U0001f0ff\U0001f10d-\U0001f10f\U0001f16c-\U0001faff\U0001fb00-\U0001fbef]+"
 )
-#: The characters that SQLite reads as their NFKC without letter case.
+#: The characters that SQLite reads as their NFKC without letter case; no soft hyphen.
 _READ_ALIKE = (
-    "\\x00-\u00a9\u00ab-\u00b1\u00b4-\u00b8\u00bb\u00bf-\u00de\u00e0-\u0131"  # Latin, no ª ² ½ ß
+    "\\x00-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4-\u00b8\u00bb\u00bf-\u00de\u00e0-\u0131"  # no ª ² ß
     "\u0134-\u013e\u0141-\u0148\u014a-\u017e\u1e00-\u1e99\u1ea0-\u1ef9"
     "\u0391-\u03a1\u03a3-\u03af\u03b1-\u03ce\u0400-\u0482\u048a-\u0527"  # Greek, Cyrillic
     "\u05d0-\u05ea\u0621-\u064a\u0660-\u0669"  # Hebrew, Arabic
-    "\u2002-\u205f\u20a0-\u20a7\u20a9-\u20b9\u2190-\u2328\u232b-\u23f3"  # punctuation, arrows
+    "\u2002-\u200a\u200c-\u205f\u20a0-\u20a7\u20a9-\u20b9"  # punctuation, currencies
+    "\u2190-\u2328\u232b-\u23f3"  # arrows
     "\u2500-\u26ff\u2701-\u2775\u2794-\u2adb"  # boxes, dingbats, mathematics
 )
 _READ_OTHERWISE = lazy.pattern(f"[^{_READ_ALIKE}]+")
@@ -89,6 +90,8 @@ MOST_PAIRED = 100_000
 _WIDE = [
     (c, unicodedata.normalize("NFKC", c)) for c in "，：；！？（）．～％－＆＃＂／＠｜\u3000\xa0…‑"
 ]
+#: Thai, Lao, Burmese and Khmer have it between words, and no other space.
+_ZERO_WIDTH_SPACE = lazy.pattern("\u200b(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]\u200b)")
 _CAMEL_PART = lazy.pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ASCII = bytes(range(128))
 #: Byte → "a" for a small letter of ASCII, "A" for a capital, "0" for a digit, else a blank.
@@ -108,10 +111,22 @@ class Derivation(NamedTuple):
     has_pairs: bool
 
 
+def without_breaks(text: str) -> str:
+    """A text without the signs that only say where a word may be parted."""
+    for sign in "\xad\u2060\ufeff":
+        text = text.replace(sign, "")
+    return _ZERO_WIDTH_SPACE.sub("", text) if "\u200b" in text else text
+
+
 def normalize(text: str) -> str:
-    """NFKC: full-width letters, ligatures and compatibility characters as their plain forms."""
+    """
+    NFKC: full-width letters, ligatures and compatibility characters as their plain forms.
+
+    It is `without_breaks`, too.
+    """
     if text.isascii():
         return text
+    text = without_breaks(text)
     for wide, plain in _WIDE:
         text = text.replace(wide, plain)
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MAX_CHARS = 300
 #: A following line that does not fit is cut if at least this many characters of it can be shown.
 WORTH_SHOWING = 60
-#: Only this many characters from the start of a text are searched for the words of the query.
-MAX_SCAN = 2_000_000
 #: If folding changes the length of a line, the position of a word in it is counted. In a line of
 #: more characters than this, the position is estimated.
 MAX_EXACT = 100_000
@@ -243,9 +241,9 @@ def _explaining(
 
 
 def _folded(page: _Page) -> str:
-    """The folded text of a document, as far as it is searched."""
-    text = page.text[:MAX_SCAN]
-    if text.isascii() or len(text) < len(page.text) or "\r" in text:
+    """The folded text of a document."""
+    text = page.text
+    if text.isascii() or "\r" in text:
         return fold(text)
     # Most lines of most documents are ASCII, which takes a twentieth of the time. Folding adds and
     # removes no line ends.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from qmd import lazy, parse, values
 from qmd.engine_text import engine_text
 from qmd.errors import InputError
-from qmd.parse.segment import cjk_runs, clean, has_token, is_cjk, normalize
+from qmd.parse.segment import cjk_runs, clean, has_token, is_cjk, normalize, without_breaks
 from qmd.records import NamedTuple
 from qmd.system import clock
 
@@ -243,7 +243,7 @@ def split_terms(word: str, field: Field | None) -> list[Term]:
         return [Term(word, field=field)]
     is_prefix = word.endswith(("*", "＊")) and has_token(word)
     if not word.isascii():
-        word = _WIDE_SIGNS.sub(lambda match: normalize(match[0]), word)
+        word = _WIDE_SIGNS.sub(lambda match: normalize(match[0]), without_breaks(word))
     spaced = "".join(character if _belongs_to_term(character) else " " for character in word)
     pieces = [_strip(normalize(piece)) for piece in spaced.split()]
     terms = [Term(piece, field=field) for piece in pieces if piece]

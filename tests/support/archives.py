@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from html import escape
 from io import BytesIO
 
 
@@ -83,12 +84,24 @@ def office(main: str, parts: Mapping[str, str | bytes]) -> bytes:
     )
 
 
-def xlsx(rows: str, *, strings: tuple[str, ...] = (), workbook: str = "") -> bytes:
-    """A workbook with the sheets ``Oven``, which has these rows of XML, and ``Empty``."""
+def xlsx(
+    rows: str, *, strings: tuple[str, ...] = (), workbook: str = "", codes: tuple[str, ...] = ()
+) -> bytes:
+    """
+    A workbook with the sheets ``Oven``, which has these rows of XML, and ``Empty``.
+
+    Args:
+        codes: The formats of styles from 5 on.
+    """
     shared = "".join(f"<si><t>{each}</t><rPh><t>no</t></rPh></si>" for each in strings)
     formats = '<numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/>'
     formats += '<numFmt numFmtId="165" formatCode="0.0%"/>'
-    styles = "".join(f'<xf numFmtId="{each}"/>' for each in (0, 164, 165, 22, 20))
+    formats += "".join(
+        f'<numFmt numFmtId="{number}" formatCode="{escape(code, quote=True)}"/>'
+        for number, code in enumerate(codes, start=200)
+    )
+    numbers = (0, 164, 165, 22, 20, *range(200, 200 + len(codes)))
+    styles = "".join(f'<xf numFmtId="{each}"/>' for each in numbers)
     return office(
         "xl/workbook.xml",
         {

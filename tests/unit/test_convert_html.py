@@ -82,6 +82,16 @@ def test_elements(html: str, text: str) -> None:
             "| a | b\\|c |\n|---|---|\n| d |  |\n| e f | g h |\n",
         ),
         (
+            "<table><tr><th>City<th>Year<th>€<tr><td rowspan=2>Bonn<td>1<td>2<tr><td>3<td>4"
+            "<tr><td>Ulm<td>5<td>6</table>",
+            "| City | Year | € |\n|---|---|---|\n| Bonn | 1 | 2 |\n|  | 3 | 4 |\n| Ulm | 5 | 6 |\n",
+        ),
+        (
+            "<table><thead><tr><th rowspan=9>a<th colspan=2>b<tbody><tr><td>c"
+            "<td rowspan=2 colspan=2>d<tr><td>e<tr><td>f<td>g<td>h</table>",
+            "| a | b |  |\n|---|---|---|\n| c | d |  |\n| e |  |  |\n| f | g | h |\n",
+        ),
+        (
             "<table><tr><td>a<td>b<tr><td>c<td>d</table>",
             "|  |  |\n|---|---|\n| a | b |\n| c | d |\n",
         ),
@@ -94,6 +104,13 @@ def test_elements(html: str, text: str) -> None:
 )  # fmt: skip
 def test_tables_show_data_or_arrange_the_page(html: str, text: str) -> None:
     assert markdown(html) == text
+
+
+def test_columns_that_are_left_out_are_counted_as_a_warning() -> None:
+    page = f"<table><tr>{'<th>a' * 250}<tr>{'<td>b' * 250}</table>"
+    assert convert("a.html", page.encode()).warnings == (
+        "The table has over 200 columns; the others were left out.",
+    )
 
 
 PAGE = f"""<!DOCTYPE html><html><head><title>Bread and time - A site</title>

@@ -54,6 +54,51 @@ def test_html_counts_where_the_plain_text_only_points_to_it() -> None:
     assert convert("a.eml", mail.as_bytes()).markdown.endswith("\n\n## 数据\n")
 
 
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "Your email client does not support HTML.",
+        "View this message in your browser: https://shop.example/order/88421/ships/friday",
+        "您的邮件客户端不支持网页格式。",
+    ],
+)
+def test_a_text_that_is_no_form_of_the_html_is_a_stub(stub: str) -> None:
+    mail = message("Order", stub)
+    page = (
+        "<p>Order 88421 ships Friday, total 42 EUR</p><p>Thanks for shopping with us</p><p>Bye</p>"
+    )
+    mail.add_alternative(page * 2, subtype="html")
+    text = convert("a.eml", mail.as_bytes()).markdown
+    assert "Order 88421 ships Friday" in text
+    assert stub[:8] not in text
+
+
+def test_a_page_beside_a_text_does_not_take_its_place() -> None:
+    mail = message("Order", "A text of its own.")
+    mail.make_mixed()
+    footer = EmailMessage()
+    footer.set_content("<p>This list is for bakers and for millers</p>", subtype="html")
+    mail.attach(footer)
+    assert "A text of its own." in convert("a.eml", mail.as_bytes()).markdown
+
+
+def test_an_invitation_says_what_where_and_when() -> None:
+    calendar = (
+        "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Board\\, all of\r\n  us\r\n"
+        "DTSTART;TZID=Europe/Berlin:20260601T100000\r\nDTEND:20260601T090000Z\r\n"
+        "LOCATION:Room 7\r\nDESCRIPTION:Bring\\nbread\r\n"
+        "BEGIN:VALARM\r\nDESCRIPTION:Reminder\r\nEND:VALARM\r\nEND:VEVENT\r\n"
+        "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20260602\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+    )
+    mail = message("Invite", "Please come.")
+    mail.add_alternative(calendar, subtype="calendar")
+    assert convert("a.eml", mail.as_bytes()).markdown.endswith(
+        "Please come.\n\nEvent: Board, all of us\n"
+        "When: 2026-06-01 10:00 (Europe/Berlin) – 2026-06-01 09:00 UTC\nWhere: Room 7\n\n"
+        "Bring\nbread\n\nEvent: (no title)\nWhen: 2026-06-02\n"
+    )
+
+
 def test_forwarded_messages_stand_below() -> None:
     mail = message("Outer")
     mail.add_attachment(message("Inner", "Inner text"))

@@ -133,6 +133,11 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
         (table((paragraph("Alone", "U1") + paragraph("text"),)), "# Alone\n\ntext\n"),
         (paragraph("a = 1", "Code") + paragraph("b = #2", "Code"), "```\na = 1\nb = #2\n```\n"),
         (paragraph(f"<m:oMath><m:r><m:t>x=1</m:t></m:r></m:oMath>{run(' ok')}"), "x=1 ok\n"),
+        (
+            paragraph(f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('hàn')}</w:rt>"
+                      f"<w:rubyBase>{run('漢')}</w:rubyBase></w:ruby></w:r>"),
+            "漢\n",
+        ),
         (paragraph(f"<m:oMath>{FRACTION}</m:oMath>"), "10^-6/2\n"),
         (table((paragraph("a"), paragraph(FRACTION))), "| a | 10^-6/2 |\n|---|---|\n"),
         (paragraph("# no heading [a](b)"), "\\# no heading [a]\\(b)\n"),
@@ -204,7 +209,7 @@ def test_cells_show_what_was_computed() -> None:
     assert converted.markdown == (
         "## Oven\n\n| When |  | What |\n|---|---|---|\n"
         "| 2024-03-05 | 12.5% | 2024-03-05 12:00 |\n\n"
-        "| When |  | What | D | E |\n|---|---|---|---|---|\n"
+        "| When |  | What |  |  |\n|---|---|---|---|---|\n"
         "| 3.1 | in\\|line | TRUE | #DIV/0! | 12:00 |\n|  | x |  |  |  |\n"
     )
     assert [(each.kind, each.label) for each in converted.anchors] == [
@@ -218,6 +223,79 @@ def test_cells_show_what_was_computed() -> None:
         f"<row>{value('A1', '2958465', style=1)}</row>", workbook='<workbookPr date1904="1"/>'
     )
     assert "2958465" in sheets.convert_sheets("a.xlsx", too_late).markdown
+
+
+@pytest.mark.parametrize(
+    "code, number, shown",
+    [
+        ("[h]:mm", "1.2534722222", "30:05"),
+        ("[hh]:mm:ss", "0.25", "06:00:00"),
+        ("[mm]:ss", "1.5", "2160:00"),
+        ("[s]", "1", "86400"),
+        ('[h]"h "mm"m"', "-0.5", "-12h 00m"),
+        ("mm:ss.0", "0.0035", "00:05:02"),
+        ("h:mm AM/PM", "46085.55", "13:12"),
+        ('上午/下午h"时"mm"分"', "0.55", "下午1时12分"),
+        ("d-mmm", "46085", "4-Mar"),
+        ("m/d", "46085", "3/4"),
+        ("dddd", "46085", "Wednesday"),
+        ("mmm\\ yyyy", "46085", "2026-03"),
+        ("yyyy", "46085.5", "2026"),
+        ("dd/mm/yyyy", "46085.5", "2026-03-04"),
+        ("m/d/yy h:mm", "46085.5", "2026-03-04 12:00"),
+        ('yyyy"年"m"月"d"日"', "46085", "2026年3月4日"),
+        ("[$-404]e年m月d日", "46085", "2026-03-04"),
+        ("yyyy-mm-dd", "1", "1900-01-01"),
+        ("00000", "1067", "01067"),
+        ("00000", "-42", "-00042"),
+        ('#,##0.00 "€"', "1234567.891", "1234567.891 €"),
+        ('_-* #,##0.00\\ "€"_-;-* #,##0.00\\ "€"_-', "-1.5", "-1.5 €"),
+        ("[$¥-804]#,##0", "8800", "¥8800"),
+        ('"Invoice "0000', "7", "Invoice 0007"),
+        ("0 \\d\\a\\y\\s", "3", "3 days"),
+        ('#,##0,"K"', "1500000", "1500K"),
+        ('"yes";"yes";"no"', "0", "no"),
+        ('[=1]"one";0', "1", "1"),
+        ("#,##0;(#,##0)", "-5", "-5"),
+        ("0.00%", "0.0567", "5.67%"),
+        ('0"%"', "5", "5%"),
+        ("0.00E+00", "1234567890123456", "1234567890123456"),
+        ("General", "9007199254740993", "9007199254740993"),
+        ("General", "1.23E+16", "12300000000000000"),
+        ("# ?/?", "0.5", "0.5"),
+        ("General;[Red]-General", "2.5", "2.5"),
+        (";;;", "3", "3"),
+    ],
+)
+def test_numbers_are_shown_as_their_format_says(code: str, number: str, shown: str) -> None:
+    head = f'<row r="1">{value("A1", "x", "str")}</row>'
+    rows = f'{head}<row r="2">{value("A2", number, style=5)}</row>'
+    data = xlsx(rows, codes=(code,))
+    assert sheets.convert_sheets("a.xlsx", data).markdown.split("\n")[-2] == f"| {shown} |"
+
+
+def test_columns_that_are_left_out_are_counted_as_a_warning() -> None:
+    far = f'<row r="1">{value("A1", "x", "str")}{value("KN1", "far", "str")}</row>'
+    blank = f'<row r="1">{value("A1", "x", "str")}<c r="KN1" s="1"/></row>'
+    shown = sheets.convert_sheets("a.xlsx", xlsx(far))
+    assert shown.warnings == ("The table has over 200 columns; the others were left out.",)
+    assert sheets.convert_sheets("a.xlsx", xlsx(blank)).warnings == ()
+    gap = '<table:table-cell table:number-columns-repeated="250"/>'
+    body = f"<table:table><table:table-row>{gap}{cells('far')}</table:table-row></table:table>"
+    for kind in ("spreadsheet", "text"):
+        converted = opendocument.convert("a.ods", odf(body, kind))
+        assert converted.warnings == shown.warnings
+
+
+def test_columns_without_a_name_have_none() -> None:
+    rows = "".join(
+        f'<row r="{number}">{value(f"A{number}", first, "str")}{value(f"C{number}", last, "str")}'
+        "</row>"
+        for number, first, last in ((1, "Sales", ""), (2, "x", "y"))
+    )
+    assert sheets.convert_sheets("a.xlsx", xlsx(rows)).markdown == (
+        "## Oven\n\n| Sales |  |  |\n|---|---|---|\n| x |  | y |\n"
+    )
 
 
 def test_each_chunk_of_a_long_sheet_has_the_head() -> None:

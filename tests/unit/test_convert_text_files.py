@@ -23,7 +23,7 @@ from qmd.parse.document import parse_literal
         ("1,2\n3,4\n", "| A | B |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"),
         (
             "\na,b\n\nc\nd,e,f\n",
-            "| a | b |\n|---|---|\n| c |  |\n\n| a | b | C |\n|---|---|---|\n| d | e | f |\n",
+            "| a | b |\n|---|---|\n| c |  |\n\n| a | b |  |\n|---|---|---|\n| d | e | f |\n",
         ),
         ("a,b\n", "| a | b |\n|---|---|\n"),
         ("", ""),

@@ -151,6 +151,24 @@ def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> Non
     assert kb.ocr(force=True).read == 2
 
 
+def test_copies_have_the_text_that_was_read_once(
+    kb: KnowledgeBase, folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    kb.add_collection(other, mask="**/*.{pdf,png}")
+    for place in (folder, other):
+        (place / "shot.png").write_bytes(photo("Ticket 4711"))
+        (place / "again.png").write_bytes(photo("Ticket 4711"))
+        (place / "lease.pdf").write_bytes(pdf([page("Heating costs"), page("More")]))
+    kb.index()
+    assert kb.ocr() == ocr.OcrReport(3, 0, 0, 0)
+    assert len(kb.search("4711").hits) == 4
+    assert len(kb.search("heating").hits) == 2
+    assert "not read yet" not in kb.why("other/again.png").reason
+    assert kb.why("other/lease.pdf").detail["warnings"] == []
+
+
 def test_a_page_that_cannot_be_read_costs_only_itself(
     kb: KnowledgeBase, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from qmd import KnowledgeBase
 from qmd.ingest.parse_file import new_document
 from qmd.parse.document import parse_document
 from qmd.parse.segment import MOST_PAIRED, is_cjk, read_otherwise_among_pairs, segment
@@ -20,7 +21,21 @@ from tests.support.dump import assert_sound
 
 PARTS = [
     *("数据库", "库", "ひらがな", "カタカナー", "한국어", "〆切", "豈", "〸", "ゟ", "㋿"),
-    *("か\u3099", "\ue051", "C++", "C#", "Ｃ＋＋", "ＡＢＣ", "１２", "ｶﾞｷﾞ", "①", "🙂"),
+    *(
+        "か\u3099",
+        "\xad",
+        "数\u200b据",
+        "ก\u200bก",
+        "\ue051",
+        "C++",
+        "C#",
+        "Ｃ＋＋",
+        "ＡＢＣ",
+        "１２",
+        "ｶﾞｷﾞ",
+        "①",
+        "🙂",
+    ),
     *("é", "e\u0301", "ß", "İ", "½", "ﬁ", "foo#", "snake_case", "CamelCase", " ", "\n\n"),
     *("，", "。", "（", "）", "・", "＿", "＾", "\u3000", "a" * 500, "数" * 511, "数" * 513),
 ]
@@ -101,3 +116,22 @@ def test_what_stays_among_pairs_is_read_as_nfkc() -> None:
     for character in kept:
         changed = segment(character).strip()
         assert changed.casefold() == character.casefold() or not changed.isalnum(), character
+
+
+def test_signs_that_part_words_hide_none(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    text = "# Note\n\nfirst\n\nThe Donau\xaddampf\u200bschiff is 数\u200b据\xad库 here\n"
+    (tmp_path / "notes" / "a.md").write_text(text, "utf-8")
+    with KnowledgeBase.open(tmp_path / "kb.sqlite", create=True) as kb:
+        kb.add_collection(tmp_path / "notes")
+        kb.index()
+        for query in (
+            "donaudampfschiff",
+            '"the donaudampfschiff is"',
+            "数据库",
+            "Donau\xaddampfschiff",
+        ):
+            [hit] = kb.search(query).hits
+            assert hit.line == 5
+            assert "Donau\xaddampf\u200bschiff" in hit.snippet
+        assert kb.get("a.md").text == text

@@ -174,3 +174,11 @@ def test_a_heading_is_not_left_alone_before_a_long_paragraph() -> None:
     assert shown.startswith("1: # Exception handling\n2: \n3: It catches")
     assert shown.endswith("…")
     assert len(shown) <= MAX_CHARS
+
+
+@pytest.mark.parametrize("filler", ["plain words\n", "数据库 words\n"])
+def test_a_word_at_the_end_of_a_very_long_document_is_shown(filler: str) -> None:
+    text = filler * (2_400_000 // len(filler)) + "the needle\n"
+    shown, line = snippet("needle", text)
+    assert line == text.count("\n")
+    assert f"{line}: the needle" in shown

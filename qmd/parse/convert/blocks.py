@@ -76,6 +76,11 @@ class Blocks:
         """Whether nothing more will be written."""
         return self._is_full
 
+    def warn(self, sentence: str) -> None:
+        """Add a warning, once."""
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+
     def anchor(self, kind: str, label: str, shown: str | None = None) -> None:
         """A place of the file begins with the next block; one without a block is left out."""
         start = self._length + 2 if self._pieces else 0
@@ -283,6 +288,7 @@ def _bracket(match: re.Match[str]) -> str:
 
 #: Columns that are read; a row's further cells are left out.
 MAX_COLUMNS = 200
+TOO_MANY_COLUMNS = f"The table has over {MAX_COLUMNS} columns; the others were left out."
 #: Characters of a column's name where each value has it: a long one would be there for each row.
 MAX_NAME = 40
 #: Characters of a cell; the rest of it is left out.
@@ -307,12 +313,56 @@ def piped(markdown: str) -> str:
     return re.sub(r"\\.|\|", lambda sign: "\\|" if sign[0] == "|" else sign[0], markdown)
 
 
-def table_lines(head: Row, rows: Iterable[Row]) -> list[str]:
+def table_lines(head: Row, rows: Iterable[Row], width: int = 0) -> list[str]:
     """The lines of a table of cells that are Markdown already; short rows are filled."""
-    width = len(head)
+    width = max(width, len(head))
     lines = [_line(head, width), "|" + "---|" * width]
     lines += (_line(row, width) for row in rows)
     return lines
+
+
+class SpannedTable:
+    """
+    A table whose cells are Markdown and may span columns and rows.
+
+    Attributes:
+        rows: A cell stands at the first place of those that it spans; the others are empty.
+        has_head: The first row is the head.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[list[str]] = []
+        self.has_head = False
+        self._last_rows: dict[int, int] = {}  # column → the last row that a cell in it spans
+        self._group: object = None
+
+    def begin_row(self, group: object) -> None:
+        """Begin a row; ``group``: no cell spans rows of two groups."""
+        if group is not self._group:
+            self._group = group
+            self._last_rows.clear()
+        self.rows.append([])
+
+    def add(self, markdown: str, columns: int, rows: int) -> bool:
+        """Add a cell to the last row that was begun; False if that has too many."""
+        row, number = self.rows[-1], len(self.rows)
+        while self._last_rows.get(len(row), 0) >= number:
+            row.append("")
+        if len(row) >= MAX_COLUMNS:
+            return not markdown
+        if rows > 1:
+            for column in range(len(row), len(row) + columns):
+                self._last_rows[column] = number + rows - 1
+        row += [markdown, *[""] * (columns - 1)]
+        return True
+
+    def lines(self) -> list[str]:
+        """Its lines; none without text."""
+        rows = [row for row in self.rows if any(row)]
+        if not rows:
+            return []
+        width = max(map(len, rows))
+        return table_lines(rows.pop(0) if self.has_head else [], rows, width)
 
 
 def write_rows(
@@ -321,7 +371,7 @@ def write_rows(
     """
     A table of plain text in pieces that each repeat the head and fit into one chunk.
 
-    The first row is the head, unless a number stands in it; then the columns have letters. Where
+    The first row is the head, unless a number stands in it; then columns have letters. Where
     the head alone fills a good part of a chunk, each row becomes a list of its columns' values.
 
     Args:
@@ -339,7 +389,6 @@ class _Pieces:
         self.lines: list[str] = []
         self.head_size = self.size = 0
         self.first = 1
-        self.is_cut = False
         self.has_written = False
 
     def write(self, rows: Iterable[Row]) -> None:
@@ -347,11 +396,8 @@ class _Pieces:
         for number, row in enumerate(rows, start=1):
             if self.blocks.is_full:
                 return
-            if len(row) > MAX_COLUMNS and not self.is_cut:
-                self.is_cut = True
-                self.blocks.warnings.append(
-                    f"The table has over {MAX_COLUMNS} columns; the others were left out."
-                )
+            if len(row) > MAX_COLUMNS:
+                self.blocks.warn(TOO_MANY_COLUMNS)
             cells = [cell(each) for each in row[:MAX_COLUMNS]]
             if not self.head:
                 if not any(cells):
@@ -372,12 +418,13 @@ class _Pieces:
             if self.lines:
                 self.flush(number - 1)
                 self.first = number
-            self.head += (column_name(column) for column in range(len(self.head), len(cells)))
+            self.head += [""] * (len(cells) - len(self.head))
             self.head_size = _cost(_line(self.head, 0))
         is_wide = self.head_size > TARGET // 4
         if is_wide:
             pairs = zip(self.head, cells, strict=False)
-            line = "- " + "; ".join(f"{name[:MAX_NAME]}: {value}" for name, value in pairs if value)
+            named = ((f"{name[:MAX_NAME]}: " if name else "", value) for name, value in pairs)
+            line = "- " + "; ".join(f"{name}{value}" for name, value in named if value)
         else:
             line = _line(cells, len(self.head))
         size = _cost(line)
@@ -409,10 +456,11 @@ def column_name(column: int) -> str:
 
 
 def _is_head(cells: Row) -> bool:
-    """Whether a table's first row names its columns: no number stands in it, and most have text."""
-    if any(_NUMBER.fullmatch(each) for each in cells):
-        return False
-    return 2 * sum(map(bool, cells)) > len(cells)
+    """
+    Whether a table's first row names its columns: no number stands in it, unless an empty corner
+    stands before it. Columns without a name have none; one over several is that of the first.
+    """
+    return not cells[0] or not any(_NUMBER.fullmatch(each) for each in cells)
 
 
 def _line(cells: Row, width: int) -> str:

@@ -20,13 +20,14 @@ from lxml import etree
 from qmd.parse.convert.blocks import (
     MAX_CELL,
     MAX_COLUMNS,
+    TOO_MANY_COLUMNS,
     Blocks,
+    SpannedTable,
     code_span,
     heading_line,
     inert,
     link,
     piped,
-    table_lines,
 )
 from qmd.parse.convert.in_note import (
     code_in_note,
@@ -136,12 +137,6 @@ class _Link:
         self.has_image = False
 
 
-class _Table:
-    def __init__(self) -> None:
-        self.rows: list[list[str]] = []
-        self.has_head = False
-
-
 def local_name(element: Element) -> str:
     """An element's name in lower case, without its namespace; empty for comments."""
     tag = element.tag
@@ -204,7 +199,7 @@ class ElementWriter:
         self._heading = 0
         self._lists: list[int | None] = []  # the next number of each open list, None for bullets
         self._items: list[str] = []  # what is open: "list", "li", "dt", "blockquote"
-        self._tables: list[_Table | None] = []  # None for one that arranges the page
+        self._tables: list[SpannedTable | None] = []  # None for one that arranges the page
         self._cells = 0  # open cells of tables that show data
         self._facts: Mapping[Element, TableFacts] = {}
 
@@ -464,13 +459,13 @@ class ElementWriter:
         shows_data = facts is not None and facts.shows_data and not self._cells
         if element.get("role") in ("presentation", "none"):
             shows_data = False
-        self._tables.append(_Table() if shows_data else None)
+        self._tables.append(SpannedTable() if shows_data else None)
         return True
 
     def _enter_row(self, element: Element, name: str) -> bool:
         table = self._tables[-1] if self._tables else None
         if table is not None and not self._cells:
-            table.rows.append([])
+            table.begin_row(element.getparent())
         return True
 
     def _enter_cell(self, element: Element, name: str) -> bool:
@@ -479,7 +474,7 @@ class ElementWriter:
         table = self._tables[-1] if self._tables else None
         if table is not None:
             if not table.rows:
-                table.rows.append([])
+                table.begin_row(None)
             if len(table.rows) == 1 and name == "th":
                 table.has_head = True
             self._cells += 1
@@ -534,13 +529,8 @@ class ElementWriter:
 
     def _leave_table(self, element: Element, name: str) -> None:
         table = self._tables.pop() if self._tables else None
-        rows = [row for row in table.rows if any(row)] if table else []
-        if not rows:
-            return
-        width = max(map(len, rows))
-        head = rows.pop(0) if table and table.has_head else [""] * width
-        head += [""] * (width - len(head))
-        self._blocks.markdown("\n".join(table_lines(head, rows)))
+        if table is not None:
+            self._blocks.markdown("\n".join(table.lines()))
 
     def _leave_cell(self, element: Element, name: str) -> None:
         table = self._tables[-1] if self._tables else None
@@ -549,13 +539,10 @@ class ElementWriter:
         self._end_code()
         self._cells -= 1
         parts, self._parts = self._parts, []
-        row = table.rows[-1]
-        if len(row) < MAX_COLUMNS:
-            text = " ".join(self._paragraph(parts).split())
-            row.append(piped(text))
-            span = element.get("colspan") or "1"
-            if re.fullmatch(r"\d{1,3}", span):
-                row += [""] * (min(int(span), MAX_COLUMNS) - 1)
+        text = piped(" ".join(self._paragraph(parts).split()))
+        columns, rows = _span(element, "colspan"), _span(element, "rowspan")
+        if not table.add(text, min(columns, MAX_COLUMNS), rows):
+            self._blocks.warn(TOO_MANY_COLUMNS)
 
     def _target(self, target: str) -> str:
         """The target of a link as it is to be written; empty if it leads nowhere outside."""
@@ -604,6 +591,11 @@ _LEAVE: dict[str, Callable[[ElementWriter, Element, str], None]] = {
     "a": ElementWriter._leave_link,
     "table": ElementWriter._leave_table,
 }
+
+
+def _span(element: Element, name: str) -> int:
+    span = (element.get(name) or "").strip()
+    return max(1, int(span)) if re.fullmatch(r"[0-9]{1,5}", span) else 1
 
 
 def walk(root: Element) -> Iterator[tuple[Element, bool]]:

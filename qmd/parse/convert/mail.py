@@ -41,6 +41,16 @@ MAX_HEADER = 5000
 _MAX_SOURCE = 4 * MAX_HEADER  # with what encodes them
 #: Below this share of the HTML's text, the plain text of a message only points to the HTML.
 _SHORT_SHARE = 0.2
+#: So does one with fewer of its words in the HTML, of which it should be another form.
+_COMMON_SHARE = 0.5
+_COMPARED = 20_000  # characters
+_WORD = re.compile(r"[a-z0-9]+|[^\x00-\x7f\W]")
+_ADDRESS = re.compile(r"\w+://\S+")
+#: Events of an invitation, and characters of it, that are read.
+MAX_EVENTS = 50
+_MAX_CALENDAR = 200_000
+_ESCAPED = re.compile(r"\\([\\;,nN])")
+_MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d*(Z?))?")
 
 _FROM_LINE = re.compile(rb"^From [^\r\n]*\r?\n", re.MULTILINE)
 _HEADER_LINE = re.compile(rb"[!-9;-~]{1,100}:")
@@ -216,33 +226,41 @@ def _write(blocks: Blocks, message: Message, level: int, depth: int = 0) -> None
 
 
 class _Parts:
-    """The texts of a message, the names of what is attached, and the messages that it forwards."""
+    """
+    The texts of a message, the names of what is attached, and the messages that it forwards.
+
+    Attributes:
+        are_alternatives: The texts are forms of one text.
+    """
 
     def __init__(self, message: Message) -> None:
         self.plain: list[Message] = []
         self.html: list[Message] = []
+        self.calendars: list[Message] = []
         self.attached: list[str] = []
         self.forwarded: list[Message] = []
-        for part in islice(_parts(message), MAX_PARTS):
-            self._add(part)
+        containers: set[int] = set()
+        for part, alternative in islice(_parts(message), MAX_PARTS):
+            if self._add(part):
+                containers.add(alternative)
+        self.are_alternatives = len(containers) == 1 and 0 not in containers
 
-    def _add(self, part: Message) -> None:
+    def _add(self, part: Message) -> bool:
+        """Add a part; True for a text of the message."""
         kind = part.get_content_type()
         name = _file_name(part)
-        if kind == "message/rfc822":
-            payload = part.get_payload()
-            if isinstance(payload, list):
-                self.forwarded += (each for each in payload if isinstance(each, Message))
-        elif (
-            part.get_content_maintype() != "text"
-            or _is_disposed(part, "attachment")
-            or (name and not (kind == "text/plain" and _is_disposed(part, "inline")))
-        ):
+        is_named = bool(name) and not (kind == "text/plain" and _is_disposed(part, "inline"))
+        if kind == "text/calendar" and not _is_disposed(part, "attachment"):
+            self.calendars.append(part)
+            self.attached += [name] * is_named
+        elif kind == "message/rfc822":
+            self.forwarded += _inner(part)
+        elif part.get_content_maintype() != "text" or _is_disposed(part, "attachment") or is_named:
             self.attached.append(name or kind)
-        elif kind == "text/html":
-            self.html.append(part)
-        elif kind == "text/plain":
-            self.plain.append(part)
+        elif kind in ("text/html", "text/plain"):
+            (self.html if kind == "text/html" else self.plain).append(part)
+            return True
+        return False
 
 
 def _write_body(blocks: Blocks, parts: _Parts) -> None:
@@ -256,23 +274,94 @@ def _write_body(blocks: Blocks, parts: _Parts) -> None:
             ElementWriter(pages, only_web=True).write(body)
     page = pages.converted().markdown
     length = sum(map(len, texts))
-    if page and length < _SHORT_SHARE * len(page):
+    is_stub = parts.are_alternatives and length < len(page) and _differ(" ".join(texts), page)
+    if page and (length < _SHORT_SHARE * len(page) or is_stub):
         blocks.markdown(page)
-        return
-    for text in texts:
-        blocks.paragraph(_unflowed(text))
+    else:
+        for text in texts:
+            blocks.paragraph(_unflowed(text))
+    for part in parts.calendars:
+        for event in islice(_events(_text(part)), MAX_EVENTS):
+            blocks.paragraph(event)
 
 
-def _parts(message: Message) -> Iterator[Message]:
-    """The parts of a message that are no containers; those of forwarded messages left out."""
-    stack = [message]
+def _differ(text: str, page: str) -> bool:
+    """Whether few words of a text are on a page."""
+    words = set(_WORD.findall(_ADDRESS.sub(" ", text[:_COMPARED]).casefold()))
+    common = words.intersection(_WORD.findall(page.casefold()))
+    return len(common) < _COMMON_SHARE * len(words)
+
+
+def _events(calendar: str) -> Iterator[str]:
+    """What the events of an invitation (RFC 5545) are, where and when."""
+    lines = re.sub(r"\r?\n[ \t]", "", calendar[:_MAX_CALENDAR]).splitlines()
+    opened: list[str] = []  # an alarm in an event has a description of its own
+    event: dict[str, tuple[str, str]] = {}
+    for line in lines:
+        head, _, value = line.partition(":")
+        name, _, parameters = head.partition(";")
+        name = name.strip().upper()
+        if name == "BEGIN":
+            opened.append(value.strip().upper())
+        elif name == "END":
+            if opened and opened.pop() == "VEVENT":
+                yield _event(event)
+                event = {}
+        elif opened[-1:] == ["VEVENT"]:
+            event.setdefault(name, (parameters, _ESCAPED.sub(_unescaped, value).strip()))
+
+
+def _event(event: dict[str, tuple[str, str]]) -> str:
+    """The lines about an event, from its properties with their parameters."""
+    _, summary = event.get("SUMMARY", ("", ""))
+    times = [_moment(*event[name]) for name in ("DTSTART", "DTEND") if name in event]
+    lines = [f"Event: {summary or '(no title)'}", f"When: {' – '.join(times)}" if times else ""]
+    lines += [f"Where: {event['LOCATION'][1]}" if event.get("LOCATION", ("", ""))[1] else ""]
+    text = "\n".join(filter(None, lines))
+    return f"{text}\n\n{event.get('DESCRIPTION', ('', ''))[1]}".strip()
+
+
+def _moment(parameters: str, value: str) -> str:
+    """A time of a calendar as people read it, with the zone that it is in."""
+    match = _MOMENT.fullmatch(value)
+    if match is None:
+        return value[:40]
+    day = "-".join(match.group(1, 2, 3))
+    if match[4] is None:
+        return day
+    zone = re.search(r"TZID=\"?([^;\"]{1,60})", parameters, re.IGNORECASE)
+    shown = " UTC" if match[6] else f" ({zone[1]})" if zone else ""
+    return f"{day} {match[4]}:{match[5]}{shown}"
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return "\n" if match[1] in "nN" else match[1]
+
+
+def _parts(message: Message) -> Iterator[tuple[Message, int]]:
+    """
+    The parts of a message that are no containers; those of forwarded messages left out.
+
+    The number of each is that of the nearest container of alternatives around it, or 0.
+    """
+    stack = [(message, 0)]
+    containers = 0
     while stack:
-        part = stack.pop()
+        part, alternative = stack.pop()
         payload = part.get_payload()
         if part.get_content_maintype() == "multipart" and isinstance(payload, list):
-            stack += (each for each in reversed(payload) if isinstance(each, Message))
+            if part.get_content_subtype() == "alternative":
+                alternative = containers = containers + 1
+            stack += (
+                (each, alternative) for each in reversed(payload) if isinstance(each, Message)
+            )
         else:
-            yield part
+            yield part, alternative
+
+
+def _inner(part: Message) -> list[Message]:
+    payload = part.get_payload()
+    return [each for each in payload if isinstance(each, Message)] if part.is_multipart() else []
 
 
 def _payload(part: Message) -> bytes:

@@ -21,14 +21,23 @@ from io import BytesIO
 from itertools import chain, islice
 from posixpath import join, normpath
 from typing import NamedTuple
+from unicodedata import category
 
 from lxml import etree
 
 from qmd.parse.convert.archive import Archive
-from qmd.parse.convert.blocks import MAX_COLUMNS, Blocks, column_name, inert_lines, write_rows
+from qmd.parse.convert.blocks import (
+    MAX_COLUMNS,
+    TOO_MANY_COLUMNS,
+    Blocks,
+    column_name,
+    inert_lines,
+    write_rows,
+)
 from qmd.parse.convert.html_blocks import Element
 from qmd.parse.converted import Converted
 from qmd.parse.dates import read_date
+from qmd.parse.segment import is_cjk
 
 #: Titles that programs give to files whose writer gave none.
 _NO_TITLE = re.compile(
@@ -129,17 +138,22 @@ def child(element: Element | None, name: str) -> Element | None:
 MAX_SHEETS = 1000
 
 _CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
-_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.|_.')
-_BUILT_IN_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-_BUILT_IN_PERCENT = frozenset((9, 10))
 _FIRST_ROWS = 100  # in which the first column with text is looked for
 
 
 class SheetRow(NamedTuple):
-    """A row of a sheet: its number from 1, and its cells from column A on."""
+    """
+    A row of a sheet.
+
+    Attributes:
+        number: From 1.
+        cells: From column A on, at most `MAX_COLUMNS`.
+        has_more: There is text in a column behind them.
+    """
 
     number: int
     cells: list[str]
+    has_more: bool
 
 
 def convert_sheets(path: str, data: bytes) -> Converted:
@@ -161,11 +175,11 @@ def convert_sheets(path: str, data: bytes) -> Converted:
 
 def write_sheet(blocks: Blocks, name: str, rows: Iterator[SheetRow]) -> None:
     """A heading with the sheet's name, and its rows; nothing for a sheet without text."""
-    filled = (row for row in rows if any(row.cells))
+    filled = (row for row in rows if row.has_more or any(row.cells))
     first = [*islice(filled, _FIRST_ROWS)]
     if not first:
         return
-    left = min(next(n for n, text in enumerate(row.cells) if text) for row in first)
+    left = min(next((n for n, text in enumerate(row.cells) if text), 0) for row in first)
     numbers: list[int] = []
     width = 0
 
@@ -174,6 +188,8 @@ def write_sheet(blocks: Blocks, name: str, rows: Iterator[SheetRow]) -> None:
         for row in chain(first, filled):
             numbers.append(row.number)
             width = max(width, len(row.cells))
+            if row.has_more:
+                blocks.warn(TOO_MANY_COLUMNS)
             yield row.cells[left:]
 
     def begin(first_row: int, last_row: int) -> None:
@@ -197,7 +213,6 @@ class _Workbook:
         properties = child(self.root, "workbookPr")
         is_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.epoch = datetime(1904, 1, 1) if is_1904 else datetime(1899, 12, 30)
-        self.last_day = (datetime.max - self.epoch).days
 
     def sheets(self) -> Iterator[tuple[str, str]]:
         """The names of the sheets, and of their parts."""
@@ -214,13 +229,16 @@ class _Workbook:
             stated = element.get("r") or ""
             number = int(stated) if re.fullmatch(r"\d{1,7}", stated) else number + 1
             cells: list[str] = []
+            has_more = False
             for cell in children(element, "c"):
                 match = _CELL.match(cell.get("r") or "")
                 column = _column(match[1]) if match else len(cells)
                 if column < MAX_COLUMNS:
                     cells += [""] * (column - len(cells))
                     cells[column:] = [self.shown(cell)]
-            yield SheetRow(number, cells)
+                else:
+                    has_more = has_more or bool(self.shown(cell))
+            yield SheetRow(number, cells, has_more)
 
     def shown(self, cell: Element) -> str:
         """What a cell shows."""
@@ -242,12 +260,10 @@ class _Workbook:
         except ValueError:
             return text
         is_style = style.isdecimal() and len(style) < 7 and int(style) < len(self.formats)
-        kind = self.formats[int(style)] if is_style else ""
-        if kind == "date" and 0 <= number < self.last_day:
-            return _date(self.epoch, number)
-        if kind == "percent":
-            return f"{number * 100:.10g}%"
-        return f"{number:.15g}"
+        cell_format = self.formats[int(style)] if is_style else None
+        if cell_format is None or cell_format.is_plain:
+            return _digits(text, number)
+        return cell_format.shown(text, number, self.epoch)
 
     def shared_strings(self) -> list[str]:
         target = next(
@@ -255,15 +271,19 @@ class _Workbook:
         )
         return [_text(element) for element in elements(self.archive, target, "si")]
 
-    def cell_formats(self) -> list[str]:
-        """For each style of cells whether it shows a date, a percentage, or else."""
+    def cell_formats(self) -> list[_CellFormat]:
+        """How each style of cells shows numbers."""
         target = next((each for kind, each in self.relations.values() if kind == "styles"), "")
         root = self.archive.xml(target)
-        codes: dict[str, str] = {}
+        codes: dict[str, str] = {str(number): code for number, code in _BUILT_IN.items()}
         for element in children(child(root, "numFmts"), "numFmt"):
             codes[element.get("numFmtId") or ""] = element.get("formatCode") or ""
-        styles = children(child(root, "cellXfs"), "xf")
-        return [_kind_of_format(style.get("numFmtId") or "0", codes) for style in styles]
+        formats: dict[str, _CellFormat] = {}
+        styles = []
+        for style in children(child(root, "cellXfs"), "xf"):
+            code = codes.get(style.get("numFmtId") or "0", "General")
+            styles.append(formats.setdefault(code, formats.get(code) or _CellFormat(code)))
+        return styles
 
 
 def elements(archive: Archive, part: str, name: str) -> Iterator[Element]:
@@ -301,25 +321,234 @@ def _text(element: Element | None) -> str:
     return "".join(pieces)
 
 
-def _kind_of_format(number: str, codes: dict[str, str]) -> str:
-    code = codes.get(number)
-    if code is None:
-        if not number.isdecimal() or len(number) > 6:
+# --- number formats: ECMA-376, part 1, 18.8.30 and 18.8.31 --------------------------------
+
+_FORMAT_PART = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|[_*].|\[(?P<elapsed>h+|m+|s+)\]'
+    r"|\[\$(?P<currency>[^\]-]*)[^\]]*\]|(?P<condition>\[[<>=][^\]]*\])|\[[^\]]*\]"
+    r"|(?P<noon>am/pm|a/p|上午/下午)|(?P<general>general)"
+    r"|(?P<digits>\.?[0#?](?:[0#?.,/]|E[+-])*)|(?P<date>y+|m+|d+|h+|s+|[egb]+)"
+    r"|(?P<percent>%)|(?P<end>;)|(?P<text>.)",
+    re.IGNORECASE | re.DOTALL,
+)
+_TEXTS = frozenset(("quoted", "escaped", "currency", "text"))
+#: The formats of numbers below 164, which files do not write down. Those from 27 on mean another
+#: one in each country; but for two, their dates are shown in full.
+_BUILT_IN = {
+    **dict.fromkeys((*range(14, 16), *range(27, 37), *range(50, 59)), "yyyy-mm-dd h:mm"),
+    **{9: "0%", 10: "0.00%", 16: "d-mmm", 17: "mmm-yy", 22: "yyyy-mm-dd h:mm"},
+    **dict.fromkeys((18, 19, 20, 21, 32, 33), "h:mm:ss"),
+    **{45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0"},
+}
+_MAX_FORMAT = 255  # characters, as in Excel
+_INTEGER = re.compile(r"-?\d{1,30}")
+#: Beyond it, floating-point numbers have no digits behind the point.
+_MOST_DIGITS = 1e21
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class _CellFormat:
+    """
+    How the cells of a style show numbers.
+
+    Dates are in ISO 8601 as far as the format shows them, unless it writes them with words. Numbers
+    keep all their digits, without separators, and have the words and the currency of the format.
+
+    Attributes:
+        is_plain: It shows the number alone.
+    """
+
+    def __init__(self, code: str) -> None:
+        self._sections = _sections(code)
+        self._parts = self._sections[0]
+        kinds = {kind for kind, _ in self._parts}
+        self._is_conditional = "condition" in kinds
+        self._is_date = not kinds.isdisjoint(("date", "elapsed")) and "general" not in kinds
+        if self._is_date:
+            self._parts = _date_fields(self._parts)
+        self._has_words = any(kind == "text" and is_cjk(text) for kind, text in self._parts)
+        self._kinds = {kind for kind, _ in self._parts}
+        self._percents = sum(kind == "percent" for kind, _ in self._parts)
+        self._before, digits, self._behind = _around_digits(self._parts)
+        self._zeros = "".join(digits[:1]).partition(".")[0].count("0")
+        last = "".join(digits[-1:])
+        self._thousands = len(last) - len(last.rstrip(","))
+        self.is_plain = len(self._sections) == 1 and not (
+            self._is_date or self._before or self._behind or self._zeros > 1 or self._thousands
+        )
+
+    def shown(self, text: str, number: float, epoch: datetime) -> str:
+        """A number as it is shown; ``text``: as the file has it."""
+        if self._is_date:
+            return self._moment(number, epoch) or _digits(text, number)
+        words = self._words(number)
+        if words or self._is_conditional:
+            return words or _digits(text, number)
+        if self._percents:
+            text = f"{number * 100**self._percents:.10g}"
+        elif self._thousands:
+            text = f"{number / 1000**self._thousands:.15g}"
+        else:
+            text = _digits(text, number)
+        sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+        if text.isdecimal():
+            text = text.zfill(self._zeros)
+        return f"{sign}{self._before}{text}{self._behind}"
+
+    def _words(self, number: float) -> str:
+        """What a section of words alone shows instead of a number; empty for other sections."""
+        place = 0 if number > 0 else 1 if number < 0 else 2
+        section = self._sections[place if place < len(self._sections) else 0]
+        if self._is_conditional or any(kind in ("digits", "general") for kind, _ in section):
             return ""
-        known_kind = "percent" if int(number) in _BUILT_IN_PERCENT else ""
-        return "date" if int(number) in _BUILT_IN_DATES else known_kind
-    bare = _QUOTED.sub("", code).lower()
-    if "%" in bare:
-        return "percent"
-    return "date" if re.search(r"[ymdhs]", bare) and "general" not in bare else ""
+        shown = "".join(text for kind, text in section if kind == "text" and text != "@").strip()
+        return shown if any(map(str.isalnum, shown)) else ""
+
+    def _moment(self, number: float, epoch: datetime) -> str:
+        """A date, a time or a duration; empty for a number that is none."""
+        kinds = self._kinds
+        if "elapsed" in kinds and abs(number) < 1e9:
+            duration = _Moment(epoch, abs(round(number * 86_400)))
+            return ("-" if number < 0 else "") + self._rendered(duration)
+        days = number + 1 if epoch.year == 1899 and 0 < number < 60 else number  # no 1900-02-29
+        if not 0 <= days < (datetime.max - epoch).days:
+            return ""
+        if number < 1 or kinds.isdisjoint("ymdw"):
+            return self._time(_Moment(epoch, round(number % 1 * 86_400)))
+        return self._date(_Moment(epoch, round(days * 86_400)))
+
+    def _time(self, moment: _Moment) -> str:
+        """The time of a day; empty if the format shows none."""
+        if self._kinds.isdisjoint("hns"):
+            return ""
+        if self._has_words and self._kinds.isdisjoint("ymdwe"):
+            return self._rendered(moment)
+        return moment.at.strftime("%H:%M:%S").removesuffix(":00")
+
+    def _date(self, moment: _Moment) -> str:
+        """The parts of a date that the format shows."""
+        kinds = self._kinds
+        if "e" in kinds or (not self._has_words and kinds.issuperset("ymd")):
+            text = moment.at.isoformat(sep=" ")
+            has_time = not kinds.isdisjoint("hns")
+            return text.removesuffix(" 00:00:00").removesuffix(":00") if has_time else text[:10]
+        if self._has_words or "y" not in kinds or not kinds.isdisjoint("dw"):
+            return self._rendered(moment)
+        return moment.at.strftime("%Y-%m" if "m" in kinds else "%Y")
+
+    def _rendered(self, moment: _Moment) -> str:
+        pieces = []
+        for kind, text in self._parts:
+            if kind == "text":
+                pieces.append(text)
+            elif kind != "digits":
+                pieces.append(moment.field(kind, text.lower(), is_noon="noon" in self._kinds))
+        return "".join(pieces).strip()
 
 
-def _date(epoch: datetime, number: float) -> str:
-    moment = epoch + timedelta(seconds=round(number * 86_400))
-    if number < 1:
-        return moment.strftime("%H:%M:%S").removesuffix(":00")
-    text = moment.isoformat(sep=" ")
-    return text.removesuffix(" 00:00:00").removesuffix(":00")
+def _sections(code: str) -> list[list[tuple[str, str]]]:
+    """The parts of each section of a format: what they are, and their text."""
+    sections: list[list[tuple[str, str]]] = [[]]
+    for match in _FORMAT_PART.finditer(code[:_MAX_FORMAT]):
+        kind = match.lastgroup
+        if kind == "end":
+            sections.append([])
+        elif kind is not None:
+            sections[-1].append(("text" if kind in _TEXTS else kind, match[kind]))
+    return sections
+
+
+def _date_fields(parts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """
+    The parts of a date; the kinds of its fields are single letters.
+
+    ``y`` year, ``m`` month, ``d`` day, ``w`` day of the week, ``h`` hour, ``n`` minute, ``s``
+    second, ``e`` era.
+    """
+    fields = [text.lower() for kind, text in parts if kind in ("date", "elapsed")]
+    kinds = []
+    for number, field in enumerate(fields):
+        before = fields[number - 1][0] if number else ""
+        behind = fields[number + 1][0] if number + 1 < len(fields) else ""
+        if field in ("m", "mm") and (before == "h" or behind == "s"):
+            kinds.append("n")
+        elif field[0] == "d" and len(field) > 2:
+            kinds.append("w")
+        else:
+            kinds.append("e" if field[0] in "gb" else field[0])
+    of_fields = iter(kinds)
+    fielded = []
+    for kind, text in parts:
+        field_kind = next(of_fields) if kind in ("date", "elapsed") else ""
+        fielded.append((field_kind if kind == "date" else kind, text))
+    return fielded
+
+
+class _Moment:
+    """A moment, or a duration since the epoch, in seconds."""
+
+    def __init__(self, epoch: datetime, seconds: int) -> None:
+        self.seconds = seconds
+        self.epoch = epoch
+
+    @property
+    def at(self) -> datetime:
+        return self.epoch + timedelta(seconds=self.seconds)
+
+    def field(self, kind: str, code: str, *, is_noon: bool) -> str:
+        """A field of the moment; ``is_noon``: hours are counted to 12."""
+        minutes, seconds = divmod(self.seconds, 60)
+        hours, minutes_of_hour = divmod(minutes, 60)
+        if kind == "elapsed":
+            number = {"h": hours, "m": minutes, "s": self.seconds}[code[0]]
+        elif kind in "ymdw":
+            return _date_field(self.at, kind, code)
+        elif kind == "noon":
+            return code.split("/")[hours % 24 >= 12].upper()
+        else:
+            hour = (hours - 1) % 12 + 1 if is_noon else hours % 24
+            number = {"h": hour, "n": minutes_of_hour, "s": seconds}[kind]
+        return f"{number:0{len(code)}d}"
+
+
+def _date_field(at: datetime, kind: str, code: str) -> str:
+    if kind == "y":
+        return f"{at.year}" if len(code) > 2 else f"{at.year % 100:02d}"
+    if kind == "w" or (kind == "m" and len(code) > 2):
+        name = _DAYS[at.weekday()] if kind == "w" else _MONTHS[at.month - 1]
+        return name if len(code) == 4 else name[: 1 if len(code) == 5 else 3]
+    return f"{at.month if kind == 'm' else at.day:0{len(code)}d}"
+
+
+def _around_digits(parts: Sequence[tuple[str, str]]) -> tuple[str, list[str], str]:
+    """What a format writes before a number, its places for digits, and what it writes behind."""
+    places = [place for place, (kind, _) in enumerate(parts) if kind in ("digits", "general")]
+    if not places:
+        return "", [], ""
+    before, behind = (
+        "".join(text for kind, text in side if kind in ("text", "percent"))
+        for side in (parts[: places[0]], parts[places[-1] + 1 :])
+    )
+    digits = [text for kind, text in parts if kind == "digits"]
+    return _telling(before).lstrip(), digits, _telling(behind).rstrip()
+
+
+def _telling(text: str) -> str:
+    """Text beside a number; empty if it tells no more than that the number is one."""
+    return text if any(c.isalpha() or c == "%" or category(c) in ("Sc", "So") for c in text) else ""
+
+
+def _digits(text: str, number: float) -> str:
+    """A number with all its digits; ``text``: as the file has it."""
+    if _INTEGER.fullmatch(text):
+        return text
+    return (
+        f"{number:.0f}" if number.is_integer() and abs(number) < _MOST_DIGITS else f"{number:.15g}"
+    )
 
 
 def _column(letters: str) -> int:

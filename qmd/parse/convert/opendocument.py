@@ -128,12 +128,16 @@ class _OpenDocument:
             self.write_all(element, depth + 1)
 
     def table(self, table: Element, depth: int) -> None:
-        rows = [row.cells for row in _rows_of(table)]
+        rows = []
+        for row in _rows_of(table):
+            rows.append(row.cells)
+            if row.has_more:
+                self.blocks.warn(blocks.TOO_MANY_COLUMNS)
         if max(map(len, rows), default=0) > 1:
             blocks.write_rows(self.blocks, rows)
             return
-        for row in _row_elements(table):
-            for cell in office.children(row, "table-cell"):
+        for element in _row_elements(table):
+            for cell in office.children(element, "table-cell"):
                 self.write_all(cell, depth + 1)
 
     def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
@@ -226,17 +230,18 @@ def _rows_of(table: Element) -> Iterator[office.SheetRow]:
     number = 1
     for element in _row_elements(table):
         cells: list[str] = []
+        has_more = False
         for cell in office.children(element, "table-cell", "covered-table-cell"):
             text = " ".join(map(_plain_text, office.children(cell, "p")))
-            times = min(
-                _times(cell, "number-columns-repeated"), blocks.MAX_COLUMNS + 1 - len(cells)
-            )
-            cells += [text] * times
+            times = _times(cell, "number-columns-repeated")
+            left = blocks.MAX_COLUMNS - len(cells)
+            has_more = has_more or (times > left and bool(text))
+            cells += [text] * min(times, left)
         while cells and not cells[-1]:
             cells.pop()
         times = _times(element, "number-rows-repeated")
-        for again in range(min(times, MAX_REPEATED if any(cells) else 0)):
-            yield office.SheetRow(number + again, cells)
+        for again in range(min(times, MAX_REPEATED if has_more or any(cells) else 0)):
+            yield office.SheetRow(number + again, cells, has_more)
         number += times
 
 

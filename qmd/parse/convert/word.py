@@ -24,9 +24,12 @@ _HEADING = re.compile(r"heading ([1-9])$", re.IGNORECASE)
 _CODE = re.compile(
     r"(?:html preformatted|source ?code|code(?: block)?|verbatim|preformatted)", re.IGNORECASE
 )
-#: Of a paragraph's parts, those that are no text of it.
+#: Of a paragraph's parts, those that are no text of it; ``rt`` tells how to read it aloud.
 _SILENT = frozenset(
-    ("pPr", "rPr", "del", "moveFrom", "Fallback", "instrText", "delText", "sdtPr", "annotationRef")
+    (
+        *("pPr", "rPr", "del", "moveFrom", "Fallback", "instrText", "delText", "sdtPr"),
+        *("annotationRef", "rubyPr", "rt"),
+    )
 )
 _BREAKS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
 #: What stands before a part of a formula, whose place Word shows: the lower part of a fraction, …

@@ -31,7 +31,12 @@ _TEXTS_AT_ONCE, _CHARACTERS_AT_ONCE = 16, 16_000
 class EmbeddedTokens:
     """The token states of a text."""
 
-    ids: Annotated[tuple[int, ...], Describe("The distinct tokens of the text, by their numbers; -1 for an English question itself")]
+    ids: Annotated[
+        tuple[int, ...],
+        Describe(
+            "The distinct tokens of the text, by their numbers; -1 for an English question itself"
+        ),
+    ]
     states: Annotated[str, Describe("The mean state of each token: float16, little-endian, base64")]
 
 

@@ -94,14 +94,16 @@ class Pictures:
             is not None
         )
 
-    def to_join(self) -> list[tuple[str, str]]:
-        """The documents, by collection and path, that lack a text that was read."""
+    def to_join(self, source: bytes | None = None) -> list[tuple[str, str]]:
+        """The documents, all or of one source, by collection and path, that lack a read text."""
+        condition, values = ("", []) if source is None else (" AND p.source = ?", [source])
         rows = self._sql.rows(
             (str, str),
             "SELECT DISTINCT c.name, d.path FROM z_pictures p JOIN z_picture_texts t"
             " ON t.source = p.source AND t.page = p.page JOIN documents d ON d.id = p.document_id"
             " JOIN collections c ON c.id = d.collection_id WHERE t.text IS NOT NULL"
-            " AND coalesce(p.read_by, '') <> t.read_by ORDER BY c.name, d.path",
+            f" AND coalesce(p.read_by, '') <> t.read_by{condition} ORDER BY c.name, d.path",
+            values,
         )
         return [(name, path) for name, path in rows]
 
