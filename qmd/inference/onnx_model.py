@@ -35,18 +35,21 @@ class OnnxModel:
     """
     A loaded model; one run has one core.
 
+    Args:
+        graph: The model itself, instead of the file of the folder.
+
     Raises:
         InferenceError: It cannot be loaded, or needs inputs that qmd does not have.
     """
 
-    def __init__(self, folder: OnnxFolder) -> None:
+    def __init__(self, folder: OnnxFolder, graph: bytes = b"") -> None:
         quiet_libraries()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         try:
             self.session = onnxruntime.InferenceSession(
-                str(folder.file), options, providers=["CPUExecutionProvider"]
+                graph or str(folder.file), options, providers=["CPUExecutionProvider"]
             )
             self.tokenizer = Tokenizer.from_file(str(folder.path / "tokenizer.json"))
         except Exception as error:  # onnxruntime's and tokenizers' share no other base

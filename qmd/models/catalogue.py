@@ -502,7 +502,12 @@ def _english(threads: int | None) -> FastEmbedder | None:
         has_dense_layer=False,
         fingerprint=_ENGLISH_SPEC.fingerprint,
     )
-    return FastEmbedder(_ENGLISH_SPEC, lambda: _load_folder(folder), threads=threads)
+
+    def load() -> TextModel:
+        weights = embedded.weights.EnglishWeights(file.read_bytes())
+        return inference.onnx_model.OnnxTextModel(folder, embedded.graph.english_graph(weights))
+
+    return FastEmbedder(_ENGLISH_SPEC, load, threads=threads)
 
 
 def _embedded_loader(

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qmd.inference.embedded.weights import BLOCK, EncoderWeights
+from qmd.inference.embedded.weights import BLOCK, EncoderWeights, EnglishWeights
 
 #: Of `onnx_tensor`: the types of elements.
 FLOAT, INT8, INT64, UINT4 = 1, 3, 7, 21
@@ -174,10 +174,17 @@ def encoder_graph(weights: EncoderWeights) -> bytes:
     return builder.serialize()
 
 
+def english_graph(weights: EnglishWeights) -> bytes:
+    """As `encoder_graph`, for the model of English; its token embeddings stay in 8 bits."""
+    builder = _EnglishBuilder(weights)
+    builder.node("Identity", [builder.encoder()], output=OUTPUT)
+    return builder.serialize()
+
+
 class _Builder:
     """Collects nodes and constants; each method returns the name of a value."""
 
-    def __init__(self, weights: EncoderWeights) -> None:
+    def __init__(self, weights: EncoderWeights | EnglishWeights) -> None:
         self._weights = weights
         self._nodes: list[bytes] = []
         self._constants: dict[str, bytes] = {}
@@ -245,6 +252,7 @@ class _Builder:
         return hidden
 
     def _token_embeddings(self) -> str:
+        assert isinstance(self._weights, EncoderWeights)
         rows, width = self._weights.vocabulary_rows, self._weights.hidden
         blocks = width // BLOCK
         scales, values = self._weights.nibbles("emb.word")
@@ -312,8 +320,7 @@ class _Builder:
     def _linear(self, value: str, name: str) -> str:
         """``value @ W.T + b`` in int8, activations scaled at run time."""
         bias = self._weights.float32(f"{name}.b")
-        scales, nibbles = self._weights.nibbles(f"{name}.w")
-        matrix = ((nibbles.astype(np.float32) - 8) * scales[:, None]).reshape(len(bias), -1)
+        matrix = self._weights.matrix(f"{name}.w", len(bias))
         output_scales = np.abs(matrix).max(axis=1) / _INT8_MAX
         quantized = np.rint(matrix / output_scales[:, None]).astype(np.int8)
         return self.node(
@@ -339,3 +346,12 @@ class _Builder:
             axis=-1,
             epsilon=float(self._weights.epsilon),
         )
+
+
+class _EnglishBuilder(_Builder):
+    def _token_embeddings(self) -> str:
+        assert isinstance(self._weights, EnglishWeights)
+        values, scales = self._weights.rows("word")
+        rows = self.node("Gather", [self.constant("emb.word.values", values), "input_ids"], axis=0)
+        by = self.node("Gather", [self.constant("emb.word.scales", scales), "input_ids"], axis=0)
+        return self.node("Mul", [self.node("Cast", [rows], to=FLOAT), by])

@@ -7,6 +7,9 @@ of tensors with offsets from the start of the file. Quantized tensors are ggml Q
 weights: a float16 scale and 16 bytes whose low nibbles are the first half of the block, a weight
 being ``scale * (nibble - 8)``.
 
+`EnglishWeights` are those of all-MiniLM-L6-v2, which come as an ONNX file: matrices and embeddings
+in 8 bits, one scale for each row or output. Only its constants are read.
+
 Of the vocabulary `tokenizer_files` makes the files that Hugging Face's `tokenizers` and fastembed
 read.
 """
@@ -14,7 +17,7 @@ read.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +67,118 @@ class EncoderWeights:
         scales = blocks[:, :2].copy().view("<f2").astype(np.float32)[:, 0]
         packed = blocks[:, 2:]
         return scales, np.concatenate([packed & 15, packed >> 4], axis=1)
+
+    def matrix(self, name: str, outputs: int) -> NDArray[np.float32]:
+        """A quantized matrix: float32[outputs, inputs]."""
+        scales, nibbles = self.nibbles(name)
+        matrix: NDArray[np.float32] = (nibbles.astype(np.float32) - 8) * scales[:, None]
+        return matrix.reshape(outputs, -1)
+
+
+class EnglishWeights:
+    """
+    The weights of all-MiniLM-L6-v2, by the names that `EncoderWeights` has for such tensors.
+
+    Args:
+        data: The ONNX file; the caller has checked the hash.
+    """
+
+    hidden, layers, heads, epsilon = 384, 6, 12, 1e-12
+    #: The matrices of a layer in the order of the file, whose names are numbers.
+    _MATRICES = ("q", "k", "v", "ao", "fi", "fo")
+    _NAMES: Mapping[str, str] = {
+        "q": "attention.self.query",
+        "k": "attention.self.key",
+        "v": "attention.self.value",
+        "ao": "attention.output.dense",
+        "aln": "attention.output.LayerNorm",
+        "fi": "intermediate.dense",
+        "fo": "output.dense",
+        "oln": "output.LayerNorm",
+    }
+
+    def __init__(self, data: bytes) -> None:
+        self._tensors = _constants(data)
+        numbers = sorted(
+            int(name[4:-2])
+            for name in self._tensors
+            if name.startswith("val_") and name.endswith("_q")
+        )
+        names = [f"l{layer}.{each}.w" for layer in range(self.layers) for each in self._MATRICES]
+        self._matrices = dict(zip(names, numbers, strict=True))
+
+    def rows(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """Embeddings: int8[rows, hidden], and float32[rows, 1], by which they are multiplied."""
+        full = f"inner.embeddings.{name}_embeddings.weight"
+        return self._tensors[f"{full}_q"], self._tensors[f"{full}_scale"]
+
+    def float32(self, name: str) -> NDArray[np.float32]:
+        if name == "emb.pos":
+            values, scales = self.rows("position")
+            return values * scales
+        if name == "emb.type":
+            return self._tensors["inner.embeddings.token_type_embeddings.weight"]
+        layer, _, part = name.partition(".")
+        kind = "weight" if name.endswith(".w") else "bias"
+        if layer == "emb":
+            return self._tensors[f"inner.embeddings.LayerNorm.{kind}"]
+        inner = self._NAMES[part.partition(".")[0]]
+        return self._tensors[f"inner.encoder.layer.{layer[1:]}.{inner}.{kind}"]
+
+    def matrix(self, name: str, _outputs: int) -> NDArray[np.float32]:
+        values, scales = (
+            self._tensors[f"val_{self._matrices[name]}_{each}"] for each in ("q", "scale")
+        )
+        matrix: NDArray[np.float32] = (values * scales).T
+        return matrix
+
+
+_DTYPES = {1: "<f4", 3: "i1", 7: "<i8", 9: "?"}
+
+
+def _constants(model: bytes) -> dict[str, NDArray[Any]]:
+    """The constants of an ONNX model by name; the message fields of `graph.onnx_tensor`."""
+    (graph,) = [value for field, value in _fields(memoryview(model)) if field == 7]
+    tensors = {}
+    for field, message in _fields(graph):
+        if field == 5:
+            shape, kind, name, data = [], 0, "", b""
+            for part, value in _fields(message):
+                if part == 1:
+                    shape.append(value)
+                elif part == 2:
+                    kind = value
+                elif part == 8:
+                    name = bytes(value).decode()
+                elif part == 9:
+                    data = value
+            tensors[name] = np.frombuffer(data, _DTYPES[kind]).reshape(shape)
+    return tensors
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
+    """The fields of a message of Protocol Buffers: number, and an integer or bytes."""
+    position = 0
+
+    def varint() -> int:
+        nonlocal position
+        value = shift = 0
+        while True:
+            byte = message[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    while position < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        length = varint() if key & 7 == 2 else {1: 8, 5: 4}[key & 7]
+        yield key >> 3, message[position : position + length]
+        position += length
 
 
 class _ByteCursor:
