@@ -155,7 +155,7 @@ def test_the_model_of_english_gives_the_vectors_of_its_file(embedder: Embedder) 
         }
         exact = np.asarray(session.run(None, feed)[0])[0].mean(0)
         cosine = embedder.english.embed_passages([text])[0] @ exact / np.linalg.norm(exact)
-        assert cosine > 0.98
+        assert cosine > 0.95
 
 
 def test_an_english_question_is_also_read_by_the_model_of_english(embedder: Embedder) -> None:
