@@ -24,6 +24,7 @@ from qmd.parse.convert.blocks import (
     Blocks,
     SpannedTable,
     code_span,
+    formula,
     heading_line,
     inert,
     link,
@@ -404,7 +405,7 @@ class ElementWriter:
                 source = note.text
                 break
         if not source:
-            source = " ".join("".join(element.itertext()).split())
+            source = formula(element)
         self._formula(source)
         return False
 
