@@ -332,7 +332,7 @@ _FORMULAS = {
     **dict.fromkeys(("msubsup", "munderover", "sSubSup"), "{0}_{1}^{2}"),
     "nary": "{0}_{1}^{2} {3}",
 }
-_IN_BRACKETS = {"mfenced": ("(", ")", ", "), "mtable": ("[", "]", "; ")}
+_IN_BRACKETS = {"mfenced": ("(", ")", ", "), "d": ("(", ")", "|"), "mtable": ("[", "]", "; ")}
 _IN_BRACKETS |= {"m": _IN_BRACKETS["mtable"], "mtr": ("", "", ", "), "mr": ("", "", ", ")}
 _ATOM = r"(?:\d+(?:[.,]\d+)?|\w|∞)"
 _SIMPLE = re.compile(rf"[-+−]?{_ATOM}(?:\^[-+−]?{_ATOM})?|\([^()]*\)|\[[^\[\]]*\]")
@@ -354,18 +354,29 @@ def formula(element: etree._Element, depth: int = 0) -> str:
     if name == "nary":
         texts.insert(0, _sign(element, "chr", "∫"))
     if name in _FORMULAS:
-        has_base = name not in ("mfrac", "f")
-        texts = [_grouped(each, is_base=has_base and not n) for n, each in enumerate(texts)]
-        return _EMPTY_PART.sub("", _FORMULAS[name].format(*texts, *[""] * 4)).rstrip()
+        return _in_place(name, texts)
     if name in ("msqrt", "mroot", "rad"):
-        degree = "".join(texts[1:] if name == "mroot" else texts[:-1] if name == "rad" else ())
-        radicand = texts[:1] if name == "mroot" else texts[-1:] if name == "rad" else texts
-        inside = "".join(radicand)
-        return f"root({degree}, {inside})" if degree else f"√{_grouped(inside)}"
-    if name == "d":
-        return f"{_sign(element, 'begChr', '(')}{'|'.join(texts)}{_sign(element, 'endChr', ')')}"
+        return _root(name, texts)
     begin, end, between = _IN_BRACKETS.get(name, ("", "", ""))
+    if name == "d":
+        begin, end = _sign(element, "begChr", begin), _sign(element, "endChr", end)
     return f"{begin}{between.join(texts)}{end}"
+
+
+def _in_place(name: str, texts: Sequence[str]) -> str:
+    """Parts that stand above or below each other."""
+    has_base = name not in ("mfrac", "f")
+    grouped = [_grouped(text, is_base=has_base and not n) for n, text in enumerate(texts)]
+    return _EMPTY_PART.sub("", _FORMULAS[name].format(*grouped, *[""] * 4)).rstrip()
+
+
+def _root(name: str, texts: Sequence[str]) -> str:
+    if name == "msqrt":
+        texts = ("", "".join(texts))
+    elif name == "mroot":
+        texts = texts[::-1]
+    degree, inside = "".join(texts[:-1]), "".join(texts[-1:])
+    return f"root({degree}, {inside})" if degree else f"√{_grouped(inside)}"
 
 
 def _sign(element: etree._Element, name: str, usual: str) -> str:
