@@ -394,6 +394,38 @@ def test_opendocument_text() -> None:
     assert about(converted) == ABOUT
 
 
+def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
+    style = (
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"'
+        ' style:num-format="1"/><text:list-level-style-bullet text:level="2"/></text:list-style>'
+    )
+
+    def item(inside: str) -> str:
+        return f"<text:list-item>{inside}</text:list-item>"
+
+    inner = f"<text:list>{item('<text:p>b</text:p>')}</text:list>"
+    nested = f"<table:table><table:table-row>{cells('in', 'side')}</table:table-row></table:table>"
+    body = (
+        f'<text:list text:style-name="L1">{item("<text:p>a</text:p>" + inner)}'
+        f"{item('<text:p>c</text:p>')}</text:list>"
+        '<text:list text:style-name="L1" text:continue-numbering="true">'
+        f"{item('<text:p>d</text:p>')}</text:list>"
+        f"<table:table><table:table-row>{cells('x')}<table:table-cell>{nested}{inner}"
+        "</table:table-cell></table:table-row></table:table>"
+        '<text:p>Speed <draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame></text:p>'
+    )
+    content = (
+        f'<office:document-content {ODF} xmlns:style="s"><office:automatic-styles>{style}'
+        f"</office:automatic-styles><office:body><office:text>{body}</office:text></office:body>"
+        "</office:document-content>"
+    )
+    formula = "<math><mfrac><mi>d</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></mfrac></math>"
+    data = archive({"content.xml": content, "Formula-0/content.xml": formula})
+    assert opendocument.convert("a.odt", data).markdown == (
+        "1. a\n   - b\n2. c\n3. d\n\n| x | in side b |\n|---|---|\n\nSpeed d/(t+1)\n"
+    )
+
+
 def test_opendocument_sheets_and_slides() -> None:
     blank = "<table:table-cell/></table:table-row>"
     empty = f'<table:table-row table:number-rows-repeated="2">{blank}'
