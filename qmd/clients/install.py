@@ -96,20 +96,20 @@ def plan(client: Client, home: Path, name: str, values: Entry) -> SettingsChange
     with suppress(InputError):  # of a file that cannot be read, the change says so
         present = _entry(client, file, before, name)
         if isinstance(present, dict):
-            values = _with_own(values, present)
+            values = _with_added(values, present)
     changed = _with_entry(client, file, before, name, values)
     return SettingsChange(file, read, changed)
 
 
-def _with_own(values: Entry, present: Entry) -> Entry:
+def _with_added(values: Entry, present: Entry) -> Entry:
     """An entry with the keys and the variables of an earlier one that qmd does not write."""
-    own = {key: value for key, value in present.items() if key not in _KEYS}
+    added = {key: value for key, value in present.items() if key not in _KEYS}
     variables, earlier = values.get("env", {}), present.get("env", {})
     if "command" in values and isinstance(variables, dict) and isinstance(earlier, dict):
         kept = {key: value for key, value in earlier.items() if not str(key).startswith("QMD_")}
         if kept:
             values = {**values, "env": {**kept, **variables}}
-    return {**values, **own}
+    return {**values, **added}
 
 
 def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:

@@ -183,13 +183,7 @@ class _OpenDocument:
                 continue
             name = office.xml_name(element)
             if name == "a":
-                target = office.attribute(element, "href") or ""
-                is_outside = "://" in target or target.startswith("mailto:")
-                label = _plain_text(element)
-                pieces += [blocks.inert("".join(plain))]
-                pieces += [
-                    blocks.link(blocks.inert(label), target) if is_outside else blocks.inert(label)
-                ]
+                pieces += [blocks.inert("".join(plain)), _linked(element)]
                 plain = []
             elif name == "note":
                 self.notes.append(element)
@@ -212,6 +206,14 @@ class _OpenDocument:
             text = _plain_text(note).strip()
             if text:
                 self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
+
+
+def _linked(element: Element) -> str:
+    """A link; only one that leads out of the file has its target."""
+    target = office.attribute(element, "href") or ""
+    label = blocks.inert(_plain_text(element))
+    is_outside = "://" in target or target.startswith("mailto:")
+    return blocks.link(label, target) if is_outside else label
 
 
 def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
