@@ -85,12 +85,31 @@ def plan(client: Client, home: Path, name: str, values: Entry) -> SettingsChange
     """
     The change that adds an entry, or replaces the one of this name.
 
+    What a person added to that entry, such as a time limit, stays.
+
     Raises:
         InputError: The file cannot be read or changed.
     """
     file = client.file(home)
-    before = _read(file)
-    return SettingsChange(file, before, _with_entry(client, file, before or b"", name, values))
+    read = _read(file)
+    before = read or b""
+    with suppress(InputError):  # of a file that cannot be read, the change says so
+        present = _entry(client, file, before, name)
+        if isinstance(present, dict):
+            values = _with_added(values, present)
+    changed = _with_entry(client, file, before, name, values)
+    return SettingsChange(file, read, changed)
+
+
+def _with_added(values: Entry, present: Entry) -> Entry:
+    """An entry with the keys and the variables of an earlier one that qmd does not write."""
+    added = {key: value for key, value in present.items() if key not in _KEYS}
+    variables, earlier = values.get("env", {}), present.get("env", {})
+    if "command" in values and isinstance(variables, dict) and isinstance(earlier, dict):
+        kept = {key: value for key, value in earlier.items() if not str(key).startswith("QMD_")}
+        if kept:
+            values = {**values, "env": {**kept, **variables}}
+    return {**values, **added}
 
 
 def plan_undo(client: Client, home: Path, name: str) -> SettingsChange:
@@ -303,6 +322,10 @@ def _at_line(start: int, diff: Iterable[str]) -> list[str]:
 
 #: An entry of a configuration file, as JSON values.
 Entry = dict[str, object]
+#: The keys of an entry that qmd writes, of any client.
+_KEYS = frozenset(
+    ("command", "args", "env", "type", "url", "serverUrl", "httpUrl", "headers", "http_headers")
+)
 
 
 class Client(NamedTuple):

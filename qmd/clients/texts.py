@@ -328,10 +328,13 @@ def _place(text: str, path: Sequence[str]) -> tuple[int, int]:
 
 
 def _table(path: Sequence[str], value: Mapping[str, object], newline: str) -> str:
-    keys = (key if _BARE_KEY.fullmatch(key) else _written_table(key) for key in path)
-    lines = [f"[{'.'.join(keys)}]"]
-    lines += [f"{key} = {_written_table(each)}" for key, each in value.items()]
+    lines = [f"[{'.'.join(map(_written_key, path))}]"]
+    lines += [f"{_written_key(key)} = {_written_table(each)}" for key, each in value.items()]
     return newline.join([*lines, ""])
+
+
+def _written_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _written_table(key)
 
 
 def _written_table(value: object) -> str:

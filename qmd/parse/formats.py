@@ -189,7 +189,7 @@ RESTRUCTURED_TEXT = FileFormat(
     "reStructuredText",
     (".rst", ".rest"),
     parser="qmd.parse.convert.restructured:convert",
-    version=1,
+    version=2,
     has_links=True,
 )
 ASCIIDOC = FileFormat(

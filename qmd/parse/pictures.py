@@ -90,8 +90,10 @@ def picture_of_photo(path: str, data: bytes, number: int) -> Pixels:
             image.paste(opaque, mask=opaque.getchannel("A"))
         return Pixels(libraries.np.asarray(image.convert("RGB")), 1.0)
     except (*_DAMAGED, Image.DecompressionBombError) as error:
+        is_large = isinstance(error, Image.DecompressionBombError)
+        reason = f"it has more than {_MOST_PIXELS:,} pixels" if is_large else error
         raise DamagedFileError(
-            f"The photo cannot be decoded: {error}.",
+            f"The photo cannot be decoded: {reason}.",
             hint="Open it in a viewer and save it again, or leave it out.",
         ) from error
 

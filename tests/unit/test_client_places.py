@@ -120,3 +120,39 @@ def test_the_page_lists_each_client_and_its_file(home: Path) -> None:
         assert f"| {each.name} | `{each.id}` | `{place}` |" in rows
     for each in BY_HAND:
         assert any(row.startswith(f"| {each.name} | `{each.id}` | ") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "kept"),
+    [
+        (
+            "claude-code",
+            '{"mcpServers": {"qmd": {"command": "old", "args": [], "url": "http://x",'
+            ' "timeout": 60, "env": {"QMD_DB": "old", "LANG": "de"}}}}',
+            {"timeout": 60, "env": {"LANG": "de", "QMD_LLM_URL": "u"}},
+        ),
+        (
+            "codex",
+            '[mcp_servers.qmd]\ncommand = "old"\nstartup_timeout_sec = 20\n'
+            '"own key" = true\n\n[mcp_servers.qmd.env]\nLANG = "de"\n',
+            {
+                "startup_timeout_sec": 20,
+                "own key": True,
+                "env": {"LANG": "de", "QMD_LLM_URL": "u"},
+            },
+        ),
+    ],
+)
+def test_what_a_person_added_to_an_entry_stays(
+    home: Path, name: str, before: str, kept: dict[str, object]
+) -> None:
+    where = client(name)
+    file = where.file(home)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(before)
+    entry = where.program_entry("/bin/qmd", ["mcp"], {"QMD_LLM_URL": "u"})
+    change = install.plan(where, home, "qmd", entry)
+    assert change.after is not None
+    file.write_bytes(change.after)
+    assert install.entry(where, home, "qmd") == {**entry, **kept}
+    assert not install.plan(where, home, "qmd", entry).diff()

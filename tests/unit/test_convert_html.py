@@ -106,6 +106,27 @@ def test_tables_show_data_or_arrange_the_page(html: str, text: str) -> None:
     assert markdown(html) == text
 
 
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        ("<mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mi>b</mi></mfrac>", "(a+1)/b"),
+        ("<msqrt><mi>x</mi><mo>+</mo><mi>y</mi></msqrt>", "√(x+y)"),
+        ("<mroot><mi>x</mi><mn>3</mn></mroot>", "root(3, x)"),
+        ("<msup><mi>x</mi><mn>2</mn></msup>", "x^2"),
+        ("<msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup>", "x_1^2"),
+        (
+            "<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi>"
+            "</munderover><mi>i</mi>",
+            "∑_(i=1)^ni",
+        ),
+        ("<mtable><mtr><mtd><mn>1</mn></mtd><mtd><mn>2</mn></mtd></mtr></mtable>", "[1, 2]"),
+        ("<msup>" * 300 + "<mi>x</mi>", "x"),
+    ],
+)
+def test_formulas_without_a_source_keep_their_meaning(inside: str, shown: str) -> None:
+    assert markdown(f"<p><math>{inside}</math>").replace("\\", "") == f"${shown}$\n"
+
+
 def test_columns_that_are_left_out_are_counted_as_a_warning() -> None:
     page = f"<table><tr>{'<th>a' * 250}<tr>{'<td>b' * 250}</table>"
     assert convert("a.html", page.encode()).warnings == (

@@ -139,7 +139,8 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
             "漢\n",
         ),
         (paragraph(f"<m:oMath>{FRACTION}</m:oMath>"), "10^-6/2\n"),
-        (table((paragraph("a"), paragraph(FRACTION))), "| a | 10^-6/2 |\n|---|---|\n"),
+        (table((paragraph("a"), paragraph(f"<m:oMath>{FRACTION}</m:oMath>"))),
+         "| a | 10^-6/2 |\n|---|---|\n"),
         (paragraph("# no heading [a](b)"), "\\# no heading [a]\\(b)\n"),
         ("", ""),
     ],
@@ -148,6 +149,33 @@ def test_word(body: str, text: str) -> None:
     converted = word.convert("a.docx", docx(body))
     assert converted.markdown == text
     assert about(converted) == ABOUT
+
+
+def symbols(text: str) -> str:
+    return f"<m:r><m:t>{text}</m:t></m:r>"
+
+
+@pytest.mark.parametrize(
+    ("inside", "shown"),
+    [
+        (f"<m:f><m:num>{symbols('a+1')}</m:num><m:den>{symbols('b-2')}</m:den></m:f>",
+         "(a+1)/(b-2)"),
+        (f"<m:rad><m:deg/><m:e>{symbols('x+y')}</m:e></m:rad>", "√(x+y)"),
+        (f"<m:rad><m:deg>{symbols('3')}</m:deg><m:e>{symbols('x')}</m:e></m:rad>", "root(3, x)"),
+        (f"<m:sSup><m:e>{symbols('x+1')}</m:e><m:sup>{symbols('n+1')}</m:sup></m:sSup>"
+         + symbols("y"), "(x+1)^(n+1)y"),
+        (f"<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub>{symbols('i=1')}</m:sub>"
+         f"<m:sup>{symbols('n')}</m:sup><m:e>{symbols('i')}</m:e></m:nary>", "∑_(i=1)^n i"),
+        (f"<m:d><m:e>{symbols('a+b')}</m:e></m:d>{symbols('c')}", "(a+b)c"),
+        (f"<m:d><m:dPr><m:begChr m:val='|'/><m:endChr m:val='|'/></m:dPr><m:e>{symbols('a')}</m:e>"
+         "</m:d>", "|a|"),
+        (f"<m:m><m:mr><m:e>{symbols('1')}</m:e><m:e>{symbols('2')}</m:e></m:mr><m:mr><m:e>"
+         f"{symbols('3')}</m:e><m:e>{symbols('4')}</m:e></m:mr></m:m>", "[1, 2; 3, 4]"),
+    ],
+)  # fmt: skip
+def test_formulas_of_word_keep_their_meaning(inside: str, shown: str) -> None:
+    converted = word.convert("a.docx", docx(paragraph(f"<m:oMath>{inside}</m:oMath>")))
+    assert converted.markdown.replace("\\", "") == f"{shown}\n"
 
 
 def test_word_documents_nested_without_end() -> None:
@@ -364,6 +392,38 @@ def test_opendocument_text() -> None:
         "| Flour | Hours |\n|---|---|\n| Rye | 12 |\n\nBox\n\ninside\n\n[^1]: The note.\n"
     )
     assert about(converted) == ABOUT
+
+
+def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
+    style = (
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"'
+        ' style:num-format="1"/><text:list-level-style-bullet text:level="2"/></text:list-style>'
+    )
+
+    def item(inside: str) -> str:
+        return f"<text:list-item>{inside}</text:list-item>"
+
+    inner = f"<text:list>{item('<text:p>b</text:p>')}</text:list>"
+    nested = f"<table:table><table:table-row>{cells('in', 'side')}</table:table-row></table:table>"
+    body = (
+        f'<text:list text:style-name="L1">{item("<text:p>a</text:p>" + inner)}'
+        f"{item('<text:p>c</text:p>')}</text:list>"
+        '<text:list text:style-name="L1" text:continue-numbering="true">'
+        f"{item('<text:p>d</text:p>')}</text:list>"
+        f"<table:table><table:table-row>{cells('x')}<table:table-cell>{nested}{inner}"
+        "</table:table-cell></table:table-row></table:table>"
+        '<text:p>Speed <draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame></text:p>'
+    )
+    content = (
+        f'<office:document-content {ODF} xmlns:style="s"><office:automatic-styles>{style}'
+        f"</office:automatic-styles><office:body><office:text>{body}</office:text></office:body>"
+        "</office:document-content>"
+    )
+    formula = "<math><mfrac><mi>d</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></mfrac></math>"
+    data = archive({"content.xml": content, "Formula-0/content.xml": formula})
+    assert opendocument.convert("a.odt", data).markdown == (
+        "1. a\n   - b\n2. c\n3. d\n\n| x | in side b |\n|---|---|\n\nSpeed d/(t+1)\n"
+    )
 
 
 def test_opendocument_sheets_and_slides() -> None:

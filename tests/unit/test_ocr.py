@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from io import BytesIO
@@ -124,6 +125,16 @@ def test_a_heic_photo_is_read_as_the_others(
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="pillow-heif"):
         pictures.picture_of_photo("shot.heic", data, 1)
+
+
+def test_a_photo_with_too_many_pixels_says_so() -> None:
+    data = photo("", kind="PNG")
+    header = data.index(b"IHDR") + 4
+    large = data[:header] + (30_000).to_bytes(4, "big") * 2 + data[header + 8 :]
+    checksum = zlib.crc32(large[header - 4 : header + 13]).to_bytes(4, "big")
+    large = large[: header + 13] + checksum + large[header + 17 :]
+    with pytest.raises(DamagedFileError, match=r"it has more than 120,000,000 pixels"):
+        pictures.picture_of_photo("a.png", large, 1)
 
 
 def test_what_was_read_is_not_read_again(kb: KnowledgeBase, folder: Path) -> None:

@@ -20,7 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qmd.parse.chunk import TARGET
 from qmd.parse.converted import Anchor, Converted, limit_warnings
@@ -28,6 +28,9 @@ from qmd.parse.decode import decode
 from qmd.parse.heading_text import heading_text
 from qmd.parse.lines import split_lines
 from qmd.parse.markdown import outline
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 #: Characters of the Markdown of one file; what is behind them is left out.
 MAX_CHARACTERS = 20_000_000
@@ -319,6 +322,84 @@ def table_lines(head: Row, rows: Iterable[Row], width: int = 0) -> list[str]:
     lines = [_line(head, width), "|" + "---|" * width]
     lines += (_line(row, width) for row in rows)
     return lines
+
+
+#: How parts of a formula are written on one line, by the names of MathML and of Office.
+_FORMULAS = {
+    **dict.fromkeys(("mfrac", "f"), "{0}/{1}"),
+    **dict.fromkeys(("msup", "mover", "sSup", "limUpp"), "{0}^{1}"),
+    **dict.fromkeys(("msub", "munder", "sSub", "limLow"), "{0}_{1}"),
+    **dict.fromkeys(("msubsup", "munderover", "sSubSup"), "{0}_{1}^{2}"),
+    "nary": "{0}_{1}^{2} {3}",
+}
+_IN_BRACKETS = {"mfenced": ("(", ")", ", "), "d": ("(", ")", "|"), "mtable": ("[", "]", "; ")}
+_IN_BRACKETS |= {"m": _IN_BRACKETS["mtable"], "mtr": ("", "", ", "), "mr": ("", "", ", ")}
+_ATOM = r"(?:\d+(?:[.,]\d+)?|\w|∞)"
+_SIMPLE = re.compile(rf"[-+−]?{_ATOM}(?:\^[-+−]?{_ATOM})?|\([^()]*\)|\[[^\[\]]*\]")
+_SIMPLE_BASE = re.compile(rf"{_ATOM}|\w*|[∑∏∫]|\([^()]*\)|\[[^\[\]]*\]")
+_EMPTY_PART = re.compile(r"[_^](?=[_^ ]|$)")
+#: Parts of a formula inside each other; deeper ones are written one after the other.
+_MAX_FORMULA = 40
+
+
+def formula(element: etree._Element, depth: int = 0) -> str:
+    """A formula of MathML or of Office on one line, with brackets where its looks have none."""
+    name = _local(element)
+    if depth > _MAX_FORMULA:
+        return "".join(element.itertext())
+    if not len(element):
+        return " ".join((element.text or "").split()) if name != "t" else element.text or ""
+    parts = [each for each in element if isinstance(each.tag, str) and not _is_look(each)]
+    texts = [formula(each, depth + 1) for each in parts]
+    if name == "nary":
+        texts.insert(0, _sign(element, "chr", "∫"))
+    if name in _FORMULAS:
+        return _in_place(name, texts)
+    if name in ("msqrt", "mroot", "rad"):
+        return _root(name, texts)
+    begin, end, between = _IN_BRACKETS.get(name, ("", "", ""))
+    if name == "d":
+        begin, end = _sign(element, "begChr", begin), _sign(element, "endChr", end)
+    return f"{begin}{between.join(texts)}{end}"
+
+
+def _in_place(name: str, texts: Sequence[str]) -> str:
+    """Parts that stand above or below each other."""
+    has_base = name not in ("mfrac", "f")
+    grouped = [_grouped(text, is_base=has_base and not n) for n, text in enumerate(texts)]
+    return _EMPTY_PART.sub("", _FORMULAS[name].format(*grouped, *[""] * 4)).rstrip()
+
+
+def _root(name: str, texts: Sequence[str]) -> str:
+    if name == "msqrt":
+        texts = ("", "".join(texts))
+    elif name == "mroot":
+        texts = texts[::-1]
+    degree, inside = "".join(texts[:-1]), "".join(texts[-1:])
+    return f"root({degree}, {inside})" if degree else f"√{_grouped(inside)}"
+
+
+def _sign(element: etree._Element, name: str, usual: str) -> str:
+    """A sign that the looks of a part of an Office formula name."""
+    looks = next((each for each in element if _local(each).endswith("Pr")), None)
+    for each in () if looks is None else looks:
+        if _local(each) == name:
+            return "".join(map(str, each.attrib.values()))[:4]
+    return usual
+
+
+def _local(element: etree._Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _is_look(element: etree._Element) -> bool:
+    """Whether an element of a formula has no text that is shown."""
+    return _local(element).endswith("Pr") or _local(element) in ("annotation", "annotation-xml")
+
+
+def _grouped(text: str, *, is_base: bool = False) -> str:
+    simple = _SIMPLE_BASE if is_base else _SIMPLE
+    return text if not text or simple.fullmatch(text) else f"({text})"
 
 
 class SpannedTable:

@@ -24,6 +24,7 @@ from qmd.parse.convert.blocks import (
     Blocks,
     SpannedTable,
     code_span,
+    formula,
     heading_line,
     inert,
     link,
@@ -31,8 +32,8 @@ from qmd.parse.convert.blocks import (
 )
 from qmd.parse.convert.in_note import (
     code_in_note,
-    formula,
     in_note,
+    inert_formula,
     inert_in_note,
     inert_item,
     language_in_note,
@@ -318,7 +319,7 @@ class ElementWriter:
     def _formula(self, source: str, sign: str = "$") -> None:
         source = _SPACES.sub(" ", source).strip()
         if source:
-            self._mark(formula(source, sign, is_in_note=self._pictures is not None))
+            self._mark(inert_formula(source, sign, is_in_note=self._pictures is not None))
 
     # What begins.
 
@@ -411,7 +412,7 @@ class ElementWriter:
                 source = note.text
                 break
         if not source:
-            source = " ".join("".join(element.itertext()).split())
+            source = formula(element)
         self._formula(source)
         return False
 

@@ -162,7 +162,7 @@ def code_in_note(text: str) -> str:
     return f"\\`{inside}\\`"
 
 
-def formula(source: str, sign: str, *, is_in_note: bool) -> str:
+def inert_formula(source: str, sign: str, *, is_in_note: bool) -> str:
     """A formula; in a note its source neither ends it nor acts if it is text."""
     written = inert(source)
     if is_in_note:

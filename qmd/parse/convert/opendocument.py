@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from qmd.errors import EncryptedFileError
+from qmd.errors import DamagedFileError, EncryptedFileError
 from qmd.parse.convert import blocks, office
 from qmd.parse.convert.archive import Archive
 from qmd.parse.convert.html_blocks import Element
@@ -52,7 +52,7 @@ def convert(path: str, data: bytes) -> Converted:
     body = office.child(root, "body")
     if body is None:
         raise archive.damaged("it holds no text")
-    document = _OpenDocument()
+    document = _OpenDocument(archive, root)
     for part in body:
         document.write_body(part)
     document.write_notes()
@@ -64,9 +64,13 @@ def convert(path: str, data: bytes) -> Converted:
 
 
 class _OpenDocument:
-    def __init__(self) -> None:
+    def __init__(self, archive: Archive, root: Element | None) -> None:
+        self.archive = archive
         self.blocks = blocks.Blocks()
         self.notes: list[Element] = []
+        self.numbered = {*_numbered_levels(self.part("styles.xml")), *_numbered_levels(root)}
+        self.lists: list[str] = []  # the styles of the lists that are open
+        self.counts: dict[tuple[str, int], int] = {}  # items of the latest list of a style
 
     def write_body(self, part: Element) -> None:
         kind = office.xml_name(part)
@@ -118,14 +122,38 @@ class _OpenDocument:
             for box in boxes:
                 self.write_all(box, depth + 1)
         elif name == "list":
-            for item in office.children(element, "list-item", "list-header"):
-                self.blocks.open_item()
-                self.write_all(item, depth + 1)
-                self.blocks.close()
+            self.write_list(element, depth)
         elif name == "table":
             self.table(element, depth)
         elif name not in _SILENT:
             self.write_all(element, depth + 1)
+
+    def write_list(self, element: Element, depth: int) -> None:
+        outer = self.lists[-1] if self.lists else ""
+        self.lists.append(office.attribute(element, "style-name") or outer)
+        key = (self.lists[-1], len(self.lists))
+        if office.attribute(element, "continue-numbering") != "true":
+            self.counts[key] = 0
+        for item in office.children(element, "list-item", "list-header"):
+            self.counts[key] = self.counts.get(key, 0) + 1
+            self.blocks.open_item(f"{self.counts[key]}." if key in self.numbered else "-")
+            self.write_all(item, depth + 1)
+            self.blocks.close()
+        self.lists.pop()
+
+    def part(self, name: str) -> Element | None:
+        """The root of a part without which the text can be read; None if that cannot."""
+        try:
+            return self.archive.xml(name)
+        except DamagedFileError:
+            return None
+
+    def formula(self, element: Element) -> str:
+        """The formula that an object is, which stands in a part of its own; else nothing."""
+        name = (office.attribute(element, "href") or "").removeprefix("./")
+        root = self.part(f"{name}/content.xml") if name else None
+        is_formula = root is not None and office.xml_name(root) == "math"
+        return blocks.formula(root) if root is not None and is_formula else ""
 
     def table(self, table: Element, depth: int) -> None:
         rows = []
@@ -155,13 +183,7 @@ class _OpenDocument:
                 continue
             name = office.xml_name(element)
             if name == "a":
-                target = office.attribute(element, "href") or ""
-                is_outside = "://" in target or target.startswith("mailto:")
-                label = _plain_text(element)
-                pieces += [blocks.inert("".join(plain))]
-                pieces += [
-                    blocks.link(blocks.inert(label), target) if is_outside else blocks.inert(label)
-                ]
+                pieces += [blocks.inert("".join(plain)), _linked(element)]
                 plain = []
             elif name == "note":
                 self.notes.append(element)
@@ -169,6 +191,8 @@ class _OpenDocument:
                 plain = []
             elif name == "text-box":
                 boxes.append(element)
+            elif name == "object":
+                plain.append(self.formula(element))
             elif name not in _SILENT:
                 plain.append(_blank(element) + (element.text or ""))
                 opened.append(element)
@@ -182,6 +206,23 @@ class _OpenDocument:
             text = _plain_text(note).strip()
             if text:
                 self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
+
+
+def _linked(element: Element) -> str:
+    """A link; only one that leads out of the file has its target."""
+    target = office.attribute(element, "href") or ""
+    label = blocks.inert(_plain_text(element))
+    is_outside = "://" in target or target.startswith("mailto:")
+    return blocks.link(label, target) if is_outside else label
+
+
+def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
+    """The names of styles of lists, with the levels whose items have numbers."""
+    for style in () if root is None else root.iter("{*}list-style"):
+        for level in office.children(style, "list-level-style-number"):
+            number = office.attribute(level, "level") or ""
+            if number.isdecimal() and len(number) < 3 and office.attribute(level, "num-format"):
+                yield office.attribute(style, "name") or "", int(number)
 
 
 def _plain_text(element: Element) -> str:
@@ -232,7 +273,7 @@ def _rows_of(table: Element) -> Iterator[office.SheetRow]:
         cells: list[str] = []
         has_more = False
         for cell in office.children(element, "table-cell", "covered-table-cell"):
-            text = " ".join(map(_plain_text, office.children(cell, "p")))
+            text = " ".join(map(_plain_text, office.children(cell, "p", "h", "list", "table")))
             times = _times(cell, "number-columns-repeated")
             left = blocks.MAX_COLUMNS - len(cells)
             has_more = has_more or (times > left and bool(text))

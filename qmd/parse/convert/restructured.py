@@ -176,6 +176,8 @@ class _Restructured(blocks.LightMarkup):
         elif text.startswith((".. [", ".. |")):
             self.written.paragraph_line(indent, _inline(text[3:]))
             self.at += 1
+        elif text == ".." and self.is_blank(self.at + 1):
+            self.blank()  # an empty comment, which parts a quote from what stands above
         else:  # a comment, or a target
             self.blank(self.end_of_content(self.at + 1, indent) - self.at)
 

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 
 from qmd.parse.convert import office
 from qmd.parse.convert.archive import Archive
-from qmd.parse.convert.blocks import Blocks, inert, inert_beginnings, link, main_heading, write_rows
+from qmd.parse.convert.blocks import (
+    Blocks,
+    formula,
+    inert,
+    inert_beginnings,
+    link,
+    main_heading,
+    write_rows,
+)
 from qmd.parse.convert.html_blocks import Element
 from qmd.parse.converted import Converted
 
@@ -32,8 +40,6 @@ _SILENT = frozenset(
     )
 )
 _BREAKS = {"tab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
-#: What stands before a part of a formula, whose place Word shows: the lower part of a fraction, …
-_IN_FORMULA = {"den": "/", "sup": "^", "sub": "_"}
 
 
 def convert(path: str, data: bytes) -> Converted:
@@ -273,19 +279,14 @@ def _parts_of(paragraph: Element) -> Iterator[tuple[Element, str]]:
             yield element, element.text or ""
         elif name in _BREAKS:
             yield element, _BREAKS[name]
+        elif name == "oMath":
+            yield element, formula(element)
         elif name == "hyperlink":
             yield element, _plain_text(element)
         elif name in ("txbxContent", "footnoteReference", "endnoteReference"):
             yield element, ""
         elif name not in _SILENT:
-            if name in _IN_FORMULA and _is_filled(element):
-                yield element, _IN_FORMULA[name]
             stack.append(iter(element))
-
-
-def _is_filled(part: Element) -> bool:
-    """Whether a part of a formula has more than its looks."""
-    return any(office.xml_name(each) != "ctrlPr" for each in part)
 
 
 def _plain_text(element: Element) -> str:
@@ -302,11 +303,11 @@ def _plain_text(element: Element) -> str:
             pieces.append(part.text or "")
         elif name in _BREAKS:
             pieces.append(_BREAKS[name])
+        elif name == "oMath":
+            pieces.append(formula(part))
         elif name not in _SILENT:
             if name == "p" and pieces:
                 pieces.append("\n")
-            elif name in _IN_FORMULA and _is_filled(part):
-                pieces.append(_IN_FORMULA[name])
             stack.append(iter(part))
     return "".join(pieces)
 
