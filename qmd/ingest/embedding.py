@@ -226,7 +226,7 @@ class _Run:
             if digest in codes and not codes[digest].startswith(MARK) and is_english(text)
         }
         vectors = english.embed_passages(list(texts.values())) if texts else ()
-        made = {
+        with_vectors = {
             digest: with_english(codes[digest], vector)
             for digest, vector in zip(texts, vectors, strict=True)
         }
@@ -234,7 +234,7 @@ class _Run:
         def put(writer: Writer) -> None:
             # Not if another process has made other codes meanwhile.
             if writer.tokens.cached(self._model, codes) == codes:
-                writer.tokens.put(self._model, made)
+                writer.tokens.put(self._model, with_vectors)
                 writer.meta.put(f"{ENGLISH_UP_TO}{self._model.id}", str(chunks[-1].id))
 
         self._store.write(put)
