@@ -100,6 +100,14 @@ class HashTokenEmbedder(HashEmbedder):
         )
 
 
+class BesideEnglish(HashTokenEmbedder):
+    """Has a model of English beside it, which counts its texts, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.english = HashEmbedder()
+
+
 def _features(text: str) -> Iterator[str]:
     lowered = text.lower()
     for word in lowered.split():

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qmd.errors import InferenceError
-from qmd.inference.protocols import Embedder
 from qmd.inference.remote import RemoteEmbedder
 from qmd.inference.token_codes import (
     CODE_BYTES,
@@ -40,7 +39,7 @@ from qmd.store import Writer
 from qmd.store.sql.models import StoredModel, StoredProjection
 from qmd.values import Hit, Part, SearchRequest
 from tests.support.corpus import Corpus
-from tests.support.embedder import HashEmbedder, HashTokenEmbedder
+from tests.support.embedder import BesideEnglish, HashTokenEmbedder
 
 WORDS = ["red", "boat", "sea", "island", "city", "wind", "harbour", "sail", "备份", "数据库"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
@@ -129,14 +128,6 @@ def test_half_a_vector_of_english_counts_as_damage() -> None:
 ENGLISH, CHINESE = "The boat and the wind, and this island.\n", "数据库的备份和恢复。\n"
 
 
-class BesideEnglish(HashTokenEmbedder):
-    """Has a model of English beside it, whose calls are counted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.english: Embedder = HashEmbedder()
-
-
 def english_texts(corpus: Corpus) -> set[str]:
     with corpus.store.reading() as reader:
         rows = reader.connection.execute(
@@ -153,20 +144,20 @@ def test_english_texts_get_their_vector_once(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path)
     corpus.fill({"1.md": ENGLISH, "文.md": CHINESE} | others)
 
-    def embed(embedder: Embedder, *, force: bool = False) -> None:
+    def embed(embedder: HashTokenEmbedder, *, force: bool = False) -> None:
         run_embed(corpus.store, embedder, force=force)
 
     embed(HashTokenEmbedder())  # of an earlier version
     assert english_texts(corpus) == set()
     embed(embedder)
     assert english_texts(corpus) == {"1.md", *others}
-    assert (embedder.passages, embedder.english.calls) == (0, 39)  # type: ignore[attr-defined]
+    assert (embedder.passages, embedder.english.calls) == (0, 39)
     embed(embedder)
-    assert embedder.english.calls == 39  # type: ignore[attr-defined]
+    assert embedder.english.calls == 39
     corpus.fill({"new.md": f"{ENGLISH}It is new.\n", "又.md": f"{CHINESE}\n又。\n"})
     embed(embedder)
     assert english_texts(corpus) == {"new.md"}
-    assert embedder.english.calls == 40  # type: ignore[attr-defined]
+    assert embedder.english.calls == 40
     embed(embedder, force=True)
     assert english_texts(corpus) == {"new.md"}
     corpus.kb.close()

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.inference.token_codes import CODE_BYTES, MARK, fit, pack
 from qmd.ingest import embedding
 from qmd.ingest.embedding import BATCH, embed
 from qmd.store import Store, open_store
+from qmd.store.sql.models import StoredProjection
 from qmd.values.location import ServerDatabase
-from tests.support.embedder import HashEmbedder
+from tests.support.embedder import BesideEnglish, HashEmbedder, HashTokenEmbedder
 from tests.support.live import put
 from tests.support.postgres import PostgresServer
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from qmd.store.sql.models import StoredModel
 
 NOTES = 3 * BATCH
+PROJECTION = fit([HashTokenEmbedder().token_states(f"note {number} of it") for number in range(20)])
 #: The same text, title included, in so many further notes.
 COPIES = 5
 
@@ -137,3 +140,22 @@ def test_what_a_process_that_hangs_has_claimed_is_left_to_it(
         assert report.embedded == NOTES - len(hashes)
         assert report.remaining >= BATCH
     assert embed(stores[1], HashEmbedder()).remaining == 0
+
+
+def test_english_texts_get_their_vector_of_english(
+    tmp_path: Path, stores: list[Store], postgres_database: ServerDatabase
+) -> None:
+    put(tmp_path / "notes" / "english.md", "The boat and the wind, and this island.\n")
+    with KnowledgeBase(open_store(postgres_database)) as kb:
+        kb.index()
+    embedder = BesideEnglish()
+    model = stores[0].write(lambda writer: writer.models.begin(embedder.spec))
+    form = StoredProjection(PROJECTION.recipe, CODE_BYTES, pack(PROJECTION))
+    stores[0].write(lambda writer: writer.tokens.begin(model, form))
+    for store in stores:
+        embed(store, embedder)
+    assert embedder.english.calls == 1
+    with stores[0].reading() as reader:
+        (chunk,) = [each for each in reader.tokens.sample(NOTES * 2) if "island" in each.text]
+        codes = reader.tokens.of_chunks(model, [chunk.id], PROJECTION.recipe)
+    assert codes[chunk.id].startswith(MARK)
