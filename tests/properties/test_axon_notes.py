@@ -129,6 +129,8 @@ def test_property_2_path_normalization_adds_md_extension(
     """
     assert note_path(path) == note_path(f"  /{path} ") == f"{path}.md"
     created = axon.emptied().call("create_note", path=path, content=content)
+    is_hidden = any(part.startswith(".") for part in f"{path}.md".split("/"))
+    assert bool(created.pop("problem", "")) is is_hidden
     assert created == {"success": True, "data": f"File created: {path}.md"}
     assert (axon.vault / f"{path}.md").read_bytes() == content.encode()
     assert axon.call("read_note", path=f"{path}.md") == axon.call("read_note", path=path)
