@@ -82,7 +82,7 @@ def embed(
         while run.make_token_states():
             run.make_vectors()  # new text comes first
             run.make_model_active()
-        while not collection_ids and run.make_vectors_of_english():
+        while run.make_vectors_of_english():
             run.make_vectors()
     store.index_vectors()
     remaining = store.read(lambda reader: reader.embeddings.count_waiting(model, collection_ids))
@@ -209,6 +209,8 @@ class _Run:
     def make_vectors_of_english(self) -> bool:
         """
         Give a batch of chunks their vector by the model of English, those of them that are English.
+
+        They are those of all collections: up to which chunk that is done is one number.
 
         Returns:
             False if no chunk is left, or there is no such model.
