@@ -56,9 +56,10 @@ _STAMPED = lazy.pattern(
 _JOURNAL = lazy.pattern(r"(?:^|/)journals/(\d{4})_(\d{2})_(\d{2})\.(?:md|markdown)$", re.IGNORECASE)
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _DAY = lazy.pattern(rf"({'|'.join(_MONTHS)}) (\d{{1,2}})(?:st|nd|rd|th), (\d{{4}})", re.IGNORECASE)
-#: What Logseq does not write to a file's name as it is.
 _LATIN, _WORDS = lazy.pattern("[A-Za-z]"), lazy.pattern("[a-z]+")
+#: Common words of English, of which texts in other languages have few.
 _ENGLISH = frozenset(("the", "and", "this", "that", "with", "from", "are", "you", "how", "which"))
+#: What Logseq does not write to a file's name as it is.
 _ENCODED = lazy.pattern(r'[<>:"|?*\\#%]')
 
 
@@ -82,7 +83,7 @@ def may_be_english(text: str) -> bool:
 
 
 def is_english(text: str) -> bool:
-    """Whether a text is English, by its commonest words; some of them are in no other language."""
+    """Whether a text is English: one word in fifty is one of `_ENGLISH`."""
     words = _WORDS.findall(text.lower())
     return may_be_english(text) and sum(map(_ENGLISH.__contains__, words)) >= len(words) / 50
 

@@ -353,5 +353,6 @@ class _EnglishBuilder(_Builder):
         assert isinstance(self._weights, EnglishWeights)
         values, scales = self._weights.rows("word")
         rows = self.node("Gather", [self.constant("emb.word.values", values), "input_ids"], axis=0)
-        by = self.node("Gather", [self.constant("emb.word.scales", scales), "input_ids"], axis=0)
-        return self.node("Mul", [self.node("Cast", [rows], to=FLOAT), by])
+        factors = self.constant("emb.word.scales", scales)
+        factor = self.node("Gather", [factors, "input_ids"], axis=0)
+        return self.node("Mul", [self.node("Cast", [rows], to=FLOAT), factor])

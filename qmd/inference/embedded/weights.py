@@ -133,6 +133,7 @@ class EnglishWeights:
         return matrix
 
 
+#: ONNX's number of a type of elements → numpy's name.
 _DTYPES = {1: "<f4", 3: "i1", 7: "<i8", 9: "?"}
 
 
