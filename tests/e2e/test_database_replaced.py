@@ -7,6 +7,7 @@ is a file that nobody can open any more.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -14,7 +15,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,7 @@ from qmd.errors import (
     SchemaTooNewError,
     StoreError,
 )
+from qmd.store.sqlite.connections import Connections
 from qmd.store.sqlite.library import connect
 from tests.support import writes
 from tests.support.cli import Scratch, filled
@@ -173,6 +177,38 @@ def test_gone_in_the_middle_of_a_write_the_file_stays(
         writes.append(kb.files, home / "notes/plan.md", added, tool="test")
     assert text(home) == "second\n"
     assert [each.name for each in (home / "notes").iterdir()] == ["plan.md"]
+
+
+def test_threads_that_look_at_once_are_told_of_one_change_once(home: Path) -> None:
+    """Threads look before, between and after the deletions of the file and its log."""
+    database = home / "state/kb.sqlite"
+    told: list[DatabaseReplacedError] = []
+    connections = Connections(database, 1.0, told.append)
+    connection = connections.open(read_only=False)
+    connection.execute("PRAGMA user_version").fetchall()
+    start = threading.Barrier(5)
+
+    def look() -> None:
+        start.wait()
+        for _ in range(60):
+            with contextlib.suppress(DatabaseReplacedError):
+                connections.require_current()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with futures.ThreadPoolExecutor(4) as threads:
+            for _ in range(4):
+                threads.submit(look)
+            start.wait()
+            delete_all(home)
+    finally:
+        sys.setswitchinterval(interval)
+    with pytest.raises(DatabaseReplacedError):
+        connections.require_current()
+    connections.close(connection)
+    connections.release_file()
+    assert ["deleted or moved" in str(error) for error in told] == [True]
 
 
 # --- another one is there ------------------------------------------------------------

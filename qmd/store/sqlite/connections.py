@@ -69,15 +69,19 @@ class OpenedFile:
 
     def change(self) -> Change | None:
         """None while the path names the file and its log as they were opened."""
+        change = self._change_of_file()
+        if change is not None:
+            return change
+        for suffix, before in list(self._log.items()):
+            if before is not None and _identity_at(self._real_path + suffix) != before:
+                return self._change_of_file() or Change.LOG  # both may have just been deleted
+        return None
+
+    def _change_of_file(self) -> Change | None:
         now = _identity_at(self._path)
         if now is None:
             return Change.MISSING
-        if now != self._identity:
-            return Change.OTHER
-        for suffix, before in list(self._log.items()):
-            if before is not None and _identity_at(self._real_path + suffix) != before:
-                return Change.LOG
-        return None
+        return None if now == self._identity else Change.OTHER
 
     def is_log_replaced(self) -> bool:
         """Whether another log lies in the place of this one's: not just none."""
@@ -203,10 +207,10 @@ class Connections:
         Raises:
             DatabaseReplacedError: The path does not name the file that was opened.
         """
-        change = self.change()
-        if change is None and self._change is None:
+        if self.change() is None and self._change is None:
             return
-        with self._lock:
+        with self._lock:  # looked at again, lest an earlier look of another thread comes after it
+            change = self.change()
             before, self._change = self._change, change
         if change is None:
             return
