@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
-from qmd.ingest.embedding import are_expected, left_s
+from qmd.ingest.embedding import are_expected, count_lacking_english, left_s
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
@@ -19,6 +19,7 @@ from qmd.values import Collection, Filters, Status
 from qmd.values.reports import Overview
 
 if TYPE_CHECKING:
+    from qmd.models.choice import EmbedderChoice
     from qmd.store import Reader
     from qmd.values.location import DatabaseLocation
     from qmd.values.pictures import Recogniser
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 FolderState = Literal["sound", "missing", "unreadable", "silent"]
 
 
-def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | str) -> Status:
+def read(
+    reader: Reader,
+    location: DatabaseLocation,
+    choice: EmbedderChoice,
+    chosen_ocr: Recogniser | str,
+) -> Status:
     """The status of the database at ``location``; ``chosen_ocr``: as of the settings."""
     counts = reader.upkeep.counts()
     model = reader.models.active()
@@ -36,6 +42,7 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
     collections = _collections(reader)
     pictures = reader.pictures.counts()
     problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
+    english = choice.english_name(model) if model else None
     return Status(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -62,6 +69,8 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
         ocr_left_s=ocr.left_s(reader, pictures.waiting),
         ocr_problem=problem.with_hint if problem else None,
         token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
+        english_model=english,
+        english_waiting=count_lacking_english(reader, model) if model and english else 0,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,

@@ -30,7 +30,7 @@ class UpkeepMethods(Parts):
     def status(self) -> Status:
         """Count what is indexed, what waits for vectors and what was left out."""
         with self._store.reading() as reader:
-            return health.status.read(reader, self.location, self._settings.ocr)
+            return health.status.read(reader, self.location, self._embedders, self._settings.ocr)
 
     @open_to_scopes
     def overview(self) -> Overview:

@@ -180,6 +180,21 @@ def list_models(
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
+    has_english = build.has_english_file()
+    is_beside = active is not None and active.name == DEFAULT_MODEL
+    infos.append(
+        ModelInfo(
+            ENGLISH_MODEL,
+            "english",
+            _ENGLISH_SPEC.dimension,
+            source="embedded",
+            size_bytes=build.ENGLISH_BYTES,
+            languages="English",
+            license=ENGLISH_LICENSE,
+            ready=has_english,
+            state="active" if has_english and is_beside else None,
+        )
+    )
     for name in models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
@@ -352,8 +367,10 @@ _DEFAULT_SPEC = ModelSpec(
 
 
 #: The model of English beside the default one: it orders hits, and finds none.
+ENGLISH_MODEL = "all-MiniLM-L6-v2-int8"
+ENGLISH_LICENSE = "Apache-2.0"
 _ENGLISH_SPEC = ModelSpec(
-    name="all-MiniLM-L6-v2-int8",
+    name=ENGLISH_MODEL,
     fingerprint=f"all-MiniLM-L6-v2-int8-{build.ENGLISH_SHA256[:8]}",
     dimension=384,
     max_tokens=512,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from qmd.models.guard import Budget, Guarded, Kind, ModelGuard
     from qmd.settings import BackendSettings, Settings
     from qmd.store import Reader, Store
+    from qmd.store.sql.models import StoredModel
     from qmd.system.running import RunningServer
     from qmd.values import ModelSpec, ProgressCallback
 
@@ -308,6 +309,16 @@ class EmbedderChoice:
         if active is not None and reader.models.has_vectors():
             return active.name
         return self.target_name(reader)
+
+    def english_name(self, active: StoredModel) -> str | None:
+        """The name of the model of English beside that of the vectors; None if none is here."""
+        if self.custom_embedder is not None:
+            beside = inference.protocols.english_embedder(self.custom_embedder)
+            return None if beside is None else beside.spec.name
+        if active.fingerprint != inference.embedded.build.FINGERPRINT:
+            return None
+        is_here = inference.embedded.build.has_english_file()
+        return models.catalogue.ENGLISH_MODEL if is_here else None
 
     # -- the model of queries ------------------------------------------------------------
 
