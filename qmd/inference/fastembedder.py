@@ -21,7 +21,7 @@ from qmd.inference.protocols import (
 )
 from qmd.system import cancellation, telemetry
 from qmd.values import ModelSpec
-from qmd.values.text import may_be_english, whole
+from qmd.values.text import is_english_question, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,7 +121,7 @@ class FastEmbedder(TextEmbedder):
 
     def _with_whole(self, text: str, states: TokenStates) -> TokenStates:
         """With the vector that the model of English gives to an English question."""
-        if self.english is None or not may_be_english(text):
+        if self.english is None or not is_english_question(text):
             return states
         np = libraries.np
         vector = self.english.embed_query(text).astype(np.float16).astype(np.float32)

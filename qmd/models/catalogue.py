@@ -180,21 +180,7 @@ def list_models(
         infos.append(info(model.name, model.dimension, source=_source(model.name)))
     if target is not None and target not in names | {stored.name for stored in recorded}:
         infos.append(info(target, None, source=_source(target)))
-    has_english = build.has_english_file()
-    is_beside = active is not None and active.name == DEFAULT_MODEL
-    infos.append(
-        ModelInfo(
-            ENGLISH_MODEL,
-            "english",
-            _ENGLISH_SPEC.dimension,
-            source="embedded",
-            size_bytes=build.ENGLISH_BYTES,
-            languages="English",
-            license=ENGLISH_LICENSE,
-            ready=has_english,
-            state="active" if has_english and is_beside else None,
-        )
-    )
+    infos.append(_english_info(active))
     for name in models("reranking"):
         infos.append(ModelInfo(name, "reranker", None, source="plugin", ready=True))
     for entry in hub.cross_encoders():
@@ -211,6 +197,23 @@ def list_models(
             )
         )
     return sorted(infos, key=lambda model: (model.kind, model.state is None, not model.ready))
+
+
+def _english_info(active: StoredModel | None) -> ModelInfo:
+    """The model of English, which is active beside the default one."""
+    is_here = build.has_english_file()
+    is_beside = active is not None and active.name == DEFAULT_MODEL
+    return ModelInfo(
+        ENGLISH_MODEL,
+        "english",
+        _ENGLISH_SPEC.dimension,
+        source="embedded",
+        size_bytes=build.ENGLISH_BYTES,
+        languages="English",
+        license=ENGLISH_LICENSE,
+        ready=is_here,
+        state="active" if is_here and is_beside else None,
+    )
 
 
 def pull(name: str, cache_dir: Path, progress: ProgressCallback | None = None) -> ModelInfo:
