@@ -21,6 +21,7 @@ from qmd.values.reports import Overview
 if TYPE_CHECKING:
     from qmd.models.choice import EmbedderChoice
     from qmd.store import Reader
+    from qmd.store.sql.models import StoredModel
     from qmd.values.location import DatabaseLocation
     from qmd.values.pictures import Recogniser
 
@@ -42,7 +43,7 @@ def read(
     collections = _collections(reader)
     pictures = reader.pictures.counts()
     problem = ocr.problem(ocr.recogniser_of(chosen_ocr)) if pictures.waiting else None
-    english = choice.english_name(model) if model else None
+    english, english_waiting = _english(reader, choice, model)
     return Status(
         database=str(location),
         database_bytes=reader.upkeep.size_bytes(),
@@ -70,12 +71,20 @@ def read(
         ocr_problem=problem.with_hint if problem else None,
         token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
         english_model=english,
-        english_waiting=count_lacking_english(reader, model) if model and english else 0,
+        english_waiting=english_waiting,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,
         ),
     )
+
+
+def _english(
+    reader: Reader, choice: EmbedderChoice, model: StoredModel | None
+) -> tuple[str | None, int]:
+    """`Status.english_model` and `Status.english_waiting` beside the model of the vectors."""
+    name = choice.english_name(model) if model else None
+    return name, count_lacking_english(reader, model) if model and name else 0
 
 
 def _collections(reader: Reader) -> list[Collection]:
@@ -129,9 +138,10 @@ def _kinds(reader: Reader, collections: Sequence[Collection]) -> dict[str, int]:
     return dict(kinds.most_common())
 
 
-def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
+def read_overview(reader: Reader, location: DatabaseLocation, choice: EmbedderChoice) -> Overview:
     """The figures of the database at ``location`` that an index answers."""
     model = reader.models.active()
+    english, english_waiting = _english(reader, choice, model)
     coming = reader.models.coming()
     collections = tuple(_collections(reader))
     chunks = reader.upkeep.count_chunks()
@@ -151,4 +161,6 @@ def read_overview(reader: Reader, location: DatabaseLocation) -> Overview:
         pictures=pictures.total,
         pictures_waiting=pictures.waiting,
         excluded=reader.collections.excluded_counts(),
+        english_model=english,
+        english_waiting=english_waiting,
     )

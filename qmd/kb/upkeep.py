@@ -35,7 +35,8 @@ class UpkeepMethods(Parts):
     @open_to_scopes
     def overview(self) -> Overview:
         """The figures of `status` that cost little, and how many files were skipped."""
-        return self._store.read(lambda reader: health.status.read_overview(reader, self.location))
+        with self._store.reading() as reader:
+            return health.status.read_overview(reader, self.location, self._embedders)
 
     @open_to_scopes
     def skips(self, reason: str, *, offset: int = 0, limit: int = 100) -> list[SkippedFile]:

@@ -370,7 +370,7 @@ _DEFAULT_SPEC = ModelSpec(
 
 
 #: The model of English beside the default one: it orders hits, and finds none.
-ENGLISH_MODEL = "all-MiniLM-L6-v2-int8"
+ENGLISH_MODEL = build.ENGLISH_NAME
 ENGLISH_LICENSE = "Apache-2.0"
 _ENGLISH_SPEC = ModelSpec(
     name=ENGLISH_MODEL,

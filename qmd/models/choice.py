@@ -315,10 +315,9 @@ class EmbedderChoice:
         if self.custom_embedder is not None:
             beside = inference.protocols.english_embedder(self.custom_embedder)
             return None if beside is None else beside.spec.name
-        if active.fingerprint != inference.embedded.build.FINGERPRINT:
-            return None
-        is_here = inference.embedded.build.has_english_file()
-        return models.catalogue.ENGLISH_MODEL if is_here else None
+        build = inference.embedded.build
+        is_default = active.fingerprint == build.FINGERPRINT
+        return build.ENGLISH_NAME if is_default and build.has_english_file() else None
 
     # -- the model of queries ------------------------------------------------------------
 

@@ -273,7 +273,7 @@ class Overview:
         model, next_model, next_embedded: As in `Status`.
         skips: How many files were skipped, by collection and reason.
         excluded: Reason → how many files and folders the rules left out.
-        pictures, pictures_waiting: As in `Status`.
+        pictures, pictures_waiting, english_model, english_waiting: As in `Status`.
     """
 
     database: str
@@ -289,6 +289,8 @@ class Overview:
     excluded: Mapping[str, int]
     pictures: int = 0
     pictures_waiting: int = 0
+    english_model: str | None = None
+    english_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

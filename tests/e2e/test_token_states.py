@@ -192,7 +192,8 @@ def test_the_status_says_how_many_chunks_the_model_of_english_has_to_look_at(
     beside = BesideEnglish()
     name = beside.english.spec.name
     with opened(beside) as kb:
-        assert (kb.status().english_model, kb.status().english_waiting) == (name, COUNT + 1)
+        for figures in (kb.status(), kb.overview()):
+            assert (figures.english_model, figures.english_waiting) == (name, COUNT + 1)
         report = kb.embed()
         assert (report.embedded, report.english, report.english_model) == (0, 1, name)
         assert kb.status().english_waiting == 0

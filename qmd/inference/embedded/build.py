@@ -65,6 +65,7 @@ def _in_package(package: str, file: str) -> Path | None:
 
 
 #: The weights of all-MiniLM-L6-v2 in 8 bits, and where its tokenizer stands (Apache-2.0, both).
+ENGLISH_NAME = "all-MiniLM-L6-v2-int8"
 ENGLISH_FILE = "model.onnx"
 ENGLISH_BYTES = 22_928_619
 ENGLISH_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
