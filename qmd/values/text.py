@@ -60,10 +60,10 @@ _LATIN, _WORDS = lazy.pattern("[A-Za-z]"), lazy.pattern("[a-z]+")
 #: Common words of English, of which texts in other languages have few.
 _ENGLISH = frozenset(("the", "and", "this", "that", "with", "from", "are", "you", "how", "which"))
 #: More of them, which the languages of `_FOREIGN` do not have.
-_ENGLISH_IN_QUESTIONS = frozenset(
+_ENGLISH_IN_QUESTIONS = _ENGLISH.union(
     """
-    the and this that with from are you how which what where when why who whose does did can could
-    should would it its to my our your their be been have has not if or by into about there
+    what where when why who whose does did can could should would it its to my our your their be
+    been have has not if or by into about there
     """.split()  # noqa: SIM905  a list of quoted words is no easier to read
 )
 #: Common words of German, Dutch, French, Spanish, Italian, Portuguese, Danish, Swedish and Polish
