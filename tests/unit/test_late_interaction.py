@@ -356,11 +356,13 @@ ASK = """
 import sys
 from pathlib import Path
 from qmd import KnowledgeBase
+from qmd.search.meaning import nearness
 from qmd.search.question import SearchModels
 from qmd.search.searches import search_by_both
 from qmd.values import SearchRequest
 from tests.support.embedder import HashTokenEmbedder
 
+nearness.COMPUTED_S = 60  # on a busy machine, too, all that is missing is computed
 with KnowledgeBase.open(Path(sys.argv[1]), read_only=True) as kb, kb._store.reading() as reader:
     for query in ("red boat", "sail to the red island", "备份 sea"):
         request = SearchRequest(query, limit=60, explain=True)
