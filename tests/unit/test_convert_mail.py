@@ -99,6 +99,21 @@ def test_an_invitation_says_what_where_and_when() -> None:
     )
 
 
+def times_of(*properties: str) -> str:
+    lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", *properties, "END:VEVENT", "END:VCALENDAR", ""]
+    mail = message("Invite", "")
+    mail.add_alternative("\r\n".join(lines), subtype="calendar")
+    return convert("a.eml", mail.as_bytes()).markdown.partition("Event: ")[2]
+
+
+def test_a_colon_in_quotes_belongs_to_a_parameter_of_an_invitation() -> None:
+    assert times_of(
+        'SUMMARY;ALTREP="cid:x":Meet: all',
+        'DTSTART;TZID="(UTC+01:00) Berlin":20240601T100000',
+        'DESCRIPTION;ALTREP="cid:never ends:lost',
+    ) == ("Meet: all\nWhen: 2024-06-01 10:00 ((UTC+01:00) Berlin)\n")
+
+
 def test_forwarded_messages_stand_below() -> None:
     mail = message("Outer")
     mail.add_attachment(message("Inner", "Inner text"))

@@ -49,6 +49,8 @@ _ADDRESS = re.compile(r"\w+://\S+")
 #: Events of an invitation, and characters of it, that are read.
 MAX_EVENTS = 50
 _MAX_CALENDAR = 200_000
+#: A property with its parameters; in quotes a colon belongs to a parameter.
+_PROPERTY = re.compile(r'([^":]*(?:"[^"]*"[^":]*)*):')
 _ESCAPED = re.compile(r"\\([\\;,nN])")
 _MOMENT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d*(Z?))?")
 
@@ -298,8 +300,11 @@ def _events(calendar: str) -> Iterator[str]:
     opened: list[str] = []  # an alarm in an event has a description of its own
     event: dict[str, tuple[str, str]] = {}
     for line in lines:
-        head, _, value = line.partition(":")
-        name, _, parameters = head.partition(";")
+        head = _PROPERTY.match(line)
+        if head is None:
+            continue
+        value = line[head.end() :]
+        name, _, parameters = head[1].partition(";")
         name = name.strip().upper()
         if name == "BEGIN":
             opened.append(value.strip().upper())
