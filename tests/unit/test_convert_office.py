@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -349,7 +349,9 @@ ODF = (
 )
 
 
-def odf(body: str, kind: str = "text", **parts: str) -> bytes:
+def odf(
+    body: str, kind: str = "text", *, manifest: str = "", parts: Mapping[str, str] | None = None
+) -> bytes:
     content = f"<office:document-content {ODF}><office:body><office:{kind}>{body}</office:{kind}>"
     meta = (
         '<m xmlns:dc="d" xmlns:meta="m"><dc:title>On bread</dc:title><meta:initial-creator>Ann'
@@ -359,7 +361,8 @@ def odf(body: str, kind: str = "text", **parts: str) -> bytes:
         {
             "content.xml": f"{content}</office:body></office:document-content>",
             "meta.xml": meta,
-            **{f"META-INF/{name}.xml": text for name, text in parts.items()},
+            **({"META-INF/manifest.xml": manifest} if manifest else {}),
+            **(parts or {}),
         }
     )
 
@@ -424,6 +427,27 @@ def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
     assert opendocument.convert("a.odt", data).markdown == (
         "1. a\n   - b\n2. c\n3. d\n\n| x | in side b |\n|---|---|\n\nSpeed d/(t+1)\n"
     )
+
+
+def test_formulas_stand_wherever_text_does_in_opendocument() -> None:
+    formula = '<draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame>'
+    body = (
+        f"<text:h>Speed {formula} here</text:h>"
+        f'<text:p><text:a xlink:href="https://a.org">of {formula}</text:a><text:note><text:p>'
+        f"As {formula}.</text:p></text:note></text:p>"
+        f"<table:table><table:table-row>{cells('x', f'is {formula}!')}</table:table-row>"
+        f"</table:table>{formula}"
+    )
+    parts = {"Formula-0/content.xml": "<math><mfrac><mi>d</mi><mi>t</mi></mfrac></math>"}
+    assert opendocument.convert("a.odt", odf(body, parts=parts)).markdown == (
+        "# Speed d/t here\n\n[of d/t](https://a.org)[^1]\n\n| x | is d/t! |\n|---|---|\n\nd/t\n\n"
+        "[^1]: As d/t.\n"
+    )
+    page = f'<draw:page><draw:frame presentation:class="title">{formula}</draw:frame>{formula}'
+    data = odf(f"{page}</draw:page>", "presentation", parts=parts)
+    assert opendocument.convert("a.odp", data).markdown == "## d/t\n\nd/t\n"
+    inside = f"<text:p><draw:object>{parts['Formula-0/content.xml']}</draw:object></text:p>"
+    assert opendocument.convert("a.odt", odf(inside)).markdown == "d/t\n"
 
 
 def test_opendocument_sheets_and_slides() -> None:

@@ -78,7 +78,7 @@ class _OpenDocument:
             for number, table in enumerate(office.children(part, "table")):
                 if number < office.MAX_SHEETS:
                     office.write_sheet(
-                        self.blocks, office.attribute(table, "name") or "", _rows_of(table)
+                        self.blocks, office.attribute(table, "name") or "", self.rows_of(table)
                     )
         elif kind == "presentation":
             for number, page in enumerate(office.children(part, "page"), start=1):
@@ -93,12 +93,12 @@ class _OpenDocument:
             for each in office.children(page, "frame")
             if office.attribute(each, "class") == "title"
         ]
-        self.blocks.heading(2, " ".join(map(_plain_text, titles)))
+        self.blocks.heading(2, " ".join(map(self.plain_text, titles)))
         for shape in page:
             if office.xml_name(shape) == "notes":
                 frames = office.children(shape, "frame")
                 notes = [each for each in frames if office.attribute(each, "class") == "notes"]
-                text = " ".join(map(_plain_text, notes)).strip()
+                text = " ".join(map(self.plain_text, notes)).strip()
                 self.blocks.markdown(f"Notes: {blocks.inert(text)}" if text else "")
             elif shape not in titles:
                 self.write(shape, 0)
@@ -114,7 +114,7 @@ class _OpenDocument:
         if name == "h":
             level = office.attribute(element, "outline-level") or "1"
             self.blocks.heading(
-                int(level) if level.isdecimal() and len(level) < 3 else 1, _plain_text(element)
+                int(level) if level.isdecimal() and len(level) < 3 else 1, self.plain_text(element)
             )
         elif name == "p":
             boxes: list[Element] = []
@@ -125,6 +125,8 @@ class _OpenDocument:
             self.write_list(element, depth)
         elif name == "table":
             self.table(element, depth)
+        elif name == "object":
+            self.blocks.markdown(blocks.inert_beginnings(blocks.inert(self.formula(element))))
         elif name not in _SILENT:
             self.write_all(element, depth + 1)
 
@@ -149,15 +151,15 @@ class _OpenDocument:
             return None
 
     def formula(self, element: Element) -> str:
-        """The formula that an object is, which stands in a part of its own; else nothing."""
+        """The formula that an object is, in a part of its own or inside it; else nothing."""
         name = (office.attribute(element, "href") or "").removeprefix("./")
-        root = self.part(f"{name}/content.xml") if name else None
+        root = self.part(f"{name}/content.xml") if name else office.child(element, "math")
         is_formula = root is not None and office.xml_name(root) == "math"
         return blocks.formula(root) if root is not None and is_formula else ""
 
     def table(self, table: Element, depth: int) -> None:
         rows = []
-        for row in _rows_of(table):
+        for row in self.rows_of(table):
             rows.append(row.cells)
             if row.has_more:
                 self.blocks.warn(blocks.TOO_MANY_COLUMNS)
@@ -167,6 +169,27 @@ class _OpenDocument:
         for element in _row_elements(table):
             for cell in office.children(element, "table-cell"):
                 self.write_all(cell, depth + 1)
+
+    def rows_of(self, table: Element) -> Iterator[office.SheetRow]:
+        """The rows of a table; rows and cells may say that they are there several times."""
+        number = 1
+        for element in _row_elements(table):
+            cells: list[str] = []
+            has_more = False
+            for cell in office.children(element, "table-cell", "covered-table-cell"):
+                text = " ".join(
+                    map(self.plain_text, office.children(cell, "p", "h", "list", "table"))
+                )
+                times = _times(cell, "number-columns-repeated")
+                left = blocks.MAX_COLUMNS - len(cells)
+                has_more = has_more or (times > left and bool(text))
+                cells += [text] * min(times, left)
+            while cells and not cells[-1]:
+                cells.pop()
+            times = _times(element, "number-rows-repeated")
+            for again in range(min(times, MAX_REPEATED if has_more or any(cells) else 0)):
+                yield office.SheetRow(number + again, cells, has_more)
+            number += times
 
     def text_of(self, paragraph: Element, boxes: list[Element]) -> str:
         """The Markdown of a paragraph; text boxes in it are added to ``boxes``."""
@@ -183,7 +206,7 @@ class _OpenDocument:
                 continue
             name = office.xml_name(element)
             if name == "a":
-                pieces += [blocks.inert("".join(plain)), _linked(element)]
+                pieces += [blocks.inert("".join(plain)), self.linked(element)]
                 plain = []
             elif name == "note":
                 self.notes.append(element)
@@ -201,19 +224,39 @@ class _OpenDocument:
             plain.append(element.tail or "")
         return "".join([*pieces, blocks.inert("".join(plain))])
 
+    def plain_text(self, element: Element) -> str:
+        """All text of an element on one line."""
+        pieces: list[str] = [element.text or ""]
+        stack = [iter(element)]
+        opened: list[Element] = []
+        while stack:
+            part = next(stack[-1], None)
+            if part is None:
+                stack.pop()
+                if opened:
+                    pieces.append(opened.pop().tail or "")
+            elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
+                pieces.append(part.tail or "")
+            elif office.xml_name(part) == "object":
+                pieces.append(self.formula(part) + (part.tail or ""))
+            else:
+                pieces.append(_blank(part) + (part.text or ""))
+                opened.append(part)
+                stack.append(iter(part))
+        return " ".join("".join(pieces).split())
+
+    def linked(self, element: Element) -> str:
+        """A link; only one that leads out of the file has its target."""
+        target = office.attribute(element, "href") or ""
+        label = blocks.inert(self.plain_text(element))
+        is_outside = "://" in target or target.startswith("mailto:")
+        return blocks.link(label, target) if is_outside else label
+
     def write_notes(self) -> None:
         for number, note in enumerate(self.notes, start=1):
-            text = _plain_text(note).strip()
+            text = self.plain_text(note).strip()
             if text:
                 self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
-
-
-def _linked(element: Element) -> str:
-    """A link; only one that leads out of the file has its target."""
-    target = office.attribute(element, "href") or ""
-    label = blocks.inert(_plain_text(element))
-    is_outside = "://" in target or target.startswith("mailto:")
-    return blocks.link(label, target) if is_outside else label
 
 
 def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
@@ -223,26 +266,6 @@ def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
             number = office.attribute(level, "level") or ""
             if number.isdecimal() and len(number) < 3 and office.attribute(level, "num-format"):
                 yield office.attribute(style, "name") or "", int(number)
-
-
-def _plain_text(element: Element) -> str:
-    """All text of an element on one line."""
-    pieces: list[str] = [element.text or ""]
-    stack = [iter(element)]
-    opened: list[Element] = []
-    while stack:
-        part = next(stack[-1], None)
-        if part is None:
-            stack.pop()
-            if opened:
-                pieces.append(opened.pop().tail or "")
-        elif office.xml_name(part) in _SILENT or office.xml_name(part) == "note":
-            pieces.append(part.tail or "")
-        else:
-            pieces.append(_blank(part) + (part.text or ""))
-            opened.append(part)
-            stack.append(iter(part))
-    return " ".join("".join(pieces).split())
 
 
 def _blank(element: Element) -> str:
@@ -264,26 +287,6 @@ def _row_elements(table: Element) -> Iterator[Element]:
             yield element
         elif office.xml_name(element) in ("table-header-rows", "table-rows", "table-row-group"):
             stack.append(iter(element))
-
-
-def _rows_of(table: Element) -> Iterator[office.SheetRow]:
-    """The rows of a table; rows and cells may say that they are there several times."""
-    number = 1
-    for element in _row_elements(table):
-        cells: list[str] = []
-        has_more = False
-        for cell in office.children(element, "table-cell", "covered-table-cell"):
-            text = " ".join(map(_plain_text, office.children(cell, "p", "h", "list", "table")))
-            times = _times(cell, "number-columns-repeated")
-            left = blocks.MAX_COLUMNS - len(cells)
-            has_more = has_more or (times > left and bool(text))
-            cells += [text] * min(times, left)
-        while cells and not cells[-1]:
-            cells.pop()
-        times = _times(element, "number-rows-repeated")
-        for again in range(min(times, MAX_REPEATED if has_more or any(cells) else 0)):
-            yield office.SheetRow(number + again, cells, has_more)
-        number += times
 
 
 def _times(element: Element, name: str) -> int:
