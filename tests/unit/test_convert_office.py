@@ -51,7 +51,14 @@ STYLES = f"""<w:styles {OFFICE}>
 LISTS = f"""<w:numbering {OFFICE}>
 <w:abstractNum w:abstractNumId="7"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl>
 <w:lvl w:ilvl="1"><w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
-<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num></w:numbering>"""
+<w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:start w:val="5"/>
+<w:numFmt w:val="decimal"/></w:lvl></w:abstractNum>
+<w:num w:numId="1"><w:abstractNumId w:val="7"/></w:num>
+<w:num w:numId="2"><w:abstractNumId w:val="8"/></w:num>
+<w:num w:numId="3"><w:abstractNumId w:val="8"/><w:lvlOverride w:ilvl="0">
+<w:startOverride w:val="120"/></w:lvlOverride></w:num>
+<w:num w:numId="4"><w:abstractNumId w:val="8"/><w:lvlOverride w:ilvl="0"><w:lvl w:ilvl="0">
+<w:numFmt w:val="bullet"/></w:lvl></w:lvlOverride></w:num></w:numbering>"""
 NOTE = f'<w:footnote w:id="2">{paragraph("The note.")}</w:footnote>'
 NOTES = f"<w:footnotes {OFFICE}>{NOTE}</w:footnotes>"
 LINKS = relations({"l1": ("hyperlink", "https://a.org")}, external=True)
@@ -94,6 +101,14 @@ BOX = f"<w:drawing><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:dra
             + paragraph("d", "LB")
             + paragraph("after"),
             "- a\n  1. b\n  2. c\n- d\n\nafter\n",
+        ),
+        (
+            paragraph("a", item=("2", 0))
+            + paragraph("b", item=("2", 0))
+            + paragraph("c", item=("3", 0))
+            + paragraph("after")
+            + paragraph("d", item=("4", 0)),
+            "5. a\n6. b\n120. c\n\nafter\n\n- d\n",
         ),
         (
             paragraph(run("data") + run("base ") + "<w:r><w:tab/><w:br/></w:r>" + run("#x [[y]]")),
@@ -345,7 +360,7 @@ def test_each_chunk_of_a_long_sheet_has_the_head() -> None:
 
 ODF = (
     'xmlns:office="o" xmlns:text="t" xmlns:table="tb" xmlns:draw="d" xmlns:presentation="p" '
-    'xmlns:xlink="x"'
+    'xmlns:xlink="x" xmlns:style="s"'
 )
 
 
@@ -418,7 +433,7 @@ def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
         '<text:p>Speed <draw:frame><draw:object xlink:href="./Formula-0"/></draw:frame></text:p>'
     )
     content = (
-        f'<office:document-content {ODF} xmlns:style="s"><office:automatic-styles>{style}'
+        f"<office:document-content {ODF}><office:automatic-styles>{style}"
         f"</office:automatic-styles><office:body><office:text>{body}</office:text></office:body>"
         "</office:document-content>"
     )
@@ -426,6 +441,26 @@ def test_lists_tables_and_formulas_inside_each_other_in_opendocument() -> None:
     data = archive({"content.xml": content, "Formula-0/content.xml": formula})
     assert opendocument.convert("a.odt", data).markdown == (
         "1. a\n   - b\n2. c\n3. d\n\n| x | in side b |\n|---|---|\n\nSpeed d/(t+1)\n"
+    )
+
+
+def test_numbers_of_opendocument_lists_begin_where_the_list_says() -> None:
+    style = (
+        '<text:list-style style:name="L1"><text:list-level-style-number text:level="1"'
+        ' style:num-format="1" text:start-value="5"/></text:list-style>'
+    )
+    body = (
+        '<text:list text:style-name="L1"><text:list-header><text:p>above</text:p>'
+        "</text:list-header><text:list-item><text:p>a</text:p></text:list-item>"
+        '<text:list-item text:start-value="120"><text:p>b</text:p></text:list-item>'
+        "<text:list-item><text:p>c</text:p></text:list-item></text:list>"
+        '<text:p>between</text:p><text:list text:style-name="L1" text:continue-numbering="true">'
+        "<text:list-item><text:p>d</text:p></text:list-item></text:list><text:p>between</text:p>"
+        '<text:list text:style-name="L1"><text:list-item><text:p>e</text:p></text:list-item>'
+        "</text:list>"
+    )
+    assert opendocument.convert("a.odt", odf(style + body)).markdown == (
+        "above\n\n5. a\n120. b\n121. c\n\nbetween\n\n122. d\n\nbetween\n\n5. e\n"
     )
 
 

@@ -68,7 +68,8 @@ class _OpenDocument:
         self.archive = archive
         self.blocks = blocks.Blocks()
         self.notes: list[Element] = []
-        self.numbered = {*_numbered_levels(self.part("styles.xml")), *_numbered_levels(root)}
+        styles = self.part("styles.xml")
+        self.first_numbers = dict([*_numbered_levels(styles), *_numbered_levels(root)])
         self.lists: list[str] = []  # the styles of the lists that are open
         self.counts: dict[tuple[str, int], int] = {}  # items of the latest list of a style
 
@@ -112,10 +113,8 @@ class _OpenDocument:
     def write(self, element: Element, depth: int) -> None:
         name = office.xml_name(element)
         if name == "h":
-            level = office.attribute(element, "outline-level") or "1"
-            self.blocks.heading(
-                int(level) if level.isdecimal() and len(level) < 3 else 1, self.plain_text(element)
-            )
+            level = _number(element, "outline-level", default=1)
+            self.blocks.heading(level, self.plain_text(element))
         elif name == "p":
             boxes: list[Element] = []
             self.blocks.markdown(blocks.inert_beginnings(self.text_of(element, boxes).strip()))
@@ -134,11 +133,16 @@ class _OpenDocument:
         outer = self.lists[-1] if self.lists else ""
         self.lists.append(office.attribute(element, "style-name") or outer)
         key = (self.lists[-1], len(self.lists))
-        if office.attribute(element, "continue-numbering") != "true":
-            self.counts[key] = 0
+        first = self.first_numbers.get(key)
+        if office.attribute(element, "continue-numbering") != "true" or key not in self.counts:
+            self.counts[key] = first or 0
         for item in office.children(element, "list-item", "list-header"):
-            self.counts[key] = self.counts.get(key, 0) + 1
-            self.blocks.open_item(f"{self.counts[key]}." if key in self.numbered else "-")
+            if office.xml_name(item) == "list-header":  # a paragraph above the items
+                self.write_all(item, depth + 1)
+                continue
+            number = _number(item, "start-value", default=self.counts[key])
+            self.counts[key] = number + 1
+            self.blocks.open_item("-" if first is None else f"{number}.")
             self.write_all(item, depth + 1)
             self.blocks.close()
         self.lists.pop()
@@ -259,13 +263,13 @@ class _OpenDocument:
                 self.blocks.markdown(f"[^{number}]: {blocks.inert(text)}")
 
 
-def _numbered_levels(root: Element | None) -> Iterator[tuple[str, int]]:
-    """The names of styles of lists, with the levels whose items have numbers."""
+def _numbered_levels(root: Element | None) -> Iterator[tuple[tuple[str, int], int]]:
+    """The names of styles of lists with the levels whose items have numbers; the first number."""
     for style in () if root is None else root.iter("{*}list-style"):
         for level in office.children(style, "list-level-style-number"):
-            number = office.attribute(level, "level") or ""
-            if number.isdecimal() and len(number) < 3 and office.attribute(level, "num-format"):
-                yield office.attribute(style, "name") or "", int(number)
+            if office.attribute(level, "num-format"):
+                key = office.attribute(style, "name") or "", _number(level, "level", default=0)
+                yield key, _number(level, "start-value", default=1)
 
 
 def _blank(element: Element) -> str:
@@ -290,5 +294,9 @@ def _row_elements(table: Element) -> Iterator[Element]:
 
 
 def _times(element: Element, name: str) -> int:
-    text = office.attribute(element, name) or "1"
-    return max(1, int(text)) if text.isdecimal() and len(text) < 9 else 1
+    return max(1, _number(element, name, default=1))
+
+
+def _number(element: Element, name: str, *, default: int) -> int:
+    text = office.attribute(element, name) or ""
+    return int(text) if text.isdecimal() and len(text) < 9 else default
