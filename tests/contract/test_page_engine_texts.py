@@ -16,6 +16,7 @@ from support.site import Served, http_client, serve
 import qmd
 from qmd.engine_text import engine_text, with_cause
 from qmd.errors import NotFoundError
+from qmd.parse.formats import FORMATS
 from qmd.server.page.templating import engine_texts
 from tests.support.source_trees import source_nodes
 
@@ -96,6 +97,10 @@ def test_each_sentence_that_the_page_shows_has_a_chinese_wording(module: str) ->
     translated = {FIELD.sub("{}", english) for english in SENTENCES}
     shown = {FIELD.sub("{}", sentence) for sentence in _sentences(tree)}
     assert sorted(shown - translated - TO_MODELS - {"{}"}) == []  # "{}": made elsewhere
+
+
+def test_what_to_do_with_a_skipped_file_has_a_chinese_wording() -> None:
+    assert {each.remedy for each in FORMATS} - SENTENCES.keys() == set()
 
 
 def test_each_sentence_has_a_wording_with_no_other_fields() -> None:
