@@ -16,6 +16,7 @@ import pytest
 from support.cli import filled
 
 from qmd.store import open_store
+from qmd.store.migrations import migrations_folder
 from qmd.values.location import ServerDatabase
 
 ROOT = Path(__file__).parents[2]
@@ -26,12 +27,31 @@ DOCUMENT: str = GENERATOR["DOCUMENT"].read_text(encoding="utf-8")
 
 
 def test_the_schema_document_is_fresh() -> None:
-    assert GENERATOR["document"]() == DOCUMENT, "run: python docs/generate_schema.py"
+    assert GENERATOR["document"]() == DOCUMENT, (
+        "run: .venv-tests/bin/python docs/generate_schema.py"
+    )
 
 
 @pytest.mark.migrates
 def test_the_script_of_new_databases_is_fresh() -> None:
-    assert GENERATOR["whole"]() == WHOLE, "run: python docs/generate_schema.py"
+    made = GENERATOR["whole"](migrations_folder())
+    assert made == WHOLE, "run: .venv-tests/bin/python docs/generate_schema.py"
+
+
+def test_a_migration_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "0001_first.sql").write_text("-- First.\nCREATE TABLE a (x);\n")
+    (tmp_path / "0002_bad.sql").write_text("-- Bad.\nALTER TABLE nowhere ADD COLUMN y;\n")
+    with pytest.raises(SystemExit, match=r"0002_bad\.sql: no such table: nowhere"):
+        GENERATOR["whole"](tmp_path)
+
+
+def test_the_example_of_a_new_column_is_a_migration(tmp_path: Path) -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^ +(ALTER TABLE .*;)$", page, re.MULTILINE)
+    open_store(tmp_path / "index.sqlite", create=True).close()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as connection:
+        connection.execute(example)
+    assert "COMMENT ON COLUMN" in for_postgres(f"-- A reason.\n{example}\n")
 
 
 @pytest.mark.parametrize(
