@@ -106,6 +106,7 @@ def test_what_to_do_with_a_skipped_file_has_a_chinese_wording() -> None:
 def test_each_sentence_has_a_wording_with_no_other_fields() -> None:
     for english, chinese in SENTENCES.items():
         fields = FIELD.findall(english)
+        assert not re.search("[{}]", FIELD.sub("", english)), f"braces are fields: {english}"
         assert set(FIELD.findall(chinese)) <= set(fields), english
         assert len(set(fields)) == len(fields), english
         sentence = engine_text(english, **{field.strip("{}"): "x7" for field in fields})
