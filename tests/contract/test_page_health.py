@@ -80,8 +80,9 @@ def test_the_view_shows_figures_and_where_programs_connect(
 
 def test_the_model_of_english_is_named_with_what_it_has_to_look_at(tmp_path: Path) -> None:
     beside = BesideEnglish()
+    notes = {f"{number}.md": f"# Note {number}\n\nword{number}\n" for number in range(20)}
     with (
-        serve(tmp_path, embed=False, settings={"embedder": beside}) as served,
+        serve(tmp_path, notes, embed=False, settings={"embedder": beside}) as served,
         http_client(served.url, headers={"accept-language": "en"}) as client,
     ):
         assert "English also by" not in text_of(client, "/overview")
