@@ -38,7 +38,7 @@ def restore(database: Path, backup: Path) -> Path | None:
         store.copies.check_backup(backup)
     except NotADatabaseError as error:
         raise NotADatabaseError(str(error), hint=_BACKUP_HINT) from error
-    database.parent.mkdir(parents=True, exist_ok=True)
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with index_locked(database):
         return store.copies.put_in_place(backup, database)
 

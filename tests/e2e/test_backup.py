@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +51,59 @@ def test_a_copy_holds_what_the_database_holds(database: Path, tmp_path: Path) ->
     assert_sound(copy)
     with KnowledgeBase.open(copy, Settings(embedder=HashEmbedder())) as kb:
         assert kb.vsearch("Note 3 body 3", limit=1).hits[0].file == "notes/3.md"
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+@pytest.mark.migrates
+@pytest.mark.usefixtures("usual_umask")
+def test_only_the_owner_can_read_a_database_and_its_copies(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    database, copy = folder / "kb.sqlite", tmp_path / "copy.sqlite"
+    with KnowledgeBase.open(database, create=True) as kb:
+        kb.add_context("/", "so that there is a log")
+        kb.backup(copy)
+        assert {path.name: mode(path) for path in folder.glob("kb.sqlite*")} == {
+            "kb.sqlite": 0o600,
+            "kb.sqlite-wal": 0o600,
+            "kb.sqlite-shm": 0o600,
+        }
+    assert (mode(folder), mode(copy)) == (0o700, 0o600)
+    shutil.rmtree(folder)
+    KnowledgeBase.restore(database, copy)
+    assert (mode(folder), mode(database)) == (0o700, 0o600)
+    database.unlink()
+    (tmp_path / "link.sqlite").symlink_to(database)
+    KnowledgeBase.open(tmp_path / "link.sqlite", create=True).close()
+    assert mode(database) == 0o600
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+@pytest.mark.usefixtures("usual_umask")
+def test_a_database_that_is_shared_stays_so(database: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.sqlite"
+    database.chmod(0o640)
+    with KnowledgeBase.open(database) as kb:
+        kb.cleanup()
+        kb.backup(copy)
+        assert mode(copy) == 0o600
+        copy.chmod(0o644)
+        kb.backup(copy, force=True)
+        assert mode(copy) == 0o644
+    KnowledgeBase.restore(database, copy)
+    assert (mode(database), mode(Path(f"{database}.bak"))) == (0o640, 0o640)
+    KnowledgeBase.rescue(database)
+    assert (mode(database), mode(Path(f"{database}.bak-2"))) == (0o640, 0o640)
 
 
 def test_copies_made_while_another_thread_indexes_are_whole(database: Path, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ class CodesFile:
             "waiting": len(waiting_ids),
             "checksum": checksum,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self.path.with_suffix(f".{os.getpid()}")
         # Codes tell of the texts that they are of: nobody else may read them.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -59,7 +59,7 @@ def copy(
         size = temporary.stat().st_size
         for suffix in COMPANIONS:  # of the file that is replaced; the copy is complete
             Path(f"{target}{suffix}").unlink(missing_ok=True)
-        _put(temporary, target)
+        _put(temporary, target, mode_of=target)
     return size
 
 
@@ -104,7 +104,7 @@ def put_in_place(source: Path, database: Path) -> Path | None:
         ConflictError: A program has the database open.
         StoreError, DiskFullError: The copy cannot be made; nothing has changed.
     """
-    database.parent.mkdir(parents=True, exist_ok=True)
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with closing(library.connect(source, read_only=True)) as copied, _beside(database) as temporary:
         _copy(copied, temporary)
         kept = None
@@ -119,7 +119,7 @@ def put_in_place(source: Path, database: Path) -> Path | None:
                 os.link(database, kept)
             except OSError:  # no hard links here; for a moment there is no database then
                 database.replace(kept)
-        _put(temporary, database)
+        _put(temporary, database, mode_of=kept or database)
     return kept
 
 
@@ -198,9 +198,10 @@ def _copy(
         raise library.translate(error, target) from error
 
 
-def _put(temporary: Path, target: Path) -> None:
-    if target.exists():
-        shutil.copymode(target, temporary)
+def _put(temporary: Path, target: Path, *, mode_of: Path) -> None:
+    """``mode_of``: the file that is replaced, where it is now. If there is none the mode stays."""
+    if mode_of.exists():
+        shutil.copymode(mode_of, temporary)
     with temporary.open("rb+") as file:
         os.fsync(file.fileno())
     temporary.replace(target)

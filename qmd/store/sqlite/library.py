@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -166,6 +167,10 @@ def connect(
         raise translate(Error("not a database"), path)
     if read_only:
         return _open_to_read(path, timeout, tolerant=tolerant)
+    if size is None:
+        # SQLite would let everybody read it, as the umask says. Its log gets the mode of the file.
+        with suppress(OSError):  # SQLite says it, or another process was faster
+            Path(os.path.realpath(path)).touch(0o600, exist_ok=False)
     try:
         mode = "rwc" if create else "rw"
         connection = _open(f"file:{quote(os.fsencode(path))}?mode={mode}", timeout)

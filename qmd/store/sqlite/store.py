@@ -75,7 +75,7 @@ class SqliteStore(Store):
             if not create or read_only:
                 raise missing_database(path)
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise errors.ReadOnlyError(
                     f"The directory {path.parent} cannot be made: {error.strerror}",
