@@ -260,7 +260,7 @@ Column = Literal["text", "number", "date"]
 #: Sorts behind each text that begins with what stands before it.
 _LAST = "\U0010ffff"
 
-_KEY = rf"[^\s:：\"“”„＂「」－-][^\s:：\"“”„＂「」]{{0,{MAX_KEY - 1}}}"
+_KEY = rf'[^\s:："“”„＂「」－-][^\s:："“”„＂「」]{{0,{MAX_KEY - 1}}}'
 _BLANKS = r" \t-\r\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _SIGN = ">=|<=|>|<|=|≥|≤|＞＝|＜＝|＞|＜|＝"
 _SIGNS_ALONE = "<>=≥≤＞＜＝"
@@ -271,7 +271,7 @@ CONDITION = lazy.pattern(
     rf"([-－])?({_KEY})[:：]({_SIGN})?(?:(?:{_PHRASE})(?=\s|$)|([^\s{_SIGNS_ALONE}]\S*))"
 )
 #: The key of a filter may have blanks inside.
-_FILTER_KEY = rf"[^\s:：\"“”„＂「」－-][^:：\"“”„＂「」\r\n]{{0,{MAX_KEY - 1}}}"
+_FILTER_KEY = rf'[^\s:："“”„＂「」－-][^:："“”„＂「」\r\n]{{0,{MAX_KEY - 1}}}'
 _FILTER = lazy.pattern(
     rf"\s*([-－])?({_FILTER_KEY})[:：]\s*({_SIGN})?\s*((?:[^\s{_SIGNS_ALONE}].*)?)", re.DOTALL
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -108,15 +109,16 @@ def test_whatever_is_asked_the_answer_is_as_described(
     ask()
 
 
+def schemas_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, dict | list):
+            yield from schemas_in(child)
+
+
 def test_generators_of_clients_can_read_the_description() -> None:
     """What openapi-python-client cannot read, and what Spectral calls errors."""
-
-    def schemas_in(value: Any) -> Iterator[dict[str, Any]]:
-        if isinstance(value, dict):
-            yield value
-        for child in value.values() if isinstance(value, dict) else value:
-            if isinstance(child, dict | list):
-                yield from schemas_in(child)
 
     for schema in schemas_in(DOCUMENT["components"]["schemas"]):
         assert schema.get("type") != "array" or "items" in schema, schema
@@ -127,6 +129,17 @@ def test_generators_of_clients_can_read_the_description() -> None:
     tags = {tag["name"] for tag in DOCUMENT["tags"]}
     for methods in DOCUMENT["paths"].values():
         assert all(set(operation["tags"]) <= tags for operation in methods.values())
+
+
+def test_patterns_are_those_of_javascript_with_unicode() -> None:
+    """Validators of JSON Schema compile them with the flag u, which knows no other escapes."""
+    patterns = {
+        each["pattern"] for each in schemas_in(DOCUMENT) if isinstance(each.get("pattern"), str)
+    }
+    assert len(patterns) > 10
+    for pattern in patterns:
+        for escaped in re.findall(r"\\(u[0-9a-f]{4}|x[0-9a-f]{2}|.)", pattern):
+            assert len(escaped) > 1 or escaped in "^$\\.*+?()[]{}|/dDsSwWbBtnrvf-", pattern
 
 
 def test_the_description_is_the_reviewed_one() -> None:
