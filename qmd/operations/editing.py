@@ -27,6 +27,7 @@ NoteName = Annotated[
 ]
 IfDocid = Annotated[
     str | None,
+    AsSent(),  # a blank one is refused: a variable that is not set must not lift the guard
     Describe("Refuse if the docid is another by now", zh="若笔记的 docid 已不是它则拒绝"),
     InSchema(pattern="^#?[0-9a-fA-F]{6,64}$"),
     Shell("DOCID"),

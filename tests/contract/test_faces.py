@@ -138,6 +138,12 @@ ERRORS: Mapping[str, dict[str, Any]] = {
     "export_chat": {"chat": "nowhere", "path": "notes/x.md"},
     "delete_chat": {"chat": "nowhere"},
 }
+#: What a client sends whose variable for the docid is not set.
+BLANK_DOCIDS: Mapping[str, dict[str, Any]] = {
+    "edit_note": {"file": "hub", "action": "append", "text": "x", "if_docid": ""},
+    "delete_note": {"file": "hub", "if_docid": " "},
+    "move_note": {"file": "hub", "new_path": "elsewhere", "if_docid": ""},
+}
 #: Undo has no preview, so a second call finds another state; people name sessions in the shell.
 #: Those whose replies a specification prescribes have tests of their own.
 OPERATIONS = {
@@ -400,10 +406,17 @@ def test_a_server_makes_the_same_text_in_the_shell(served: Served, name: str) ->
         assert here.out or here.err
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_every_face_gives_the_same_error(served: Served, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *(pytest.param(*each, id=each[0]) for each in ERRORS.items()),
+        *(pytest.param(*each, id=f"{each[0]} with a blank docid") for each in BLANK_DOCIDS.items()),
+    ],
+)
+def test_every_face_gives_the_same_error(
+    served: Served, name: str, arguments: dict[str, Any]
+) -> None:
     operation = OPERATIONS[name]
-    arguments = ERRORS[name]
     with pytest.raises(QmdError) as raised:
         served.python(operation, arguments)
     message = str(raised.value)

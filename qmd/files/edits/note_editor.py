@@ -294,7 +294,8 @@ def require_docid(store: Store, note: NotePlace, data: bytes, if_docid: str | No
     match = _DOCID.fullmatch(if_docid.strip())
     if match is None:
         raise errors.InputError(
-            f"{if_docid!r} is no docid.", hint="It is # and six or more hex digits."
+            f"{if_docid!r} is no docid.",
+            hint="It is # and six or more hex digits. Without it whatever is there is changed.",
         )
     digits = match[1].lower()
     text = document_text(note.file, data)
