@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from support.embedder import HashEmbedder
 from support.golden import assert_golden
 from support.vault import make_vault
@@ -44,6 +45,12 @@ KNOWN = {
     "pattern": "notes/**",
     "prefix": "notes/2025",
 }
+
+TIMES = [
+    f"2025-11-25{time}{zone}"
+    for time in ("T14:05", " 14:05:30", "T14:05:30.123", "T14:05:30.123456789")
+    for zone in ("", "Z", "+08:00", "-05:30")
+]
 
 # What is right for these depends on the disk, of which a description cannot tell.
 ON_DISK = {"POST /collections/add", "POST /contexts/add", "POST /move_note"}
@@ -140,6 +147,23 @@ def test_patterns_are_those_of_javascript_with_unicode() -> None:
     for pattern in patterns:
         for escaped in re.findall(r"\\(u[0-9a-f]{4}|x[0-9a-f]{2}|.)", pattern):
             assert len(escaped) > 1 or escaped in "^$\\.*+?()[]{}|/dDsSwWbBtnrvf-", pattern
+
+
+@pytest.mark.parametrize("at", ["2025-11-25", *TIMES])
+def test_a_time_that_the_server_takes_is_in_the_description(app: Starlette, at: str) -> None:
+    request = DOCUMENT["components"]["schemas"]["CaptureRequest"]
+    assert re.search(request["properties"]["at"]["pattern"], at)
+    (since,) = (
+        each
+        for each in DOCUMENT["paths"]["/recent"]["get"]["parameters"]
+        if each["name"] == "since"
+    )
+    assert re.search(since["schema"]["pattern"], at)
+    with TestClient(app, base_url="http://localhost") as client:
+        kept = client.post("/capture", json={"text": "A thought", "at": at})
+        assert kept.status_code == 200, kept.text
+        recent = client.get("/recent", params={"since": at})
+        assert recent.status_code == 200, recent.text
 
 
 def test_the_description_is_the_reviewed_one() -> None:
