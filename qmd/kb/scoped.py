@@ -167,7 +167,9 @@ class ScopedKnowledgeBase(KnowledgeBase):
             if each.name in self.scope.write and not each.owner
         ]
         others = [
-            each.path for each in self._whole.collections() if each.name not in self.scope.write
+            (each.path, each.name if each.name in self.scope.read else "")
+            for each in self._whole.collections()
+            if each.name not in self.scope.write
         ]
         return writing.policy.WritePolicy.scoped(
             writable, closed=others, agent=self.confirms_writes

@@ -189,6 +189,25 @@ def test_a_client_that_only_reads_is_told_what_a_token_needs(kb: KnowledgeBase) 
             reader.create_note("work/new.md", "text")
 
 
+@pytest.mark.parametrize("name", ["mine", "hidden"])
+def test_who_may_write_one_of_two_collections_of_a_folder_learns_of_the_other(
+    kb: KnowledgeBase, tmp_path: Path, name: str
+) -> None:
+    """A folder is closed if one of its collections is; the name of another's stays hidden."""
+    kb.add_collection(tmp_path / "inbox", name=name)
+    token = kb.create_token("bea", read=["mine"] if name == "mine" else [], write=["inbox"]).token
+    scope = kb.scope_of_token(token)
+    assert scope is not None
+    with (
+        ScopedKnowledgeBase(kb, scope) as part,
+        pytest.raises(OutsideRootsError, match="does not open") as caught,
+    ):
+        part.create_note("inbox/new.md", "text")
+    hint = str(caught.value.hint)
+    assert "holds it, too" in hint and "--write" not in hint
+    assert ("'mine'" in hint) == (name == "mine") and "hidden" not in hint
+
+
 def test_a_link_out_of_a_collection_leads_nowhere(
     part: ScopedKnowledgeBase, tmp_path: Path
 ) -> None:

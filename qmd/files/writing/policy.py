@@ -63,6 +63,11 @@ _ASK_FOR_WRITES = (
     "Ask the administrator of the server for a token that does: qmd server token create NAME"
     " --write COLLECTION"
 )
+_CLOSED = "A collection that this token may not write holds it, too."
+_CLOSED_BY = (
+    "The collection '{name}' holds it, too: ask the administrator of the server for a token that"
+    " may write both."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,8 @@ class WritePolicy:
             programs.
         pushed: The directory with folders of other machines, in which nothing may be written: the
             next push would undo it.
-        closed: Directories below which nothing is written, unless a root lies inside them.
+        closed: Directories below which nothing is written, unless a root lies inside them, and the
+            names of their collections, "" for one that the client must not learn of.
         scoped_to_token: Whether the roots are what the token of the client opens.
     """
 
@@ -100,7 +106,7 @@ class WritePolicy:
     writable: bool = True
     agent: bool = False
     pushed: Path | None = None
-    closed: tuple[Path, ...] = ()
+    closed: tuple[tuple[Path, str], ...] = ()
     scoped_to_token: bool = False
 
     @classmethod
@@ -152,7 +158,11 @@ class WritePolicy:
 
     @classmethod
     def scoped(
-        cls, directories: Iterable[str | Path], *, closed: Iterable[str | Path], agent: bool
+        cls,
+        directories: Iterable[str | Path],
+        *,
+        closed: Iterable[tuple[str | Path, str]],
+        agent: bool,
     ) -> WritePolicy:
         """Allow writes below the directories of a client's collections, but for hidden files."""
         roots = tuple(Root(resolved(each), hidden=False, whole=False) for each in directories)
@@ -160,7 +170,7 @@ class WritePolicy:
             roots,
             bool(roots),
             agent,
-            closed=tuple(map(resolved, closed)),
+            closed=tuple((resolved(path), name) for path, name in closed),
             scoped_to_token=True,
         )
 
@@ -196,7 +206,7 @@ class WritePolicy:
         self.require_writable()
         self._require_not_pushed(path)
         roots = [root.path for root in self.roots if lies_below(path, root)]
-        roots = [root for root in roots if not self._is_closed(path, root)]
+        roots = [root for root in roots if self._closed_in(path, root) is None]
         if not roots:
             raise self._outside(path)
         if self.agent:
@@ -218,9 +228,14 @@ class WritePolicy:
                 ),
                 hint="Choose names that begin with no dot.",
             )
+        hint = _ASK_FOR_WRITES
+        closing = [name for root in below if (name := self._closed_in(path, root)) is not None]
+        if closing:  # then a token for the root is not enough
+            hint = _CLOSED
+            if any(closing):
+                hint = engine_text(_CLOSED_BY, name=next(filter(None, closing)))
         return OutsideRootsError(
-            engine_text("This token does not open {path} for writing.", path=path),
-            hint=_ASK_FOR_WRITES,
+            engine_text("This token does not open {path} for writing.", path=path), hint=hint
         )
 
     def _require_not_pushed(self, path: Path) -> None:
@@ -231,9 +246,12 @@ class WritePolicy:
                 hint="Change it there: 'qmd server push' brings the change here.",
             )
 
-    def _is_closed(self, path: Path, root: Path) -> bool:
-        """Whether a closed directory that contains a path lies inside a root, or is it."""
-        return any(path.is_relative_to(each) and each.is_relative_to(root) for each in self.closed)
+    def _closed_in(self, path: Path, root: Path) -> str | None:
+        """The collection that closes a path in a root, which contains its directory, or is it."""
+        for directory, name in self.closed:
+            if path.is_relative_to(directory) and directory.is_relative_to(root):
+                return name
+        return None
 
     def check_name(self, path: str) -> None:
         """
