@@ -198,7 +198,8 @@ class CollectionNotFoundError(NotFoundError):
     def __init__(self, name: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(
             engine_text("Collection not found: {name}", name=name),
-            hint=_did_you_mean(suggestions) or "Run 'qmd collection list' to see the collections.",
+            hint=_did_you_mean(suggestions)
+            or "Status lists the collections; in the shell 'qmd collection list' does.",
         )
         self.name = name
         self.suggestions = tuple(suggestions)
@@ -248,7 +249,7 @@ class ChatNotFoundError(NotFoundError):
     def __init__(self, chat: str) -> None:
         super().__init__(
             engine_text("There is no conversation {chat}.", chat=chat),
-            hint="'qmd chat list' lists them all.",
+            hint="GET /chats lists them all; in the shell 'qmd chat list' does.",
         )
         self.chat = chat
 

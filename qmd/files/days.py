@@ -359,7 +359,7 @@ def chosen(reader: Reader, name: str | None) -> tuple[Collection, DayNotes]:
             names = ", ".join(each.name for each, _ in meant)
             raise InputError(
                 engine_text("Several collections may have the notes of days: {names}", names=names),
-                hint=f"Name one of them with collection: qmd day -c {meant[0][0].name}",
+                hint=f"Name one of them as the collection, such as {meant[0][0].name}.",
             )
     raise InputError(
         "There is no collection in which a note of a day could lie.",

@@ -144,7 +144,7 @@ class ChatMethods(FileMethods):
                             "{count} conversations are kept already.",
                             count=f"{values.chats.MAX_CHATS:,}",
                         ),
-                        hint="Delete some: 'qmd chat list' and 'qmd chat delete ID'.",
+                        hint="Delete some: DELETE /chats/ID, in the shell 'qmd chat delete ID'.",
                     )
                 chats.add(values.chats.ChatInfo(chat_id, name, mode, turn.started, clock.now(), 0))
             elif (

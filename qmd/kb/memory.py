@@ -458,7 +458,8 @@ class MemoryMethods(GraphMethods, CapturingMethods):
         if not collections:
             raise EditError(
                 "No note may be written there.",
-                hint="Name a collection with notes: qmd collection list shows all.",
+                hint="Name a collection with notes. Status lists them; in the shell"
+                " 'qmd collection list' does.",
             )
         return collections.get(FOLDER) or first_added(tuple(collections.values()))
 

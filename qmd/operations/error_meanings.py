@@ -110,7 +110,8 @@ MEANINGS: Mapping[type[QmdError], Meaning] = {
         "Only a database file can do that.", "The hint says what does it here."
     ),
     errors.DatabaseReplacedError: Meaning(
-        "The database file was deleted, moved or replaced.", "Restart the server."
+        "The database file was deleted, moved or replaced.",
+        "Ask again: what is at its path now is opened. If nothing is, put it or a backup there.",
     ),
     errors.MigrationRequiredError: Meaning(
         "The database is of an earlier version, and may only be read.", "Open it once for writing."

@@ -229,6 +229,17 @@ def test_a_token_that_only_reads_is_no_read_only_server(kb: KnowledgeBase) -> No
             assert "<p>This server only reads." not in page
 
 
+def test_a_token_for_some_collections_adds_none(kb: KnowledgeBase, tmp_path: Path) -> None:
+    """Nor would a write root of the server help, as is said to its administrator."""
+    token = kb.create_token("writing", write=["notes"]).token
+    headers = {"authorization": f"Bearer {token}"}
+    new = {"name": "new", "path": str(tmp_path / "new"), "glob_pattern": "*"}
+    with client_of(build_app(kb, security=Security(token="admin"))) as client:
+        answer = client.post("/collections/add", json=new, headers=headers)
+        assert answer.headers["Qmd-Error"] == "out_of_scope"
+        assert "--write-root" not in detail(answer, 403)
+
+
 def test_a_database_opened_read_only_refuses_what_changes_it(database: Path) -> None:
     with KnowledgeBase.open(database, read_only=True) as kb, rest_client(kb) as client:
         detail(client.delete("/collections/notes"), 403)

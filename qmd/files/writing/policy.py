@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from qmd.engine_text import engine_text
-from qmd.errors import OutsideRootsError, SteeringFileError
+from qmd.errors import OutsideRootsError, ScopeError, SteeringFileError
 from qmd.system.beneath import READ, open_beneath, scandir_beneath, stat_beneath
 from qmd.values.text import shown
 
@@ -280,8 +280,11 @@ class WritePolicy:
 
         Raises:
             OutsideRootsError.
+            ScopeError: The client has a token for some collections, which adds none.
         """
         self.require_writable()
+        if self.scoped_to_token:
+            raise ScopeError
         directory = resolved(path)
         self._require_not_pushed(directory)
         if _is_whole_disk(directory):

@@ -204,6 +204,7 @@ def permitted_directory(kb: KnowledgeBase, path: str) -> Path:
         InputError: The path is relative.
         OutsideRootsError: The policy does not open it: it lies below no write root, is the whole
             disk, hidden, or belongs to the system.
+        ScopeError: The client has a token for some collections.
     """
     require_absolute(path)
     return kb.policy.new_collection(path)
