@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from filelock import FileLock, Timeout
 
+from qmd import __version__
 from qmd.errors import DatabaseReplacedError, QmdError
 from qmd.ingest.events import Event, EventBus
 from qmd.store.sql.shared import KEEPER
@@ -111,6 +112,7 @@ class KeeperState:
         return {
             "pid": os.getpid(),
             "machine": socket.gethostname(),
+            "version": __version__,
             "last_sync": self.last_sync,
             "files_pending": self.files_pending + waiting,
             "indexing": self.indexing,
@@ -273,6 +275,7 @@ def read_freshness(
         notices=(
             *_problems_of_servers(replica),
             *_silence(keeper, heard_of),
+            *_first_versions(kept),
             *kept.get("notices", ()),
         ),
         embedding=kept.get("embeds", False),
@@ -312,6 +315,16 @@ def _silence(keeper: str | None, heard_of: str | None) -> list[str]:
     return [
         f"The index is kept by {keeper}, which has not been heard of for {round(seconds)} s. If it"
         " hangs, end it there: another process takes over."
+    ]
+
+
+def _first_versions(record: dict[str, Any]) -> list[str]:
+    """A sentence if the keeper is older than 2.0: it keeps its lock beside a migrated database."""
+    if not record or "version" in record:
+        return []
+    return [
+        f"The index is kept by an older qmd, process {record.get('pid')}, which cannot read this"
+        " database any more. End it: another process takes over."
     ]
 
 
