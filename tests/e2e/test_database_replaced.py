@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from qmd import KnowledgeBase
+from qmd.cli.render_reports import render_status
 from qmd.errors import (
     DatabaseReplacedError,
     NotADatabaseError,
@@ -405,7 +406,9 @@ def test_the_keeper_of_a_database_that_is_newer_now_leaves_it_to_a_newer_program
         until(IndexLock(database).take)
 
 
-def test_a_keeper_before_2_0_is_named(home: Path, kb: KnowledgeBase) -> None:
+def test_a_keeper_before_2_0_is_named(
+    home: Path, kb: KnowledgeBase, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It keeps its lock, though it cannot read what a newer program has migrated."""
     lock = IndexLock(home / "state/kb.sqlite")
     assert lock.take()
@@ -415,6 +418,8 @@ def test_a_keeper_before_2_0_is_named(home: Path, kb: KnowledgeBase) -> None:
         "The index is kept by an older qmd, process 123, which cannot read this database any more."
         " End it: another process takes over.",
     )
+    render_status(kb.status(), kb.freshness())
+    assert "\nProblem    The index is kept by an older qmd" in capsys.readouterr().out
     lock.release()
     assert kb.freshness().notices == ()
 
