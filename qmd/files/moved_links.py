@@ -1,16 +1,9 @@
 """
-What a move changes for the links of one collection, and the new text of each note.
+Rewrites links for a move of a file, so that each means the file that it meant before.
 
-What a move changes for the links of one collection: which file each of them means, and its path.
-Which notes it concerns is read from the index. Paths are written as Obsidian would write them, and
-as the link was written before.
-
-Rewrites the links of one note or canvas for a move, so that each means the file that it meant.
-
-Only links that would lose their target are changed, and of these only the path: the kind, the
-shown text, the heading and the block stay. Of a canvas of Obsidian these are the files that its
-cards show, and the cards' text; all other characters of the JSON stay as they are. Source:
-https://jsoncanvas.org/spec/1.0/
+Only links that would lose their target are changed, and of these only the path: the kind, the shown
+text, the heading and the block stay. A path is written as Obsidian would write it, and as it was
+written before. Which notes a move concerns is read from the index.
 """
 
 from __future__ import annotations
@@ -292,6 +285,10 @@ def _link_keys(reader: Reader, collection: str, path: str, text: str | None) -> 
     keys = {key for each in paths if each for key in values.text.keys_of_target(each)}
     return keys | set(map(values.text.name_key, values.text.FOLDER_PAGES))
 
+
+# --- the new text of a note or a canvas -------------------------------------------------
+# Of a canvas of Obsidian, links are the files that its cards show, and those in the cards' text;
+# all other characters of the JSON stay as they are. Source: https://jsoncanvas.org/spec/1.0/
 
 NOT_IN_THIS_FORMAT = "links in files of this format are not rewritten"
 NO_SPELLING = "its new name cannot stand in such a link"

@@ -1,16 +1,4 @@
-"""
-Which models there are, those of plugins too; to list, open, download and change one.
-
-Opens the models of installed plugins. An entry point of the group ``qmd.models`` names a
-`PluginModel`, or several in a tuple. A setting names one as ``plugin:NAME``. It is guarded like
-every model: vectors, scores and expansions are checked, and a question waits for it no longer than
-its budget.
-
-Which embedding models there are, and how to open one. `DEFAULT_MODEL` is built from the weights
-that pip brought and needs no model hub. ``openai:MODEL`` is behind a server, ``plugin:NAME`` is a
-plugin's, a path is a folder that holds an ONNX model, and every other name is a model of fastembed,
-fetched from the hub on request.
-"""
+"""Lists the models that there are, those of plugins too, and opens, downloads and changes them."""
 
 from __future__ import annotations
 
@@ -244,6 +232,11 @@ def _languages(description: str) -> str | None:
     return ", ".join(dict.fromkeys(named)) or None
 
 
+# --- models of plugins ------------------------------------------------------------------
+# An entry point of the group ``qmd.models`` names a `PluginModel`, or several in a tuple. A setting
+# names one as ``plugin:NAME``. It is guarded like every model: vectors, scores and expansions are
+# checked, and a question waits for it no longer than its budget.
+
 #: What begins the name of a model of a plugin.
 PREFIX = "plugin:"
 ModelRole = Literal["embedding", "reranking", "expanding"]
@@ -332,6 +325,11 @@ def opened_once(model: PluginModel) -> Any:
         return value
     return qmd_models.guard.PluginEmbedder(value, f"{PREFIX}{model.name}")
 
+
+# --- embedding models -------------------------------------------------------------------
+# `DEFAULT_MODEL` is built from the weights that pip brought and needs no model hub.
+# ``openai:MODEL`` is behind a server, ``plugin:NAME`` is a plugin's, a path is a folder that holds
+# an ONNX model, and every other name is a model of fastembed, fetched from the hub on request.
 
 DEFAULT_MODEL = build.NAME
 _ALIASES = {"default", "multilingual-e5-small", "intfloat/multilingual-e5-small"}

@@ -1,17 +1,4 @@
-"""
-Chooses and opens the models of a knowledge base: what embeds, expands and reranks.
-
-Opens the expander and the reranker that the settings choose for a knowledge base. A setting is
-``none``, ``llm`` (the language model of the settings), ``llm:MODEL`` or ``plugin:NAME``. A reranker
-may also be ``rerank:MODEL`` (the ``/rerank`` of a server), ``chat:MODEL`` (a language model that
-scores passages), the name of a cross-encoder, or a folder with one.
-
-The choice of the embedding model of a knowledge base, and of the process that runs it. Queries are
-embedded with the model whose vectors the database holds, in all processes alike. New vectors are
-made with the target model, which is the first of these: the model chosen for this database (`qmd
-models use`), the model in the settings of this process, the model with which an unfinished
-embedding has begun, the model whose vectors the database holds, the default model.
-"""
+"""Chooses and opens the models of a knowledge base: what embeds, expands and reranks."""
 
 from __future__ import annotations
 
@@ -39,6 +26,13 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+
+# --- what expands and reranks -----------------------------------------------------------
+# The settings choose both. A setting is ``none``, ``llm`` (the language model of the settings),
+# ``llm:MODEL`` or ``plugin:NAME``. A reranker may also be ``rerank:MODEL`` (the ``/rerank`` of a
+# server), ``chat:MODEL`` (a language model that scores passages), the name of a cross-encoder, or a
+# folder with one.
 
 
 class Backends:
@@ -260,6 +254,12 @@ class StoredMemory:
             lambda writer: writer.model_cache.put(kind, model, values), release_written
         )
 
+
+# --- what embeds ------------------------------------------------------------------------
+# Queries are embedded with the model whose vectors the database holds, in all processes alike. New
+# vectors are made with the target model, which is the first of these: the model chosen for this
+# database (`qmd models use`), the model in the settings of this process, the model with which an
+# unfinished embedding has begun, the model whose vectors the database holds, the default model.
 
 # Opening a knowledge base must load no model code: `qmd search` needs none.
 

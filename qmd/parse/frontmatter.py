@@ -1,13 +1,4 @@
-"""
-The properties of a document: its frontmatter, and the fields that stand in its text.
-
-Finds properties that stand in the text: Dataview's inline fields and Logseq's ``key:: value``. A
-field takes a whole line (``key:: value``, also in a list item or a quote), or stands in brackets
-inside a line (``[key:: value]``, ``(key:: value)``). A blank must follow the colons, so that
-``std::vector`` is none.
-
-Sources: Dataview's "Adding Metadata to your Pages"; Logseq's "Properties".
-"""
+"""Reads the properties of a document: its frontmatter, and the fields that stand in its text."""
 
 from __future__ import annotations
 
@@ -275,6 +266,14 @@ def json_safe(value: object, written: str) -> Any:
         return value.isoformat()
     return written
 
+
+# --- fields in the text -----------------------------------------------------------------
+# They are Dataview's inline fields and Logseq's properties. A field takes a whole line
+# (``key:: value``, also in a list item or a quote), or stands in brackets inside a line
+# (``[key:: value]``, ``(key:: value)``). A blank must follow the colons, so that ``std::vector`` is
+# none.
+#
+# Sources: Dataview's "Adding Metadata to your Pages"; Logseq's "Properties".
 
 MAX_FIELDS = 1000  # of one text
 _MAX_VALUE = 2000  # characters of a value

@@ -1,11 +1,7 @@
 """
-The first step of every search: what is asked, which documents may be hits, which are named so.
+Makes a `Question` of a search request: what is searched for, and which documents may be hits.
 
 `query` and `vsearch` also ask the expander for other wordings.
-
-Documents of which the query is a name. They lead the hits of `search` and `query`. A person who
-types the exact name of a note wants this note, however often others mention the name. The names are
-looked up in indexes, by `qmd.values.text`: in any letter case and Unicode form.
 """
 
 from __future__ import annotations
@@ -314,6 +310,11 @@ def _texts_by_kind(query: str) -> dict[str, list[str]]:
             current[-1] = f"{current[-1]} {line.strip()}".strip()
     return texts
 
+
+# --- documents that the query names -----------------------------------------------------
+# They lead the hits of `search` and `query`: a person who types the exact name of a note wants this
+# note, however often others mention the name. The names are looked up in indexes, by
+# `qmd.values.text`: in any letter case and Unicode form.
 
 #: At most this many documents lead: hundreds may share a title such as "Notes", and then the name
 #: does not tell which is meant.

@@ -1,12 +1,10 @@
 """
-What other programs know on this machine: which folders and notes, and taking them over.
+Takes over the folders that other programs know on this machine, with their contexts.
 
-Reads which folders other programs know on this machine: what an import of each takes. Their files
-are read within limits of size and depth. basic-memory (checked with version 0.24.1) keeps its
-projects in ``config.json``; up to 0.18 a project was its path alone. Obsidian keeps its vaults in
-``obsidian.json``. tobi/qmd (checked with version 2.8.3) knows contexts, too: it keeps both in
-``index.yml`` of its configuration directory, those of ``--index work`` in ``work.yml``, and those
-of a project in ``.qmd/index.yml`` there.
+basic-memory (checked with version 0.24.1) keeps its projects in ``config.json``; up to 0.18 a
+project was its path alone. Obsidian keeps its vaults in ``obsidian.json``. tobi/qmd (checked with
+version 2.8.3) knows contexts, too: it keeps both in ``index.yml`` of its configuration directory,
+those of ``--index work`` in ``work.yml``, and those of a project in ``.qmd/index.yml`` there.
 """
 
 from __future__ import annotations
@@ -30,6 +28,8 @@ from qmd.values.text import whole
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
 
+
+# --- files of settings, within limits of size and depth ---------------------------------
 
 #: Bytes of a configuration file; real ones have a few thousand.
 MAX_BYTES = 1024 * 1024
@@ -120,6 +120,8 @@ def shown(value: object) -> str:
     text = " ".join(str(value).split())
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "…"
 
+
+# --- what each program has --------------------------------------------------------------
 
 #: tobi/qmd, the program of the same name on npm; basic-memory; Obsidian.
 Program = Literal["tobi", "basic-memory", "obsidian"]
@@ -240,6 +242,8 @@ def _opened(entry: object) -> float:
     time = entry.get("ts") if isinstance(entry, dict) else None
     return time if isinstance(time, int | float) else 0
 
+
+# --- tobi/qmd ---------------------------------------------------------------------------
 
 #: Folders that tobi/qmd never reads and qmd does.
 _NEVER_READ = ("build/", "dist/", "vendor/")
@@ -417,6 +421,9 @@ def _text(values: object, key: str) -> str:
 def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str) and each.strip()]
+
+
+# --- taking folders over ----------------------------------------------------------------
 
 
 def carry_out(

@@ -1,17 +1,10 @@
 """
-Writes Markdown of what other formats say: blocks, tables, lines of light markup.
+Writes what other formats say as Markdown that means nothing more than they say.
 
-Keeps text of other formats from looking like the blocks and links of Markdown. Tags, wikilinks and
-fields are text in such files (`qmd.parse.document.parse_literal`), and so stay as they are. Only
-what would be taken for a heading, a link or HTML gets a backslash before it, because each backslash
-stands between the signs that a search for exactly these signs looks for; emphasis stays for the
-same reason.
-
-What becomes a note needs more than that: see `qmd.parse.convert.in_note`.
-
-Rewrites light markup as Markdown, line by line, so that lines keep their numbers. Headings, items,
-code and text are written in the place of the line that they come from; what is not to be read
-becomes a blank line.
+Converters call it for blocks (`Blocks`), tables (`write_rows`) and lines of light markup
+(`LightMarkup`). Tags, wikilinks and fields are text in such files
+(`qmd.parse.document.parse_literal`), and so stay as they are. What becomes a note needs more than
+that: see `qmd.parse.convert.in_note`.
 """
 
 from __future__ import annotations
@@ -191,6 +184,11 @@ def heading_line(level: int, text: str) -> str:
     return f"{'#' * max(1, min(6, level))} {written}"
 
 
+# --- text that means nothing as Markdown ------------------------------------------------
+# Only what would be taken for a heading, a link or HTML gets a backslash before it, because each
+# backslash stands between the signs that a search for exactly these signs looks for; emphasis stays
+# for the same reason.
+
 _ADDRESS = r"https?://|[A-Za-z0-9][^\s<>@]{0,63}@[^\s<>]{1,255}>"
 #: Links, HTML, entities, comments and fences. An escape is taken whole, so that no second backslash
 #: undoes the first. Addresses in angle brackets are links that stand in the text as such.
@@ -289,6 +287,8 @@ def _bracket(match: re.Match[str]) -> str:
     return sign if len(sign) == 2 else f"\\{sign}"
 
 
+# --- cells and lines of tables ----------------------------------------------------------
+
 #: Columns that are read; a row's further cells are left out.
 MAX_COLUMNS = 200
 TOO_MANY_COLUMNS = f"The table has over {MAX_COLUMNS} columns; the others were left out."
@@ -323,6 +323,8 @@ def table_lines(head: Row, rows: Iterable[Row], width: int = 0) -> list[str]:
     lines += (_line(row, width) for row in rows)
     return lines
 
+
+# --- formulas ---------------------------------------------------------------------------
 
 #: How parts of a formula are written on one line, by the names of MathML and of Office.
 _FORMULAS = {
@@ -400,6 +402,9 @@ def _is_look(element: etree._Element) -> bool:
 def _grouped(text: str, *, is_base: bool = False) -> str:
     simple = _SIMPLE_BASE if is_base else _SIMPLE
     return text if not text or simple.fullmatch(text) else f"({text})"
+
+
+# --- whole tables -----------------------------------------------------------------------
 
 
 class SpannedTable:
@@ -553,6 +558,11 @@ def _cost(text: str) -> int:
     """In eighths of a token, as `qmd.parse.chunk` counts."""
     return 2 * len(text) if text.isascii() else 3 * len(text.encode()) - len(text)
 
+
+# --- light markup -----------------------------------------------------------------------
+# Light markup becomes Markdown line by line, so that lines keep their numbers. Headings, items,
+# code and text are written in the place of the line that they come from; what is not to be read
+# becomes a blank line.
 
 #: Lists inside each other; what lies deeper is written at this depth.
 _MAX_DEPTH = 12

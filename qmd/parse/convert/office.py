@@ -1,15 +1,8 @@
 """
-Turns workbooks (XLSX) and presentations (PPTX) into Markdown; what office formats have in common.
+Turns workbooks (XLSX) and presentations (PPTX) into Markdown, with what their archives share.
 
-Turns Excel workbooks (XLSX) into Markdown: each sheet as tables in pieces that fit into one chunk.
-
-Each piece is an anchor: the name of its sheet and the range of its cells. Cells show the values
-that were computed when the file was saved; no formula is evaluated, and no macro is looked at.
-Source: ECMA-376, part 1, SpreadsheetML.
-
-Turns PowerPoint presentations (PPTX) into Markdown: each slide is an anchor, notes included.
-
-Source: ECMA-376, part 1, PresentationML and DrawingML.
+Word documents and the files of LibreOffice are read with the same functions (`word`,
+`opendocument`).
 """
 
 from __future__ import annotations
@@ -133,6 +126,11 @@ def child(element: Element | None, name: str) -> Element | None:
     """The first child with this name, in any namespace."""
     return next(children(element, name), None)
 
+
+# --- workbooks: ECMA-376, part 1, SpreadsheetML -----------------------------------------
+# Each sheet becomes tables, in pieces that fit into one chunk. Each piece is an anchor: the name of
+# its sheet and the range of its cells. Cells show the values that were computed when the file was
+# saved; no formula is evaluated, and no macro is looked at.
 
 #: Sheets that are read.
 MAX_SHEETS = 1000
@@ -557,6 +555,9 @@ def _column(letters: str) -> int:
         number = number * 26 + ord(letter) - 64
     return number - 1
 
+
+# --- presentations: ECMA-376, part 1, PresentationML and DrawingML ----------------------
+# Each slide is an anchor, its notes included.
 
 #: Slides that are read.
 MAX_SLIDES = 5000
