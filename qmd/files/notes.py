@@ -1,8 +1,8 @@
 """
-Notes and summaries on the disk, whose index may be behind: read, created, listed, appended to.
+Reads, creates and lists notes on the disk, and appends to summaries.
 
-Read, create and list notes on the disk. The index is not used, because it may be behind the disk.
-The messages of errors are verbatim those in the specification of the notes tools.
+The index is not used, because it may be older than the disk. The messages of errors are verbatim
+those in the specification of the notes tools.
 """
 
 from __future__ import annotations
@@ -335,6 +335,8 @@ def _failed(what: str, path: str, error: OSError) -> errors.NoteAccessError:
     remedy = _REMEDIES.get(error.errno or 0)
     return errors.NoteAccessError(f"Failed to {what}: {reason}: {shown(path)}", hint=remedy)
 
+
+# --- summaries --------------------------------------------------------------------------
 
 TOOL = "update_summary"
 MODES: tuple[writing.SummaryMode, ...] = ("append", "overwrite")

@@ -1,10 +1,9 @@
 """
-Which file on the disk a name means: one that the index lists, or the path of a note.
+Finds the file on the disk that a name means: one that the index lists, or the path of a note.
 
-The vault: which file or folder on the disk the path of a note means. A path is written from the
-vault's root with ``/`` between the names. The vault is one directory, or all collections side by
-side. In the latter the first name is that of a collection, as in the ``file`` that a search
-returns.
+The path of a note is written from the vault's root, with ``/`` between the names. The vault is one
+directory, or all collections side by side. In the latter the first name is that of a collection, as
+in the ``file`` that a search returns.
 """
 
 from __future__ import annotations

@@ -1,15 +1,5 @@
 """
-The patterns that choose files: those of ignore files, with the semantics of git, and masks.
-
-Parse and match one ignore file, with the semantics of git. A line is translated into a regular
-expression that cannot backtrack without bound (`a*a*a*…b` is cheap here), because ignore files
-come with other people's vaults. Git matches bytes, and this module characters, so ``?`` matches
-one ``文``.
-
-Compile masks, the globs that say which files of a collection are documents. Examples are
-``**/*.md`` (all levels), ``*.md`` (top level only) and ``notes/**/*.{md,txt}``; commas separate
-several globs. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because it is
-Markdown too, and because a collection must be the same on every file system.
+Compiles the patterns that choose files: those of ignore files, with git's semantics, and masks.
 """
 
 from __future__ import annotations
@@ -23,6 +13,11 @@ from typing import Literal
 
 from qmd.errors import InputError
 from qmd.records import dataclass
+
+# --- ignore files -----------------------------------------------------------------------
+# A line is translated into a regular expression that cannot backtrack without bound (`a*a*a*…b` is
+# cheap here), because ignore files come with other people's vaults. Git matches bytes, and this
+# module characters, so ``?`` matches one ``文``.
 
 RuleSource = Literal[".gitignore", ".qmdignore", "ignore option"]
 
@@ -360,6 +355,12 @@ def _bracket(pattern: str, position: int) -> tuple[str, int] | None:
         return f"[^/{inside}]", position + 1
     return f"(?!/)[{inside}]" if inside else _NEVER, position + 1
 
+
+# --- masks ------------------------------------------------------------------------------
+# Masks are the globs that say which files of a collection are documents. Examples are ``**/*.md``
+# (all levels), ``*.md`` (top level only) and ``notes/**/*.{md,txt}``; commas separate several
+# globs. Letter case does not matter: ``README.MD`` matches ``**/*.md``, because it is Markdown too,
+# and because a collection must be the same on every file system.
 
 _EXAMPLE = "Use globs such as '**/*.md', 'notes/**/*.{md,txt}' or '**/*.md,**/*.txt'."
 #: The most ``**`` in one glob: each multiplies the number of ways to match a deep path.

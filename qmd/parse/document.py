@@ -1,8 +1,8 @@
 """
 Parses the bytes of one file into the document that the index stores.
 
-The parser of its format is imported for the first file of the format, and of what a converter
-gives a document is made. Its title is what its properties, its headings or its file's name say, its
+The parser of its format is imported for the first file of the format. What a converter returns
+becomes a document here: its title is what its properties, its headings or its file's name say, its
 description what its frontmatter says that it is about.
 """
 

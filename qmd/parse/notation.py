@@ -1,20 +1,4 @@
-"""
-What a text says by notation: tags and aliases, tasks, facts and relations.
-
-Tasks are list items that begin with ``[ ]``, or with ``TODO`` as in Logseq. Dates and priorities
-are read as these programs write them: signs such as ``📅 2026-12-01`` and ``⏫`` of Obsidian Tasks,
-inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's ``DEADLINE: <2026-12-01
-Tue>`` and ``[#A]``.
-
-Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" of Logseq.
-
-Facts that a text states one by one, and list items that relate its note to others, are written as
-basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and ``-
-part_of [[Project]]``. In the parentheses, between semicolons, a day is when the fact was noted, and
-``until 2027-01-01`` the last day when it holds.
-
-Source: "Note Format Reference" of basic-memory.
-"""
+"""Reads what a text says by notation: tags and aliases, tasks, facts and relations."""
 
 from __future__ import annotations
 
@@ -125,6 +109,14 @@ def _names(value: object, breaks: re.Pattern[str]) -> Iterator[str]:
         if name:
             yield name
 
+
+# --- tasks ------------------------------------------------------------------------------
+# They are list items that begin with ``[ ]``, or with one of `_WORDS` as in Logseq. Dates and
+# priorities are read as these programs write them: signs such as ``📅 2026-12-01`` and ``⏫`` of
+# Obsidian Tasks, inline fields such as ``[due:: 2026-12-01]`` of Dataview, and Logseq's
+# ``DEADLINE: <2026-12-01 Tue>`` and ``[#A]``.
+#
+# Sources: "Tasks Emoji Format" and "Dataview Format" of Obsidian Tasks; "Tasks" of Logseq.
 
 #: Of one text; a longer list of tasks is data.
 MAX_TASKS = 10_000
@@ -265,6 +257,14 @@ def _day(written: str) -> str | None:
     except ValueError:
         return None
 
+
+# --- facts and relations ----------------------------------------------------------------
+# Facts that a text states one by one, and list items that relate its note to others, are written as
+# basic-memory writes them: ``- [decision] We use SQLite #db (source)`` and
+# ``- part_of [[Project]]``. In the parentheses, between semicolons, a day is when the fact was
+# noted, and ``until 2027-01-01`` the last day when it holds.
+#
+# Source: "Note Format Reference" of basic-memory.
 
 #: Of one text; a longer list of facts is data.
 MAX_OBSERVATIONS = 10_000

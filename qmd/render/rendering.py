@@ -1,8 +1,8 @@
 """
-Renders one text: parses it, asks where its links lead, and writes the HTML.
+Renders one text of Markdown: parses it, asks where its links lead, and writes the HTML.
 
-Renders a text of Markdown. The libraries that parse, colour and clean are loaded with the first
-text: a server that shows no note needs none of them.
+The libraries that parse, colour and clean are loaded with the first text: a server that shows no
+note needs none of them.
 """
 
 from __future__ import annotations

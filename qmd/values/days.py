@@ -1,9 +1,5 @@
 """
-Notes of days, weeks, months, quarters and years, and the patterns of dates that name them.
-
-Dates in the patterns of moment.js, in which Obsidian names notes: ``gggg-[W]ww``. What is no token
-stands for itself, and what is in brackets, too. Tokens of times are those of a template; in the
-name of a note a day has the time 00:00.
+Has the periods that have notes (days, weeks, months, quarters, years) and the patterns of names.
 """
 
 from __future__ import annotations
@@ -115,6 +111,11 @@ class PeriodicNote:
     previous: Annotated[str | None, Describe("The nearest note before it"), OmitDefault()] = None
     following: Annotated[str | None, Describe("The nearest note after it"), OmitDefault()] = None
 
+
+# --- dates in the patterns of moment.js -------------------------------------------------
+# Obsidian names notes by them: ``gggg-[W]ww``. What is no token stands for itself, and what is in
+# brackets, too. Tokens of times are those of a template; in the name of a note a day has the time
+# 00:00.
 
 _TOKENS = re.compile(
     r"\[(?P<text>[^\]]*)\]|\\(?P<escaped>.)"

@@ -1,12 +1,8 @@
 """
-Properties of documents as comparable values, and conditions on them.
+Makes the properties of documents comparable, and reads conditions on them.
 
-Properties: what the frontmatter and the inline fields of a document say, as comparable values. A
-property of a document is a key with one or more values. A list has one value per element, and a key
-inside another is written ``book.author``.
-
-Conditions on properties: ``status:draft``, ``rating:>4``, ``due:2026-12``, ``author:"Li Lei"``. A
-value meets a condition if it lies in one of a few ranges, so the store knows no signs.
+A property of a document is a key with one or more values, which its frontmatter and its inline
+fields say. A list has one value per element, and a key inside another is written ``book.author``.
 """
 
 from __future__ import annotations
@@ -254,6 +250,10 @@ def _number_text(value: object) -> str:
     except ValueError:
         return "…"
 
+
+# --- conditions -------------------------------------------------------------------------
+# Such as ``status:draft``, ``rating:>4``, ``due:2026-12``, ``author:"Li Lei"``. A value meets a
+# condition if it lies in one of a few ranges, so the store knows no signs.
 
 Column = Literal["text", "number", "date"]
 

@@ -1,9 +1,8 @@
 """
-Edits of a note's text: passages and sections, tasks, and facts.
+Edits the text of a note: its passages and sections, its tasks, its facts.
 
-Edits of a note's text: replace a passage or a section, insert, append, prepend. All functions are
-pure, keep every character outside of what they change, and give the new text the line ends of the
-note. They raise `EditError` if the note has no such place, or more than one.
+All functions are pure, keep every character outside of what they change, and give the new text the
+line ends of the note. They raise `EditError` if the note has no such place, or more than one.
 """
 
 from __future__ import annotations
@@ -277,6 +276,8 @@ def _line_end_before(rest: str, content: str, end: str) -> str:
     return end
 
 
+# --- tasks ------------------------------------------------------------------------------
+
 _MAX_SHOWN = 5
 
 
@@ -380,6 +381,8 @@ def _listed(tasks: dict[int, re.Match[str]], numbers: list[int]) -> str:
     texts = ((number + 1, (tasks[number]["text"] or "")[:80]) for number in numbers)
     return "; ".join(f"line {line}: {text}" for line, text in texts)
 
+
+# --- facts ------------------------------------------------------------------------------
 
 HEADING = "Observations"
 _SPACES = re.compile(r"\s+")

@@ -1,21 +1,9 @@
 """
-The vectors of an index in memory: exact ones as a matrix, or codes, which a file keeps.
+Holds the vectors of an index in memory: exact ones as a matrix, or codes, which a file keeps.
 
 Reading three million vectors takes half a minute, reading their codes a second. The file lies in
 the user's cache directory and is only a copy: it is read if the database has the same vectors, and
 anybody may delete it.
-
-Encode vectors with two bits per dimension, to find nearest neighbours among many chunks quickly.
-For each chunk sqlite-vec reads 384 bytes; at 100,000 chunks that takes three times as long as a
-product of one matrix in numpy. The codes take 96 bytes for a chunk of 384 dimensions: for each
-dimension, two bits say in which quarter of the distribution around the mean the value is. The query
-has three bits per dimension, so its product with a code is a sum of popcounts. The exact vectors
-then rank the best few hundred chunks.
-
-One bit per dimension on both sides (a Hamming distance) would be twice as fast, but only 73 % of
-the ten nearest random vectors are among its best 2,000. With these codes, 99.5 % are among the
-best 500. The mean matters, because the vectors of e5 are in a narrow cone, where signs alone say
-little.
 """
 
 from __future__ import annotations
@@ -271,6 +259,19 @@ def _parsed(head: dict[str, int], data: bytes, dimension: int) -> LoadedVectors:
         ids, documents, collections, (codes,), head["last_id"], waiting_ids.tolist()
     )
 
+
+# --- codes of two bits per dimension ----------------------------------------------------
+# They find nearest neighbours among many chunks quickly. For each chunk sqlite-vec reads 384 bytes;
+# at 100,000 chunks that takes three times as long as a product of one matrix in numpy. The codes
+# take 96 bytes for a chunk of 384 dimensions: for each dimension, two bits say in which quarter of
+# the distribution around the mean the value is. The query has three bits per dimension, so its
+# product with a code is a sum of popcounts. The exact vectors then rank the best few hundred
+# chunks.
+#
+# One bit per dimension on both sides (a Hamming distance) would be twice as fast, but only 73 % of
+# the ten nearest random vectors are among its best 2,000. With these codes, 99.5 % are among the
+# best 500. The mean matters, because the vectors of e5 are in a narrow cone, where signs alone say
+# little.
 
 #: The mean and the spread of this many vectors stand for those of all.
 SAMPLE = 4096

@@ -1,8 +1,5 @@
 """
-What stands beside a note: the trees of folders and tags, and the notes that links join to it.
-
-Draws a note and its neighbours: on the left those that link to it, on the right its own links. The
-names stand in rows, so that all of them can be read, and the rows bend around the note.
+Shows what stands beside a note: the notes that links join to it, the trees of folders and tags.
 """
 
 from __future__ import annotations
@@ -19,6 +16,10 @@ from qmd.server.page.links import address, note_address
 from qmd.server.page.views import PageView, Shown, Visit
 from qmd.values.graph import Backlinks, Neighbourhood, NoteLinks, TagCount
 from qmd.values.text import file_stem
+
+# --- a note and its neighbours ----------------------------------------------------------
+# On the left stand those that link to it, on the right its own links. The names stand in rows, so
+# that all of them can be read, and the rows bend around the note.
 
 #: Neighbours in the large drawing; the small one has room for `MOST_IN_COLUMN`.
 MOST_DRAWN = 40
@@ -187,6 +188,8 @@ def _counts(files: Iterable[str | None]) -> dict[str, int]:
             counts[file] = counts.get(file, 0) + 1
     return counts
 
+
+# --- trees ------------------------------------------------------------------------------
 
 #: Entries of one folder that are listed at once, collections among them.
 MOST_LISTED = 200

@@ -1,9 +1,9 @@
 """
-The files of collections as bytes or text, and pictures that the page has made.
+Serves the files of collections as bytes or text, and pictures that the page has made.
 
-The files of collections: ``/file/{collection/path}`` as bytes, ``/raw/{collection/path}`` as text.
-They come from strangers. So a browser shows only images, sound and video of listed types, offers
-all else for download, and gives none of them the rights of the page (``sandbox``).
+A file is at ``/file/{collection/path}`` as bytes, at ``/raw/{collection/path}`` as text. Files come
+from strangers. So a browser shows only images, sound and video of listed types, offers all else for
+download, and gives none of them the rights of the page (``sandbox``).
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""
-Stores what full text searches, and searches it: expressions go in, ids with bm25 come out.
-
-Searches full text: a match expression goes in, document ids with bm25 come out. An expression
-becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum of the weights
-of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
-
-Tokens are those that SQLite's FTS5 makes of a text, with their places, so stems and accents are the
-same in both engines. Texts are split into words here, and FTS5 tells the tokens of each new word.
-"""
+"""Stores what full text searches, and searches it: expressions go in, ids with bm25 come out."""
 
 from __future__ import annotations
 
@@ -152,6 +143,10 @@ class PostgresFullText(FullText):
         )
         return [document_id for (document_id,) in rows]
 
+
+# --- searching --------------------------------------------------------------------------
+# An expression becomes SQL over ``z_postings``: each phrase a query of its documents, with the sum
+# of the weights of its occurrences; the operators INTERSECT, UNION and EXCEPT of these.
 
 _OPERATORS = {"all": " INTERSECT ", "any": " UNION ", "but not": " EXCEPT "}
 #: Sorts behind every token that begins with what stands before it.
@@ -365,6 +360,11 @@ def _places_of_many(words: tuple[str, ...], prefix: bool, values: list[object]) 
         f" AND places.place + {len(whole)} = ANY(p.places))"
     )
 
+
+# --- storing ----------------------------------------------------------------------------
+# Tokens are those that SQLite's FTS5 makes of a text, with their places, so stems and accents are
+# the same in both engines. Texts are split into words here, and FTS5 tells the tokens of each new
+# word.
 
 #: A place is the number of the field, shifted by this, plus the position in the field.
 FIELD_BITS = 26
