@@ -393,6 +393,10 @@ def fit(
 # decodes to them.
 
 
+#: JSON may hold a half of a character only where this stands.
+ESCAPED_HALF = lazy.pattern(rb"\\u[dD][89a-fA-F]")
+
+
 def is_utf8(text: str) -> bool:
     """Whether UTF-8 can encode the text."""
     try:

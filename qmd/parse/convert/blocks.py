@@ -564,9 +564,6 @@ def _cost(text: str) -> int:
 # code and text are written in the place of the line that they come from; what is not to be read
 # becomes a blank line.
 
-#: Lists inside each other; what lies deeper is written at this depth.
-_MAX_DEPTH = 12
-
 
 class _Item(NamedTuple):
     """An open list item: where its sign stands in the source, and where its text is written."""
@@ -613,7 +610,7 @@ class MarkupLines:
         self._leave(indent)
         column = self._column()
         self._lines.append(f"{' ' * column}{mark} {markdown}")
-        if len(self._items) < _MAX_DEPTH:
+        if len(self._items) < MAX_DEPTH:
             self._items.append(_Item(indent, column + len(mark) + 1))
 
     def heading(self, level: int, text: str) -> None:

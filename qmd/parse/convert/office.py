@@ -115,6 +115,12 @@ def attribute(element: Element, name: str) -> str | None:
     return None
 
 
+def relation_id(element: Element) -> str:
+    """The id of the relation that an element names, ``r:id``; empty without one."""
+    ids = (str(value) for name, value in element.attrib.items() if str(name).endswith("}id"))
+    return next(ids, "")
+
+
 def children(element: Element | None, *names: str) -> Iterator[Element]:
     """The children with one of these names, in any namespace."""
     for child in () if element is None else element:
@@ -215,11 +221,9 @@ class _Workbook:
     def sheets(self) -> Iterator[tuple[str, str]]:
         """The names of the sheets, and of their parts."""
         for sheet in children(child(self.root, "sheets"), "sheet"):
-            for key, value in sheet.attrib.items():
-                if str(key).endswith("}id"):
-                    kind, target = self.relations.get(str(value), ("", ""))
-                    if kind == "worksheet":
-                        yield " ".join((sheet.get("name") or "").split())[:200], target
+            kind, target = self.relations.get(relation_id(sheet), ("", ""))
+            if kind == "worksheet":
+                yield " ".join((sheet.get("name") or "").split())[:200], target
 
     def rows(self, part: str) -> Iterator[SheetRow]:
         number = 0
@@ -596,9 +600,9 @@ def _slides(archive: Archive) -> Iterator[str]:
     part = main_part(archive, "slides")
     targets = relations(archive, part)
     for entry in children(child(archive.xml(part), "sldIdLst"), "sldId"):
-        for key, value in entry.attrib.items():
-            if str(key).endswith("}id") and str(value) in targets:
-                yield targets[str(value)][1]
+        target = targets.get(relation_id(entry))
+        if target is not None:
+            yield target[1]
 
 
 class _Slide:
