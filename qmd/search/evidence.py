@@ -427,6 +427,6 @@ def _compare_tokens(
     compared: dict[EvidencePart, dict[int, float]] = {"tokens": {}}
     if projection is not None and len(tokens.ids):
         compared["tokens"] = meaning.nearness.late_interaction(tokens, projection, codes)
-    if embedded.english is not None:
-        compared["english"] = meaning.nearness.english_nearness(embedded.english, codes)
+    if tokens.english is not None:
+        compared["english"] = meaning.nearness.english_nearness(tokens.english, codes)
     return compared, None

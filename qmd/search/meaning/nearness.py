@@ -69,8 +69,6 @@ class QuestionVector:
         text: The question; empty if it is a vector only.
         spec: The model, by whose cosines nearness is scaled.
         tokens: The token states of the text; None if they are not needed, or the model has none.
-        english: float32[n], unit norm: the vector of an English question by the model of English
-            that stands beside the default one; None without it.
     """
 
     model: StoredModel
@@ -80,7 +78,6 @@ class QuestionVector:
     text: str = ""
     spec: ModelSpec = PLAIN
     tokens: TokenStates | None = None
-    english: NDArray[np.float32] | None = None
 
     @property
     def direction(self) -> NDArray[np.float32]:
