@@ -159,7 +159,9 @@ def open_expander(settings: BackendSettings) -> Expander:
     """
     kind, _, model = (settings.expander or "").partition(":")
     if kind == "plugin":
-        expander: Expander = models.catalogue.opened(settings.expander or "", "expanding")
+        expander: Expander = models.catalogue.open_plugin_model(
+            settings.expander or "", "expanding"
+        )
         return expander
     if kind != "llm":
         raise ConfigError(
@@ -177,7 +179,7 @@ def open_reranker(settings: BackendSettings, cache_dir: Path) -> Reranker:
     setting = settings.reranker or ""
     kind, _, model = setting.partition(":")
     if kind == "plugin":
-        reranker: Reranker = models.catalogue.opened(setting, "reranking")
+        reranker: Reranker = models.catalogue.open_plugin_model(setting, "reranking")
         return reranker
     if kind in {"llm", "chat", "rerank"}:
         server = settings.server(model=model)
@@ -298,7 +300,7 @@ class EmbedderChoice:
         if name is None:
             recorded = reader.models.coming() or reader.models.active()
             name = recorded.name if recorded is not None else models.catalogue.DEFAULT_MODEL
-        return models.catalogue.normal(name)
+        return models.catalogue.recorded_name(name)
 
     def query_model_name(self, reader: Reader) -> str:
         """The name of the model that embeds queries: that of the vectors, else the target model."""
