@@ -249,13 +249,14 @@ class _Parts:
         """Add a part; True for a text of the message."""
         kind = part.get_content_type()
         name = _file_name(part)
-        is_named = bool(name) and not (kind == "text/plain" and _is_disposed(part, "inline"))
-        if kind == "text/calendar" and not _is_disposed(part, "attachment"):
+        is_named = bool(name) and not (kind == "text/plain" and _is_shown_as(part, "inline"))
+        if kind == "text/calendar" and not _is_shown_as(part, "attachment"):
             self.calendars.append(part)
-            self.attached += [name] * is_named
+            if is_named:
+                self.attached.append(name)
         elif kind == "message/rfc822":
             self.forwarded += _inner(part)
-        elif part.get_content_maintype() != "text" or _is_disposed(part, "attachment") or is_named:
+        elif part.get_content_maintype() != "text" or _is_shown_as(part, "attachment") or is_named:
             self.attached.append(name or kind)
         elif kind in ("text/html", "text/plain"):
             (self.html if kind == "text/html" else self.plain).append(part)
@@ -279,7 +280,7 @@ def _write_body(blocks: Blocks, parts: _Parts) -> None:
         blocks.markdown(page)
     else:
         for text in texts:
-            blocks.paragraph(_unflowed(text))
+            blocks.paragraph(_without_signature_mark(text))
     for part in parts.calendars:
         for event in islice(_events(_text(part)), MAX_EVENTS):
             blocks.paragraph(event)
@@ -384,13 +385,13 @@ def _text(part: Message) -> str:
         return ""
 
 
-def _unflowed(text: str) -> str:
+def _without_signature_mark(text: str) -> str:
     """Plain text without the signature's separator and with one kind of line ends."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return re.sub(r"(?m)^-- $", "", text).strip("\n")
 
 
-def _is_disposed(part: Message, disposition: str) -> bool:
+def _is_shown_as(part: Message, disposition: str) -> bool:
     """Whether the sender wants a part to be shown so: "attachment", or "inline" as text is."""
     return str(part.get("Content-Disposition") or "").lower().lstrip().startswith(disposition)
 
@@ -457,7 +458,7 @@ def _addresses(message: Message, name: str) -> list[str]:
 
 
 def _names(message: Message, name: str) -> list[str]:
-    return [each for who, where in _people(message, name) for each in {who: 0, where: 0} if each]
+    return [each for pair in _people(message, name) for each in dict.fromkeys(pair) if each]
 
 
 def _date(message: Message) -> str | None:
