@@ -232,7 +232,6 @@ def render_note(
 
     The time grows linearly with the text, up to `MAX_CHARACTERS`.
     """
-
     run = Rendering()
     end = end_within(text, 0, MAX_CHARACTERS)
     html, headings = run.render(text[:end], links, options, ())
