@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
-from qmd.ingest.embedding import are_expected, left_s
+from qmd.ingest.embedding import should_have_states, left_s
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of
@@ -61,7 +61,7 @@ def read(reader: Reader, location: DatabaseLocation, chosen_ocr: Recogniser | st
         pictures_failed=pictures.failed,
         ocr_left_s=ocr.left_s(reader, pictures.waiting),
         ocr_problem=problem.with_hint if problem else None,
-        token_states=reader.tokens.count() if model and are_expected(reader, model) else None,
+        token_states=reader.tokens.count() if model and should_have_states(reader, model) else None,
         last_indexed=max(
             (collection.last_indexed for collection in collections if collection.last_indexed),
             default=None,
