@@ -10,7 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Literal
 
 from qmd.ingest import ocr
-from qmd.ingest.embedding import should_have_states, left_s
+from qmd.ingest.embedding import left_s, should_have_states
 from qmd.ingest.keep.watch import REMOTE, file_system
 from qmd.ingest.scan import is_readable
 from qmd.parse.formats import kind_of

@@ -20,7 +20,7 @@ from qmd.errors import QmdError
 from qmd.inference.embedded import build
 from qmd.inference.protocols import EmbeddedTexts, Embedder, EmbedderWrapper, Role, TokenStates
 from qmd.ingest import ocr
-from qmd.ingest.embedding import should_have_states, count_lacking_english, embed
+from qmd.ingest.embedding import count_lacking_english, embed, should_have_states
 from qmd.ingest.events import Event, EventBus
 from qmd.ingest.keep.freshness import KeeperState
 from qmd.ingest.keep.loop import Loop, LoopStopped
