@@ -21,7 +21,7 @@ from qmd.inference.protocols import (
 )
 from qmd.system import cancellation, telemetry
 from qmd.values import ModelSpec
-from qmd.values.text import may_be_english, whole
+from qmd.values.text import may_be_english, replace_halves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -223,7 +223,7 @@ def available_cores() -> int:
 
 def clean(text: str) -> str:
     """The text without lone surrogates, which UTF-8 cannot hold, and without NUL."""
-    return (text if text.isascii() else whole(text)).replace("\0", " ")
+    return (text if text.isascii() else replace_halves(text)).replace("\0", " ")
 
 
 def _only(vectors: Iterable[Any]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from qmd.records import replace
 from qmd.search import lookup
 from qmd.values import Filters
 from qmd.values.pictures import PictureText
-from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, whole
+from qmd.values.text import MAX_TOTAL_BYTES, check_max_tokens, fold, replace_halves
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -268,10 +268,10 @@ class DocumentMethods(Parts):
             prefix: The beginning of a path. Without a slash it is that of a collection's name.
             start: An entry, as this returns it: those before it are left out.
         """
-        collection, slash, path = whole(prefix).partition("/")
+        collection, slash, path = replace_halves(prefix).partition("/")
         with self._store.reading() as reader:
             if slash:
-                first = whole(start).partition("/")[2]
+                first = replace_halves(start).partition("/")[2]
                 names = reader.documents.entries(collection, path, limit, first)
                 return [f"{collection}/{name}" for name in names]
             names = sorted(each.name for each in reader.collections.all())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from qmd import lazy
 from qmd.errors import DecodeError
 from qmd.records import dataclass
-from qmd.values.text import is_utf8, whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -344,7 +344,7 @@ def _try(data: bytes, encoding: str) -> str | None:
 
 def _no_surrogates(text: str) -> str:
     """Some codecs (UTF-7, gb18030 on some builds) let lone surrogates through."""
-    return text if is_utf8(text) else whole(text)
+    return replace_halves(text)
 
 
 def _lossy(text: str, encoding: str) -> str:

@@ -15,7 +15,7 @@ from qmd.store.sql.documents import NAME_KINDS
 from qmd.store.sql.properties import DatedObservation, ObservationFilter
 from qmd.values import Filters
 from qmd.values.documents import ContextNote, NoteContext, RecalledFact, RecalledFacts
-from qmd.values.text import estimate_tokens, fit
+from qmd.values.text import estimate_tokens, fitting_items
 
 if TYPE_CHECKING:
     from qmd.store import Reader
@@ -320,7 +320,7 @@ def context_of(
         today: ISO 8601; facts that have expired by then are left out.
     """
     lines = list(_lines(reader, document.id, today))
-    shown_lines, _ = fit(
+    shown_lines, _ = fitting_items(
         lines, lambda line: estimate_tokens(f"{line[1]}\n"), max_tokens * _OWN_SHARE
     )
     text = _joined(shown_lines)
@@ -336,7 +336,7 @@ def context_of(
         part = min(_MOST_TEXT, max(_LEAST_TEXT, room / (len(near) - number)))
         beginning = ""
         if names + part <= room:
-            shown, _ = fit(
+            shown, _ = fitting_items(
                 _lines(reader, info.id, today),
                 lambda line: estimate_tokens(f"{line[1]}\n"),
                 part,

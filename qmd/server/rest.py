@@ -33,7 +33,7 @@ from qmd.server.failures import Failure, failure_of
 from qmd.server.workers import BULKY_AT_ONCE, CallQueue, TooBusyError, while_connected
 from qmd.system.session import in_session, new_session
 from qmd.tools.arguments import Arguments, input_schema, parse_arguments
-from qmd.values.text import ESCAPED_HALF, whole
+from qmd.values.text import ESCAPED_HALF, replace_halves
 from qmd.values.wire import to_wire
 
 #: What POST /chat/stream takes, too. Streams are no endpoints: they have no single reply.
@@ -416,7 +416,7 @@ def _parsed(data: bytes, *, replace_surrogates: bool) -> dict[str, Any]:
         if ESCAPED_HALF.search(data):
             text = json.dumps(value, ensure_ascii=False)
             if replace_surrogates:
-                text = whole(text)
+                text = replace_halves(text)
             value = json.loads(text.encode())
     except RecursionError:
         raise InputError("The body is not usable JSON: nested too deeply") from None

@@ -39,7 +39,7 @@ from pydantic_core import PydanticSerializationError
 
 from qmd.server.mcp_sdk import Server, SessionMessage
 from qmd.server.workers import Backlog, current_backlog
-from qmd.values.text import ESCAPED_HALF, whole
+from qmd.values.text import ESCAPED_HALF, replace_halves
 
 #: A longer line is refused and skipped, because it could fill the memory.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -148,7 +148,7 @@ def _without_lone_surrogates(line: bytes) -> bytes:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, TypeError, KeyError, RecursionError):
         return line
-    return whole(text).encode()
+    return replace_halves(text).encode()
 
 
 _SEARCHES = ("search", "vsearch", "query", "search_posts")

@@ -23,7 +23,7 @@ from qmd.errors import InputError, NotFoundError, QmdError
 from qmd.ingest.new_collection import check_context_text, check_name, new_collection
 from qmd.system.settings_file import read_settings
 from qmd.values import Collection, transfer
-from qmd.values.text import whole
+from qmd.values.text import replace_halves
 
 if TYPE_CHECKING:
     from qmd.store import Reader, Store, Writer
@@ -353,7 +353,7 @@ def read_tobi(file: Path) -> transfer.ImportPlan:
     return transfer.ImportPlan(
         str(file),
         tuple(collections),
-        whole(_text(values, "global_context").strip()),
+        replace_halves(_text(values, "global_context").strip()),
         tuple(not_taken),
     )
 
@@ -376,7 +376,7 @@ def _collection(name: str, path: str, entry: Mapping[str, object]) -> transfer.P
         tuple(map(_as_gitignore, _texts(entry.get("ignore")))) + _NEVER_READ,
         entry.get("includeByDefault") is not False,
         tuple(
-            transfer.PlannedContext(whole(str(prefix)).strip("/"), whole(text))
+            transfer.PlannedContext(replace_halves(str(prefix)).strip("/"), replace_halves(text))
             for prefix, text in (contexts.items() if isinstance(contexts, dict) else ())
             if isinstance(text, str) and text.strip()
         ),

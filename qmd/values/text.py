@@ -263,7 +263,7 @@ def harmless(text: str) -> str:
     return re.sub(UNSAFE, _escape, text)
 
 
-def exact(text: str) -> str:
+def all_visible(text: str) -> str:
     """
     Escape control characters and invisible characters.
 
@@ -372,7 +372,7 @@ def estimate_tokens(text: str) -> float:
     return tokens
 
 
-def fit(
+def fitting_items(
     items: Iterable[ItemT], size: Callable[[ItemT], float], room: float
 ) -> tuple[list[ItemT], float]:
     """The first items that have room together, and the room that is left; looks at one more."""
@@ -406,13 +406,13 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def whole(text: str) -> str:
+def replace_halves(text: str) -> str:
     """Replace surrogate pairs by their characters, and lone halves by U+FFFD."""
     if is_utf8(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def shown(text: str) -> str:
+def escape_halves(text: str) -> str:
     """Escape a text for messages: a half becomes ``\\udcNN``."""
     return text.encode("utf-8", "backslashreplace").decode()

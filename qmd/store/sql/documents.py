@@ -9,7 +9,7 @@ from qmd.records import NamedTuple
 from qmd.store.sql import Sql, SqlDialect, path_below, path_values
 from qmd.store.sql.filters import Selection
 from qmd.values import DocumentInfo
-from qmd.values.text import file_stem, fold, name_key, whole
+from qmd.values.text import file_stem, fold, name_key, replace_halves
 
 if TYPE_CHECKING:
     from qmd.values import DocumentAnchor
@@ -447,7 +447,7 @@ class Documents:
 
         Letter case and Unicode form do not matter; a file may be named with ``.md`` or without.
         """
-        name = whole(name)
+        name = replace_halves(name)
         if kind == "file name":
             if "/" in name:
                 return []  # name_key would take it for a path
